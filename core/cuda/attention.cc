@@ -2,6 +2,7 @@
 #include "core/cuda/attention_choice.h"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/operators.h"
+#include "core/cuda/pass_graphs.h"
 #include "core/error.h"
 
 namespace concertina::cuda {
@@ -14,17 +15,21 @@ class CudaAttention final : public Attention {
 
   void forward(const AttentionForward& op) override {
     require(op.lengths, op.mask);
-    attention_forward(context_.stream, shape(), op);
+    attention_forward(context_.stream, shape(), op, place_of(op.mask));
   }
 
   void backward(const AttentionBackward& op) override {
     require(op.lengths, op.mask);
     const View delta{context_.workspace.scratch(), delta_count(shape()), DType::f32};
     attention_delta(context_.stream, shape(), op.dy, op.y, delta);
-    attention_backward(context_.stream, shape(), op, delta);
+    attention_backward(context_.stream, shape(), op, delta, place_of(op.mask));
   }
 
  private:
+  const MaskPlace* place_of(const DropoutMask& mask) const {
+    return mask.share > 0 ? context_.graphs->mask_place(mask.at) : nullptr;
+  }
+
   Context& context_;
 };
 

@@ -52,6 +52,7 @@ class CudaBackend final : public Backend {
       : device_(options.device),
         graphs_(context_.stream, context_.workspace, options.graphs),
         sums_(kSums) {
+    context_.graphs = &graphs_;
     context_.workspace.need(kScratchBytes, 0);
     choose_attention(options.attention, options.device, context_);
   }

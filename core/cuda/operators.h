@@ -12,6 +12,8 @@
 
 namespace concertina::cuda {
 
+class PassGraphs;
+
 /// Shared by all operators of a backend.
 struct Context {
   Stream stream;
@@ -19,6 +21,7 @@ struct Context {
   Workspace workspace;
   AttentionBy attention = AttentionBy::own;
   std::unique_ptr<DnnAttentions> dnn = nullptr;  // where attention may be cuDNN's
+  PassGraphs* graphs = nullptr;                  // which know where masks are
 };
 
 /// `context` outlives the result.

@@ -69,15 +69,16 @@ void require_heads(const AttentionShape& shape, AttentionBy by) {
     throw_input(fmt::format("heads of {} columns", shape.head_dim), "model.heads",
                 fmt::format("at most {} columns a head on a GPU: more heads", kMostHeadDim));
   if (by == AttentionBy::cudnn && !dnn_takes(shape))
-    throw_input(fmt::format("attention by cuDNN of {} tokens and heads of {} columns in {}{}{}{}",
-                            shape.tokens, shape.head_dim, name_of(shape.compute),
-                            shape.causal ? "" : ", without a causal mask",
-                            shape.group() == 1 ? "" : ", with shared keys",
-                            shape.padded ? ", with padding" : ""),
-                "numerics.attention",
-                fmt::format("bf16, heads of a multiple of {} columns, two tokens; or "
-                            "numerics.attention = \"auto\"",
-                            kDnnRun));
+    throw_input(
+        fmt::format("attention by cuDNN of {} tokens and heads of {} columns in {}{}{}{}{}",
+                    shape.tokens, shape.head_dim, name_of(shape.compute),
+                    shape.causal ? "" : ", without a causal mask",
+                    shape.group() == 1 ? "" : ", with shared keys",
+                    shape.padded ? ", with padding" : "", shape.drops ? ", with dropout" : ""),
+        "numerics.attention",
+        fmt::format("bf16, heads of a multiple of {} columns, two tokens; or "
+                    "numerics.attention = \"auto\"",
+                    kDnnRun));
 }
 
 std::unique_ptr<Backend> make_sizing_backend(AttentionBy attention) {

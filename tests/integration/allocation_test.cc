@@ -179,7 +179,7 @@ TEST(Allocation, NoneInAStepOfOneRank) {
 TEST(Allocation, NoneInAStepInBf16WithDropout) {
   RunConfig config = with_grid(text_config(), 2, 1, "1f1b");
   config.numerics.compute = "bf16";
-  config.model.dropout = 0.1;
+  config.model.dropout = config.model.attention_dropout = 0.1;
   expect_none(2, config, Delivery::rendezvous);
 }
 

@@ -52,6 +52,7 @@ TEST_F(CudaTraining, SameBitsAtEveryLayoutAndSchedule) {
     if (!able(compute)) continue;
     RunConfig config = config_in(compute);
     config.model.dropout = compute == std::string("bf16") ? 0.1 : 0;
+    config.model.attention_dropout = config.model.dropout;
     const Span span{0, 2, "", ""};
     const Outcome expected = train_threads(1, with_grid(config, 1, 1, "1f1b"), span, cuda_backend);
     const struct {
@@ -119,7 +120,7 @@ TEST_F(CudaTraining, LossCurveIsTheCpuBackends) {
 TEST_F(CudaTraining, DropsWhatTheCpuBackendDrops) {
   RunConfig config = with_grid(config_in("fp32"), 1, 1, "1f1b");
   config.model.layers = 1;
-  config.model.dropout = 0.3;
+  config.model.dropout = config.model.attention_dropout = 0.3;
   const std::vector<double> cpu = losses(config, 5, cpu_backend);
   const std::vector<double> gpu = losses(config, 5, cuda_backend);
   ASSERT_EQ(gpu.size(), cpu.size());
@@ -185,7 +186,7 @@ TEST_F(CudaTraining, GraphsChangeNoBit) {
     if (!able(compute)) continue;
     SCOPED_TRACE(fmt::format("{} pp={} dp={} {}", compute, pp, dp, schedule));
     RunConfig config = with_grid(config_in(compute), pp, dp, schedule);
-    config.model.dropout = dropout;
+    config.model.dropout = config.model.attention_dropout = dropout;
     config.freeze.units = frozen;
     config.numerics.leaves = 2;  // gradients that overwrite, and that add
     const Span span{0, 3, "", ""};
@@ -206,7 +207,7 @@ TEST_F(CudaTraining, GraphsChangeNoBit) {
 TEST_F(CudaTraining, GraphsChangeNoBitOfAResume) {
   const TemporaryDirectory directory;
   RunConfig config = with_grid(config_in("bf16"), 1, 1, "1f1b");
-  config.model.dropout = 0.2;
+  config.model.dropout = config.model.attention_dropout = 0.2;
   const Outcome whole = train_with(0, 1, config, {0, 4, "", ""}).outcome;
   train_with(1024, 1, config, {0, 2, "", directory.path()});
   config = with_grid(config, 2, 1, "1f1b");
@@ -217,7 +218,7 @@ TEST_F(CudaTraining, GraphsChangeNoBitOfAResume) {
 std::pair<std::vector<double>, std::string> train_and_evaluate(std::size_t graphs) {
   std::pair<std::vector<double>, std::string> result;
   RunConfig config = with_grid(config_in("fp32"), 1, 1, "1f1b");
-  config.model.dropout = 0.2;
+  config.model.dropout = config.model.attention_dropout = 0.2;
   run_threads(1, [&](Communicator& world) {
     const PlannedJob run = planned(config, 1);
     const auto backend = cuda::make_cuda_backend({.graphs = graphs});

@@ -1,4 +1,4 @@
-// Training with dropout: the same bits at every layout, schedule, number of threads and resume, in
+// Training with dropout, of activations and of attention's probabilities: the same bits at every layout, schedule, number of threads and resume, in
 // both precisions, also with units that are frozen.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ const Span kFourSteps{0, 4, "", ""};
 
 RunConfig dropping(const RunConfig& base, double share = 0.1) {
   RunConfig config = base;
-  config.model.dropout = share;
+  config.model.dropout = config.model.attention_dropout = share;
   return config;
 }
 
@@ -28,6 +28,21 @@ Outcome alone(const RunConfig& config) {
 const Outcome& dropping_reference() {
   static const Outcome outcome = alone(dropping(small_config()));
   return outcome;
+}
+
+TEST(DropoutTraining, AttentionHasAMaskOfItsOwn) {
+  RunConfig probabilities = small_config(), activations = small_config();
+  probabilities.model.attention_dropout = activations.model.dropout = 0.1;
+  const Outcome some = alone(probabilities);
+  for (const Outcome& other : {alone(small_config()), alone(activations), dropping_reference()})
+    EXPECT_NE(some, other);
+  for (const char* compute : {"fp32", "bf16"}) {
+    probabilities.numerics.compute = compute;
+    RunConfig again = with_grid(probabilities, 2, 2, "zb-h1");
+    again.parallel.recompute = {"full"};
+    again.run.threads = 2;
+    EXPECT_EQ(train_threads(4, again, kFourSteps), alone(probabilities)) << compute;
+  }
 }
 
 TEST(DropoutTraining, HasTheSameBitsAtEveryScheduleAndLayout) {
@@ -97,13 +112,15 @@ TEST(DropoutTraining, ResumesAtAnotherLayoutToTheSameBits) {
 TEST(DropoutTraining, ACheckpointFromBeforeHadNone) {
   const TemporaryDirectory directory;
   const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
-  save_without("model.dropout", config, directory.path());
+  save_without("model.attention_dropout", config, directory.path());
   EXPECT_EQ(train_threads(1, config, {2, 4, directory.path(), ""}), alone(config));
   try {
-    train_threads(1, dropping(config), {2, 4, directory.path(), ""});
+    RunConfig other = config;
+    other.model.attention_dropout = 0.1;
+    train_threads(1, other, {2, 4, directory.path(), ""});
     ADD_FAILURE() << "resumed with dropout";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("model.dropout was 0.0, now it is 0.1"), std::string::npos)
+    EXPECT_NE(error.message().find("model.attention_dropout was 0.0, now it is 0.1"), std::string::npos)
         << error.message();
   }
 }

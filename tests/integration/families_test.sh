@@ -14,15 +14,15 @@ same() { # ranks, keys of the model
 }
 
 for ranks in 1 2 3 4; do
-  same "$ranks" model.family=gpt parallel.recompute=full model.dropout=0.1
+  same "$ranks" model.family=gpt parallel.recompute=full model.dropout=0.1 model.attention_dropout=0.1
   same "$ranks" model.family=llama model.llama.kv_heads=2 model.llama.head_dim=12 model.llama.head_norms=true \
-    model.llama.attention_bias=all parallel.recompute=attention
-  same "$ranks" model.family=neox model.dropout=0.1 parallel.recompute=full freeze.units=2
+    model.llama.attention_bias=all parallel.recompute=attention model.attention_dropout=0.2
+  same "$ranks" model.family=neox model.dropout=0.1 model.attention_dropout=0.1 parallel.recompute=full freeze.units=2
   same "$ranks" model.family=gpt model.task=classification model.classes=3 freeze.units=2
   same "$ranks" model.family=llama model.task=classification parallel.recompute=mlp
   same "$ranks" model.family=bert model.bert.types=0 model.dropout=0.1 freeze.units=3
-  same "$ranks" model.family=bert model.task=classification parallel.recompute=full model.dropout=0.1
+  same "$ranks" model.family=bert model.task=classification parallel.recompute=full model.attention_dropout=0.1
   same "$ranks" model.family=bert model.task=question-answering parallel.recompute=mlp
-  same "$ranks" model.family=vit model.classes=5 freeze.units=2 parallel.recompute=3-5
+  same "$ranks" model.family=vit model.classes=5 freeze.units=2 parallel.recompute=3-5 model.attention_dropout=0.1
 done
 echo "1 passed, 0 failed"

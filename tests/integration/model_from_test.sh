@@ -25,7 +25,7 @@ EOF
 export PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1
 common=(run.dir=runs run.threads=1 batch.global=4 batch.microbatches=4 numerics.leaves=2)
 run 2 train "${common[@]}" run.name=masked model.family=bert model.layers=2 model.width=16 model.heads=2 \
-  model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1 data.text=text.txt run.steps=3 checkpoint.dir=kept
+  model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1 model.attention_dropout=0.2 data.text=text.txt run.steps=3 checkpoint.dir=kept
 # A run, its checkpoints wherever they are, one of them and a file of it are the same to inspect.
 cp -r kept runs/masked/kept
 step=kept/step-00000003
@@ -48,7 +48,8 @@ for layout in '1 parallel.pp=1 runs/masked' '2 parallel.pp=2 kept' '3 parallel.p
   hash=$(hash_of "runs/from-$ranks-$key")
   [ "${first:=$hash}" = "$hash" ] || die "other bits: $layout"
 done
-grep -q 'dropout = 0.1' runs/from-1-parallel.pp=1/config.toml || die "dropout did not follow"
+grep -q '^dropout = 0.1' runs/from-1-parallel.pp=1/config.toml || die "dropout did not follow"
+grep -q '^attention_dropout = 0.2' runs/from-1-parallel.pp=1/config.toml || die "attention's dropout did not follow"
 run 1 train "${classify[@]}" run.name=random model.family=bert model.layers=2 model.width=16 model.heads=2 \
   model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1
 [ "$(hash_of "runs/random")" != "$first" ] || die "it did not start from anything"

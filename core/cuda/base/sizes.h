@@ -46,11 +46,11 @@ inline void need(const LinearShape& s, Workspace& workspace) {
 inline constexpr int kMostHeadDim = 128;
 /// cuDNN's take heads in runs of 16 bytes, in bf16; and keys in tiles, which a causal mask cuts
 /// where they end. Shared keys it rounds once for each head before it adds their gradients: they
-/// are ours.
+/// are ours; and so is dropout, whose mask is the same on every backend.
 inline constexpr std::int64_t kDnnRun = 8, kDnnKeys = 128;
 inline bool dnn_takes(const AttentionShape& s) {
   return s.compute == DType::bf16 && s.head_dim % kDnnRun == 0 && s.tokens > 1 &&
-         (s.causal || s.tokens % kDnnKeys == 0) && s.group() == 1 && !s.padded;
+         (s.causal || s.tokens % kDnnKeys == 0) && s.group() == 1 && !s.padded && !s.drops;
 }
 /// Most that a plan of cuDNN's takes, which grows with tokens squared: the gradient of the scores
 /// in bf16, in tiles.

@@ -9,6 +9,7 @@
 
 #include <cmath>
 
+#include "core/cuda/kernels/dropout.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
 
@@ -19,7 +20,7 @@ namespace concertina::cuda {
 /// sees.
 struct HeadAt {
   Int q, k, v, y, lse;
-  int keys;
+  int keys, sample, head;  // head: of queries
 };
 
 /// Kernels get it by value.
@@ -56,9 +57,32 @@ struct Heads {
             k + kv * d,
             row * width() + head * d,
             (Int{sample} * heads + head) * tokens,
-            lengths == nullptr ? tokens : min(max(lengths[sample], 1), tokens)};
+            lengths == nullptr ? tokens : min(max(lengths[sample], 1), tokens),
+            sample,
+            head};
   }
 };
+
+/// Dropout of probabilities; kernels get it by value, and one without a share is for those that
+/// drop nothing.
+struct ProbabilityDropout {
+  DropoutRule rule;
+  std::uint32_t tokens, row;  // row: counters of a query
+  const MaskPlace* place;
+
+  __device__ bool keeps(const HeadAt& at, int query, int key) const {
+    const std::uint32_t first =
+        (static_cast<std::uint32_t>(at.head) * tokens + static_cast<std::uint32_t>(query)) * row;
+    return rule.words(static_cast<std::uint32_t>(at.sample),
+                      first + static_cast<std::uint32_t>(key) / 4)[key % 4] >= rule.threshold;
+  }
+};
+
+inline ProbabilityDropout dropout_of(const AttentionShape& s, const DropoutMask& mask,
+                                     const MaskPlace* place) {
+  return {rule_of(mask, Purpose::attention_dropout), static_cast<std::uint32_t>(s.tokens),
+          static_cast<std::uint32_t>(s.mask_row() / 4), place};
+}
 
 /// The rows of a head in a tensor: row t at data + t stride, D elements.
 template <class T>
@@ -94,9 +118,9 @@ void allow_shared(F* kernel, std::size_t bytes) {
 
 // fp32, in attention_fp32.cu.
 void attention_forward_fp32(cudaStream_t stream, const AttentionShape& shape,
-                            const AttentionForward& op);
+                            const AttentionForward& op, const MaskPlace* place);
 void attention_backward_fp32(cudaStream_t stream, const AttentionShape& shape,
-                             const AttentionBackward& op, View delta);
+                             const AttentionBackward& op, View delta, const MaskPlace* place);
 
 }  // namespace concertina::cuda
 

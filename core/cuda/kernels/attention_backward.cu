@@ -46,10 +46,11 @@ __device__ void load_statistics(float* lse_tile, float* delta_tile, const float*
 
 // Own rows are queries (dq = ds k), or, with kKeys, keys (dk = ds^T q, dv = p^T dy); then the
 // tiles of scores are transposed.
-template <int kD, bool kKeys>
+template <int kD, bool kKeys, bool kDrops>
 __global__ void __launch_bounds__(kTileThreads)
     backward(const Bf16* dy, const Bf16* qkv, const float* lse, const float* delta, Bf16* dqkv,
-             Heads heads) {
+             Heads heads, ProbabilityDropout dropout) {
+  if constexpr (kDrops) dropout.rule.move_to(dropout.place);
   constexpr int kOther = kOtherRows<kD>, kTile = kOwnRows * kRowPitch<kD>;
   __shared__ float lse_tile[kOwnRows], delta_tile[kOwnRows];        // of the queries in the tile
   auto* own1 = reinterpret_cast<Bf16*>(concertina_dynamic_shared);  // q, or k
@@ -102,14 +103,19 @@ __global__ void __launch_bounds__(kTileThreads)
           const bool valid =
               kKeys ? other >= bound[i / 2] && other < queries : other < bound[i / 2];
           p[n][i] = valid ? exp2f(p[n][i] * heads.scale * kLog2e - lse_tile[query]) : 0;
+          const bool kept = !kDrops || dropout.keeps(at, kKeys ? other : first + query,
+                                                     kKeys ? first + row_of(i) : other);
+          if constexpr (kDrops) ds[n][i] = kept ? ds[n][i] * dropout.rule.scale : 0;
           ds[n][i] = valid ? heads.scale * p[n][i] * (ds[n][i] - delta_tile[query]) : 0;
+          if constexpr (kDrops && kKeys) p[n][i] = kept ? p[n][i] : 0;
         }
       add_weighted<kD, kOther>(ds, other1, out1);
       if constexpr (kKeys) add_weighted<kD, kOther>(p, other2, out2);
     }
   }
   store_rows<kD>(out1, 1, 1, {dqkv + (kKeys ? own.k : own.q), stride}, first, heads);
-  if constexpr (kKeys) store_rows<kD>(out2, 1, 1, {dqkv + own.v, stride}, first, heads);
+  const float scale = kDrops ? dropout.rule.scale : 1;
+  if constexpr (kKeys) store_rows<kD>(out2, scale, scale, {dqkv + own.v, stride}, first, heads);
 }
 
 }  // namespace
@@ -124,18 +130,22 @@ void attention_delta(cudaStream_t stream, const AttentionShape& shape, View dy, 
 }
 
 void attention_backward(cudaStream_t stream, const AttentionShape& shape,
-                        const AttentionBackward& op, View delta) {
-  if (shape.compute == DType::f32) return attention_backward_fp32(stream, shape, op, delta);
+                        const AttentionBackward& op, View delta, const MaskPlace* place) {
+  if (shape.compute == DType::f32) return attention_backward_fp32(stream, shape, op, delta, place);
+  const bool drops = op.mask.share > 0;
   with_head_dim(shape.head_dim, [&]<int kD>() {
     constexpr std::size_t kBytes = tile_bytes<kD>(2 * kOwnRows + 2 * kOtherRows<kD>);
     const auto run = [&](const char* name, Int heads, auto* kernel) {
       allow_shared(kernel, kBytes);
       launch(name, {attention_blocks(shape, heads, kOwnRows), kTileThreads, kBytes}, stream, kernel,
              op.dy.as<Bf16>(), op.qkv.as<Bf16>(), op.lse.f32(), delta.f32(), op.dqkv.as<Bf16>(),
-             heads_of(shape, op.lengths, {op.dy, op.qkv, op.dqkv}));
+             heads_of(shape, op.lengths, {op.dy, op.qkv, op.dqkv}),
+             dropout_of(shape, op.mask, place));
     };
-    run("attention backward: dk, dv", shape.kv(), backward<kD, true>);
-    run("attention backward: dq", shape.heads, backward<kD, false>);
+    run("attention backward: dk, dv", shape.kv(),
+        drops ? backward<kD, true, true> : backward<kD, true, false>);
+    run("attention backward: dq", shape.heads,
+        drops ? backward<kD, false, true> : backward<kD, false, false>);
   });
 }
 

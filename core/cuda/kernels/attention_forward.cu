@@ -50,9 +50,10 @@ struct Softmax {
   }
 };
 
-template <int kD>
+template <int kD, bool kDrops>
 __global__ void __launch_bounds__(kTileThreads)
-    forward_bf16(const Bf16* qkv, Bf16* y, float* lse, Heads heads) {
+    forward_bf16(const Bf16* qkv, Bf16* y, float* lse, Heads heads, ProbabilityDropout dropout) {
+  if constexpr (kDrops) dropout.rule.move_to(dropout.place);
   auto* q = reinterpret_cast<Bf16*>(concertina_dynamic_shared);
   Bf16 *k = q + kOwnRows * kRowPitch<kD>, *v = k + kKeys * kRowPitch<kD>;
   const Int stride = heads.stride();
@@ -79,6 +80,12 @@ __global__ void __launch_bounds__(kTileThreads)
       for (int i = 0; i < 4; ++i)
         s[n][i] = j + column_of(n, i) < seen[i / 2] ? s[n][i] * scale : kMasked;
     softmax.add(s);
+    if constexpr (kDrops)
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if (!dropout.keeps(at, first + row_of(i), j + column_of(n, i))) s[n][i] = 0;
     add_weighted<kD, kKeys>(s, v, softmax.out);
   }
   float inverse[2];
@@ -86,7 +93,7 @@ __global__ void __launch_bounds__(kTileThreads)
   for (int half = 0; half < 2; ++half) {
     const float sum = quad_sum(softmax.sum[half]);
     const int row = first + row_of(2 * half);
-    inverse[half] = 1.0F / sum;
+    inverse[half] = (kDrops ? dropout.rule.scale : 1.0F) / sum;
     if (threadIdx.x % 4 == 0 && row < heads.tokens)
       lse[at.lse + row] = softmax.top[half] * kLn2 + logf(sum);
   }
@@ -95,16 +102,17 @@ __global__ void __launch_bounds__(kTileThreads)
 
 }  // namespace
 
-void attention_forward(cudaStream_t stream, const AttentionShape& shape,
-                       const AttentionForward& op) {
-  if (shape.compute == DType::f32) return attention_forward_fp32(stream, shape, op);
+void attention_forward(cudaStream_t stream, const AttentionShape& shape, const AttentionForward& op,
+                       const MaskPlace* place) {
+  if (shape.compute == DType::f32) return attention_forward_fp32(stream, shape, op, place);
   with_head_dim(shape.head_dim, [&]<int kD>() {
     constexpr std::size_t kBytes = tile_bytes<kD>(kOwnRows + 2 * kKeys);
-    allow_shared(forward_bf16<kD>, kBytes);
+    auto* const kernel = op.mask.share > 0 ? forward_bf16<kD, true> : forward_bf16<kD, false>;
+    allow_shared(kernel, kBytes);
     launch("attention forward",
-           {attention_blocks(shape, shape.heads, kOwnRows), kTileThreads, kBytes}, stream,
-           forward_bf16<kD>, op.qkv.as<Bf16>(), op.y.as<Bf16>(), op.lse.f32(),
-           heads_of(shape, op.lengths, {op.qkv, op.y}));
+           {attention_blocks(shape, shape.heads, kOwnRows), kTileThreads, kBytes}, stream, kernel,
+           op.qkv.as<Bf16>(), op.y.as<Bf16>(), op.lse.f32(),
+           heads_of(shape, op.lengths, {op.qkv, op.y}), dropout_of(shape, op.mask, place));
   });
 }
 

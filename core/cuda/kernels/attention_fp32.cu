@@ -63,8 +63,10 @@ __device__ void store_rows(const float (&out)[kRows][kColumns], const float (&fa
     }
 }
 
+template <bool kDrops>
 __global__ void __launch_bounds__(kFp32Threads)
-    forward_fp32(const float* qkv, float* y, float* lse, Heads heads) {
+    forward_fp32(const float* qkv, float* y, float* lse, Heads heads, ProbabilityDropout dropout) {
+  if constexpr (kDrops) dropout.rule.move_to(dropout.place);
   auto* q = reinterpret_cast<float*>(concertina_dynamic_shared);
   float *k = q + kTile, *v = k + kTile;
   const Int stride = heads.stride();
@@ -90,6 +92,7 @@ __global__ void __launch_bounds__(kFp32Threads)
       s[r] = expf(s[r] - largest);
       sum[r] = sum[r] * shrink + warp_sum(s[r]);
       top[r] = largest;
+      if constexpr (kDrops) s[r] = dropout.keeps(at, row + r, key) ? s[r] : 0;
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) out[r][c] *= shrink;
     }
@@ -97,7 +100,7 @@ __global__ void __launch_bounds__(kFp32Threads)
   }
   float inverse[kRows];
   for (int r = 0; r < kRows; ++r) {
-    inverse[r] = 1.0F / sum[r];
+    inverse[r] = (kDrops ? dropout.rule.scale : 1.0F) / sum[r];
     if (threadIdx.x % 32 == 0 && row + r < heads.tokens)
       lse[at.lse + row + r] = top[r] + logf(sum[r]);
   }
@@ -105,10 +108,11 @@ __global__ void __launch_bounds__(kFp32Threads)
 }
 
 // Own rows are queries (dq = ds k), or, with kKeys, keys (dk = ds^T q, dv = p^T dy).
-template <bool kKeys>
+template <bool kKeys, bool kDrops>
 __global__ void __launch_bounds__(kFp32Threads)
     backward(const float* dy, const float* qkv, const float* lse, const float* delta, float* dqkv,
-             Heads heads) {
+             Heads heads, ProbabilityDropout dropout) {
+  if constexpr (kDrops) dropout.rule.move_to(dropout.place);
   auto* own1 = reinterpret_cast<float*>(concertina_dynamic_shared);              // q, or k
   float *own2 = own1 + kTile, *other1 = own2 + kTile, *other2 = other1 + kTile;  // dy, k, v ...
   const Int width = heads.width(), stride = heads.stride();
@@ -144,40 +148,47 @@ __global__ void __launch_bounds__(kFp32Threads)
         const bool valid = query < queries && key < heads.seen(query, keys);
         const Int row = at.lse + (valid ? query : 0);
         p[r] = valid ? expf(heads.scale * p[r] - lse[row]) : 0;
+        const bool kept = !kDrops || dropout.keeps(at, query, key);
+        if constexpr (kDrops) ds[r] = kept ? ds[r] * dropout.rule.scale : 0;
         ds[r] = valid ? heads.scale * p[r] * (ds[r] - delta[row]) : 0;
+        if constexpr (kDrops && kKeys) p[r] = kept ? p[r] : 0;
       }
       add_weighted(ds, other1, heads.d, out1);
       if constexpr (kKeys) add_weighted(p, other2, heads.d, out2);
     }
   }
-  float one[kRows];
-  for (float& factor : one) factor = 1;
+  float one[kRows], scale[kRows];
+  for (int r = 0; r < kRows; ++r) one[r] = 1, scale[r] = kDrops ? dropout.rule.scale : 1;
   store_rows(out1, one, {dqkv + (kKeys ? mine.k : mine.q), stride}, first, heads);
-  if constexpr (kKeys) store_rows(out2, one, {dqkv + mine.v, stride}, first, heads);
+  if constexpr (kKeys) store_rows(out2, scale, {dqkv + mine.v, stride}, first, heads);
 }
 
 }  // namespace
 
 void attention_forward_fp32(cudaStream_t stream, const AttentionShape& shape,
-                            const AttentionForward& op) {
+                            const AttentionForward& op, const MaskPlace* place) {
   constexpr std::size_t kBytes = 3 * kTile * sizeof(float);
-  allow_shared(forward_fp32, kBytes);
+  auto* const kernel = op.mask.share > 0 ? forward_fp32<true> : forward_fp32<false>;
+  allow_shared(kernel, kBytes);
   launch("attention forward", {attention_blocks(shape, shape.heads, kOwn), kFp32Threads, kBytes},
-         stream, forward_fp32, op.qkv.f32(), op.y.f32(), op.lse.f32(),
-         heads_of(shape, op.lengths, {}));
+         stream, kernel, op.qkv.f32(), op.y.f32(), op.lse.f32(), heads_of(shape, op.lengths, {}),
+         dropout_of(shape, op.mask, place));
 }
 
 void attention_backward_fp32(cudaStream_t stream, const AttentionShape& shape,
-                             const AttentionBackward& op, View delta) {
+                             const AttentionBackward& op, View delta, const MaskPlace* place) {
+  const bool drops = op.mask.share > 0;
   constexpr std::size_t kBytes = 4 * kTile * sizeof(float);
   const auto run = [&](const char* name, Int heads, auto* kernel) {
     allow_shared(kernel, kBytes);
     launch(name, {attention_blocks(shape, heads, kOwn), kFp32Threads, kBytes}, stream, kernel,
            op.dy.f32(), op.qkv.f32(), op.lse.f32(), delta.f32(), op.dqkv.f32(),
-           heads_of(shape, op.lengths, {}));
+           heads_of(shape, op.lengths, {}), dropout_of(shape, op.mask, place));
   };
-  run("attention backward: dk, dv", shape.kv(), backward<true>);
-  run("attention backward: dq", shape.heads, backward<false>);
+  run("attention backward: dk, dv", shape.kv(),
+      drops ? backward<true, true> : backward<true, false>);
+  run("attention backward: dq", shape.heads,
+      drops ? backward<false, true> : backward<false, false>);
 }
 
 }  // namespace concertina::cuda

@@ -1,6 +1,5 @@
 // Gradient sums, norms and dropout.
-#include <Random123/philox.h>
-
+#include "core/cuda/kernels/dropout.cuh"
 #include "core/cuda/kernels/elements.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
@@ -66,29 +65,19 @@ void run(cudaStream_t stream, const SumSquares& op, double* sums) {
          aligned({op.x}) && length % 4 == 0, sums);
 }
 
-// Dropout: the words of core/rng.h from Random123, made where they are used.
-//
-// A block takes a run of one sample's elements, a thread N of them: 16 bytes where every sample
-// starts at a multiple of that, and a counter for each 4.
+// Dropout. A block takes a run of one sample's elements, a thread N of them: 16 bytes where every
+// sample starts at a multiple of that, and a counter for each 4.
 namespace {
 
 constexpr unsigned kDropThreads = 256;
 constexpr Int kMostBlocks = 65535;  // of the second dimension of a grid
 
-struct Rule {
-  std::uint32_t key0, key1, step, sample, unit, threshold;
-  float scale;
-};
-
 /// Those of N elements from e, a multiple of N, of one sample.
 template <int N>
-__device__ void random_words(const Rule& rule, std::uint32_t sample, Int e,
+__device__ void random_words(const DropoutRule& rule, std::uint32_t sample, Int e,
                              std::uint32_t (&words)[N]) {
-  const r123::Philox4x32::key_type key{{rule.key0, rule.key1}};
   const auto four = [&](Int counter) {
-    const r123::Philox4x32::ctr_type at{
-        {rule.step, sample, rule.unit, static_cast<std::uint32_t>(counter)}};
-    return r123::Philox4x32()(at, key);
+    return rule.words(sample, static_cast<std::uint32_t>(counter));
   };
   if constexpr (N == 1) {
     words[0] = four(e / 4)[e % 4];
@@ -104,16 +93,16 @@ __device__ void random_words(const Rule& rule, std::uint32_t sample, Int e,
 
 template <class T, int N>
 __global__ void __launch_bounds__(kDropThreads)
-    drop(Rule rule, const MaskPlace* place, const T* u, const T* residual, T* y, Int samples,
+    drop(DropoutRule rule, const MaskPlace* place, const T* u, const T* residual, T* y, Int samples,
          Int sample_elements) {
   const Int e = (static_cast<Int>(blockIdx.x) * kDropThreads + threadIdx.x) * N;
   if (e >= sample_elements) return;
-  if (place != nullptr) rule.step = place->step, rule.sample = place->sample;
+  rule.move_to(place);
   for (Int s = blockIdx.y; s < samples; s += gridDim.y) {
     const Int i = s * sample_elements + e;
     std::uint32_t words[N];
     float v[N], skip[N] = {};
-    random_words(rule, rule.sample + static_cast<std::uint32_t>(s), e, words);
+    random_words(rule, static_cast<std::uint32_t>(s), e, words);
     load(u + i, v);
     if (residual != nullptr) load(residual + i, skip);
 #pragma unroll
@@ -134,11 +123,7 @@ void place_masks(cudaStream_t stream, MaskPlace place, MaskPlace* to) {
 }
 
 void run(cudaStream_t stream, const ApplyDropout& op, const MaskPlace* place) {
-  const auto key = Rng(op.mask.at.seed, Purpose::dropout).key();
-  const Rule rule{key[0],          key[1],
-                  op.mask.at.step, op.mask.at.sample,
-                  op.mask.at.unit, op.mask.threshold(),
-                  op.mask.scale()};
+  const DropoutRule rule = rule_of(op.mask, Purpose::dropout);
   const Int elements = op.mask.sample_elements, samples = static_cast<Int>(op.u.count) / elements;
   with_access(op.u.dtype, elements, {op.u, op.residual, op.y}, [&]<class T, int N>() {
     const dim3 blocks(blocks_for(elements, Int{kDropThreads} * N),

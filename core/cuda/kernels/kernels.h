@@ -61,11 +61,12 @@ void activate(cudaStream_t stream, Epilogue::Kind kind, View u, View y);
 /// dx = dy f'(u); dx may be dy.
 void activate_backward(cudaStream_t stream, Epilogue::Kind kind, View dy, View u, View dx);
 
-/// The passes of attention. delta[samples,H,T]: row sums of dy * y, which both gradients need.
-void attention_forward(cudaStream_t stream, const AttentionShape& shape,
-                       const AttentionForward& op);
+/// The passes of attention; `place` as of ApplyDropout. delta[samples,H,T]: row sums of dy * y,
+/// which both gradients need.
+void attention_forward(cudaStream_t stream, const AttentionShape& shape, const AttentionForward& op,
+                       const MaskPlace* place);
 void attention_delta(cudaStream_t stream, const AttentionShape& shape, View dy, View y, View delta);
 void attention_backward(cudaStream_t stream, const AttentionShape& shape,
-                        const AttentionBackward& op, View delta);
+                        const AttentionBackward& op, View delta, const MaskPlace* place);
 
 }  // namespace concertina::cuda

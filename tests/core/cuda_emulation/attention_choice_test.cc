@@ -100,7 +100,8 @@ TEST_F(AttentionChoiceTest, WhatCudnnDoesNotTakeIsOursOrRefused) {
                                       {2, 1, 2, 64, DType::bf16},
                                       {2, 2047, 2, 64, DType::bf16, 0, false},
                                       {2, 2048, 2, 64, DType::bf16, 1},
-                                      {2, 2048, 2, 64, DType::bf16, 0, false, true}}) {
+                                      {2, 2048, 2, 64, DType::bf16, 0, false, true},
+                                      {2, 2048, 2, 64, DType::bf16, 0, true, false, true}}) {
     EXPECT_EQ(reserved(AttentionBy::automatic, shape), planned(AttentionBy::own, shape));
     EXPECT_NE(refusal(shape).find("attention by cuDNN of "), std::string::npos) << refusal(shape);
     EXPECT_THROW(planned(AttentionBy::cudnn, shape), Error);

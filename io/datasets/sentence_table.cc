@@ -61,10 +61,11 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
     for (const std::string& path : files_.of[split]) rows_.read(path);
     counts[split] = rows_.rows().size() - before;
   }
-  if (room_ < (rows_.is_pair() ? 5 : 3))
+  const bool pair = rows_.is_pair();
+  if (const std::int64_t least = encoder_.marks(pair) + (pair ? 2 : 1); room_ < least)
     throw_input(
         fmt::format("a sample of {} tokens has no room for a sentence and its marks", room_),
-        "model.context", "at least 3 tokens, 5 for pairs");
+        "model.context", fmt::format("at least {} tokens", least));
   read_labels();
   check_held_out(counts[0]);
   const std::vector<ItemKey> keys = row_keys();
@@ -114,7 +115,7 @@ void SentenceTable::write(const SampleAt& at, std::span<const View> views) const
   std::vector<std::int32_t> a, b;
   encoder_.encode(row.text[0], a);
   if (pair) encoder_.encode(row.text[1], b);
-  truncate_pair(a, b, static_cast<std::size_t>(room_ - (pair ? 3 : 2)));
+  truncate_pair(a, b, static_cast<std::size_t>(room_ - encoder_.marks(pair)));
   write_sentences(encoder_, a, b, pair, room_, views[0], views[1], views[2]);
 }
 

@@ -23,6 +23,25 @@ SentenceEncoder::SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer, boo
   separator_ = mark(SpecialToken::separate, end);
   mask_ = mark(SpecialToken::mask, masks ? std::nullopt : other);
   padding_ = mark(SpecialToken::padding, other);
+  if (tokenizer_->marks() != nullptr) {
+    marks_ = *tokenizer_->marks();
+    return;
+  }
+  const Marks::Part first{.token = classify_}, a{.text = 0}, b{.text = 1, .type = 1};
+  Marks::Part last{.token = separator_};
+  marks_.single = {first, a, last};
+  marks_.pair = {first, a, last, b};
+  last.type = 1;
+  marks_.pair.push_back(last);
+}
+
+std::int64_t SentenceEncoder::marks_before(bool pair) const {
+  std::int64_t count = 0;
+  for (const Marks::Part& part : parts(pair)) {
+    if (part.text == (pair ? 1 : 0)) break;
+    if (part.text < 0) ++count;
+  }
+  return count;
 }
 
 void truncate_pair(std::vector<std::int32_t>& a, std::vector<std::int32_t>& b, std::size_t room) {
@@ -32,25 +51,18 @@ void truncate_pair(std::vector<std::int32_t>& a, std::vector<std::int32_t>& b, s
 void write_sentences(const SentenceEncoder& encoder, std::span<const std::int32_t> a,
                      std::span<const std::int32_t> b, bool pair, std::int64_t room, View tokens,
                      View types, View length) {
-  const auto first = static_cast<std::int64_t>(a.size()) + 2;
-  const std::int64_t used = first + (pair ? static_cast<std::int64_t>(b.size()) + 1 : 0);
+  std::int64_t used = encoder.marks(pair) + std::ssize(a) + (pair ? std::ssize(b) : 0);
   CONCERTINA_CHECK(used <= room, "{} tokens in {}", used, room);
   if (!length.empty()) *length.i32() = static_cast<std::int32_t>(used);
-  if (!types.empty()) {
-    std::fill_n(types.i32(), room, 0);
-    std::fill_n(types.i32() + first, used - first, 1);
+  if (!types.empty()) std::fill_n(types.i32(), room, 0);
+  if (!tokens.empty()) std::fill_n(tokens.i32() + used, room - used, encoder.padding());
+  used = 0;
+  for (const Marks::Part& part : encoder.parts(pair)) {
+    const auto written = part.text < 0 ? std::span(&part.token, 1) : part.text == 0 ? a : b;
+    if (!types.empty()) std::fill_n(types.i32() + used, std::ssize(written), part.type);
+    if (!tokens.empty()) std::ranges::copy(written, tokens.i32() + used);
+    used += std::ssize(written);
   }
-  if (tokens.empty()) return;
-  std::int32_t* out = tokens.i32();
-  std::int32_t* const end = out + room;
-  *out++ = encoder.classify();
-  out = std::copy(a.begin(), a.end(), out);
-  *out++ = encoder.separator();
-  if (pair) {
-    out = std::copy(b.begin(), b.end(), out);
-    *out++ = encoder.separator();
-  }
-  std::fill(out, end, encoder.padding());
 }
 
 }  // namespace concertina

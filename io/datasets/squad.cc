@@ -140,6 +140,10 @@ class SquadDataset final : public Dataset, public QuestionAnswers {
     return cut_[windows_.item(split, sample)];
   }
   bool is_best_window(std::size_t index, std::int32_t token) const;
+  /// Tokens of a sample before those of the text.
+  std::int32_t tokens_before(const SquadQuestion& question) const {
+    return static_cast<std::int32_t>(std::ssize(question.tokens) + encoder_.marks_before(true));
+  }
 
   SplitFiles files_;
   SentenceEncoder encoder_;
@@ -220,10 +224,11 @@ void SquadDataset::read_question(const SquadMembers& members, const SquadJson& j
   question.passage = passages_.size() - 1;
   encoder_.encode(members.text(json, "question", place), question.tokens);
   if (question.tokens.size() > kQuestionTokens) question.tokens.resize(kQuestionTokens);
-  if (std::cmp_greater(question.tokens.size() + 4, room_))
+  const auto marks = static_cast<std::size_t>(encoder_.marks(true));
+  if (std::cmp_greater(question.tokens.size() + marks + 1, room_))
     throw_input(fmt::format("a sample of {} tokens has no room for a question of {} and a text",
                             room_, question.tokens.size()),
-                "model.context", fmt::format("at least {} tokens", kQuestionTokens + 4));
+                "model.context", fmt::format("at least {} tokens", kQuestionTokens + marks + 1));
   const SquadJson& answers = members.list(json, "answers", place);
   if (answers.empty())
     refuse_squad("a question has no answer (SQuAD 2.0 has such questions, 1.1 none)", path, place);
@@ -294,7 +299,8 @@ void SquadDataset::place_answer(SquadQuestion& question, std::uint32_t begin,
 void SquadDataset::cut_windows(std::size_t question, std::uint64_t place) {
   const SquadQuestion& asked = questions_[question];
   const auto all = static_cast<std::int64_t>(passages_[asked.passage].tokens.size());
-  const std::int64_t most = room_ - 3 - static_cast<std::int64_t>(asked.tokens.size());
+  const std::int64_t most =
+      room_ - encoder_.marks(true) - static_cast<std::int64_t>(asked.tokens.size());
   for (std::int64_t begin = 0;;) {
     const std::int64_t size = std::min(most, all - begin);
     cut_.push_back(
@@ -313,7 +319,7 @@ void SquadDataset::write(const SampleAt& at, std::span<const View> views) const 
   write_sentences(encoder_, question.tokens, text, /*pair=*/true, room_, views[0], views[1],
                   views[2]);
   const bool whole = question.first >= window.begin && question.last < window.begin + window.size;
-  const auto before = static_cast<std::int32_t>(question.tokens.size()) + 2 - window.begin;
+  const std::int32_t before = tokens_before(question) - window.begin;
   if (!views[3].empty()) *views[3].i32() = whole ? question.first + before : 0;
   if (!views[4].empty()) *views[4].i32() = whole ? question.last + before : 0;
 }
@@ -339,7 +345,7 @@ std::string SquadDataset::text(Split split, std::uint64_t sample, std::int32_t s
   const SquadWindow& window = cut_[index];
   const SquadQuestion& question = questions_[window.question];
   const SquadPassage& passage = passages_[question.passage];
-  const auto before = static_cast<std::int32_t>(question.tokens.size()) + 2;
+  const std::int32_t before = tokens_before(question);
   if (start < before || end < start || end >= before + window.size) return "";
   const std::int32_t first = start - before + window.begin, last = end - before + window.begin;
   if (!is_best_window(index, first)) return "";

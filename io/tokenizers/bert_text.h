@@ -1,10 +1,9 @@
-// A text as BERT's tokenizer sees it: cleaned, in small letters where it wants that, as words and
-// punctuation marks (Devlin et al., 2019; BertNormalizer and BertPreTokenizer of `tokenizers`).
+// A text as BERT's tokenizer sees it: cleaned, and in small letters where it wants that (Devlin et
+// al., 2019; BertNormalizer of `tokenizers`).
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace concertina {
 
@@ -16,8 +15,6 @@ struct BertText {
 
   /// `text` is UTF-8.
   std::string normalize(std::string_view text) const;
-  /// The words of a normalized text, which they point into.
-  static std::vector<std::string_view> words(std::string_view normalized);
 };
 
 }  // namespace concertina

@@ -1,9 +1,6 @@
 #include "io/tokenizers/byte_pairs.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/utf8.h"
@@ -51,10 +48,8 @@ std::string printable_of_bytes(std::string_view bytes) {
   return text;
 }
 
-/// Words that were met, each in the place that its hash has: a word that has the same place takes
-/// it. With room for merging the others.
-struct WordMemory {
-  /// A node of the list of tokens that a word is, while pairs are merged.
+/// A node of the list of tokens that a word is, while pairs are merged, and the pairs that may be.
+struct PairMerging {
   struct Symbol {
     std::int32_t token = 0;
     std::int32_t before = -1, after = -1;  // -1: none
@@ -69,53 +64,110 @@ struct WordMemory {
     }
   };
 
-  static constexpr std::size_t kPlaces = std::size_t{1} << 16;
-  struct Word {
-    std::array<char, 23> bytes{};
-    std::uint8_t size = 0;  // 0: none
-    std::array<std::int32_t, 9> tokens{};
-    std::int32_t count = 0;
-  };
-  std::vector<Word> words = std::vector<Word>(kPlaces);
+  std::vector<std::int32_t> tokens;  // before any merge
   std::vector<Symbol> symbols;
   std::vector<Candidate> heap;
-  std::vector<std::int32_t> tokens;  // of the word that was merged last
 };
 
-BytePairs::BytePairs(const BytePairTable& table, const std::string& where) {
-  std::unordered_map<std::string, std::int32_t> ids;
-  for (const auto& [bytes, id] : table.tokens) ids.emplace(bytes, id);
-  const auto id_of = [&](const std::string& bytes) {
-    const auto found = ids.find(bytes);
-    if (found == ids.end())
-      throw_input(fmt::format("a merge needs '{}', which is no token", printable_of_bytes(bytes)),
-                  where, "merges of tokens into tokens");
+BytePairs::BytePairs(const BytePairTable& table, const std::string& where)
+    : is_bytes_(table.bytes),
+      byte_fallback_(table.byte_fallback),
+      fuse_unknown_(table.fuse_unknown),
+      whole_words_(table.whole_words),
+      end_of_word_(table.end_of_word) {
+  for (const auto& [name, id] : table.tokens) ids_.emplace(name, id);
+  if (const auto found = ids_.find(table.unknown); found != ids_.end()) unknown_ = found->second;
+  read_alphabet(table, where);
+  read_merges(table, where);
+}
+
+void BytePairs::read_alphabet(const BytePairTable& table, const std::string& where) {
+  const auto id_or_none = [&](const std::string& name) {
+    const auto found = ids_.find(name);
+    return found == ids_.end() ? -1 : found->second;
+  };
+  bool falls_back = table.byte_fallback;
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    fallback_[byte] = id_or_none(fmt::format("<0x{:02X}>", byte));
+    falls_back = falls_back && fallback_[byte] >= 0;
+    bytes_[byte] = id_or_none(std::string(1, static_cast<char>(byte)));
+    // Bytes that no text has, or none but for characters beyond the third plane.
+    const bool rare = byte == 0xC0 || byte == 0xC1 || byte > 0xF0;
+    if (table.bytes && bytes_[byte] < 0 && !rare)
+      throw_input(fmt::format("the byte 0x{:02x} is no token", byte), where,
+                  "a vocabulary with all bytes, so that any text has tokens");
+  }
+  if (!table.bytes && !falls_back && !unknown_)
+    throw_input("characters that are not in the vocabulary would be left out", where,
+                "an unk_token that is in it, or byte_fallback and the tokens <0x00> to <0xFF>");
+}
+
+void BytePairs::read_merges(const BytePairTable& table, const std::string& where) {
+  const auto shown = [&](const std::string& name) {
+    return table.bytes ? printable_of_bytes(name) : name;
+  };
+  const auto id_of = [&](const std::string& name) {
+    const auto found = ids_.find(name);
+    if (found == ids_.end())
+      throw_input(fmt::format("a merge needs '{}', which is no token", shown(name)), where,
+                  "merges of tokens into tokens");
     return found->second;
   };
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    const auto found = ids.find(std::string(1, static_cast<char>(byte)));
-    if (found == ids.end())
-      throw_input(fmt::format("the byte 0x{:02x} is no token", byte), where,
-                  "a vocabulary with all 256 bytes, so that any text has tokens");
-    bytes_[byte] = found->second;
-  }
   for (const auto& [left, right] : table.merges) {
     const Merge merge{static_cast<std::int32_t>(merges_.size()), id_of(left + right)};
     if (!merges_.emplace(key(id_of(left), id_of(right)), merge).second)
-      throw_input(fmt::format("the merge '{} {}' is there twice", printable_of_bytes(left),
-                              printable_of_bytes(right)),
-                  where, "each merge once");
+      throw_input(fmt::format("the merge '{} {}' is there twice", shown(left), shown(right)), where,
+                  "each merge once");
   }
-  if (table.whole_words) words_ = std::move(ids);
 }
 
-BytePairs::~BytePairs() = default;
+/// The tokens of the bytes of a character; false if one of them has none.
+bool BytePairs::fall_back(std::string_view character, std::vector<std::int32_t>& symbols) const {
+  const std::size_t before = symbols.size();
+  for (const char byte : character) {
+    const std::int32_t id = fallback_[static_cast<unsigned char>(byte)];
+    if (id < 0) {
+      symbols.resize(before);
+      return false;
+    }
+    symbols.push_back(id);
+  }
+  return true;
+}
 
-void BytePairs::merge(std::string_view word, WordMemory& memory) const {
-  std::vector<WordMemory::Symbol>& symbols = memory.symbols;
-  std::vector<WordMemory::Candidate>& heap = memory.heap;
-  const auto size = static_cast<std::int32_t>(word.size());
-  symbols.resize(word.size());
+/// The tokens of the word's bytes or characters. As in `tokenizers`, an unknown one is written when
+/// the next known one is met.
+void BytePairs::begin(std::string_view word, std::vector<std::int32_t>& symbols) const {
+  bool unknown = false;
+  std::string name;
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t here = at;
+    if (is_bytes_)
+      ++at;
+    else
+      next_code(word, at);
+    name.assign(word, here, at - here);
+    if (at == word.size()) name += end_of_word_;
+    const auto found = ids_.find(name);
+    if (found != ids_.end()) {
+      if (unknown) symbols.push_back(*unknown_);
+      unknown = false;
+      symbols.push_back(found->second);
+      continue;
+    }
+    if (byte_fallback_ && fall_back(is_bytes_ ? printable_of_bytes(name) : name, symbols)) continue;
+    if (!unknown_) continue;
+    if (unknown && !fuse_unknown_) symbols.push_back(*unknown_);
+    unknown = true;
+  }
+  if (unknown) symbols.push_back(*unknown_);
+}
+
+void BytePairs::merge(PairMerging& merging) const {
+  std::vector<PairMerging::Symbol>& symbols = merging.symbols;
+  std::vector<PairMerging::Candidate>& heap = merging.heap;
+  const auto size = static_cast<std::int32_t>(merging.tokens.size());
+  symbols.resize(merging.tokens.size());
   heap.clear();
   const auto add = [&](std::int32_t left) {
     const std::int32_t right = left < 0 ? -1 : symbols[static_cast<std::size_t>(left)].after;
@@ -127,17 +179,16 @@ void BytePairs::merge(std::string_view word, WordMemory& memory) const {
     std::push_heap(heap.begin(), heap.end());
   };
   for (std::int32_t i = 0; i < size; ++i)
-    symbols[static_cast<std::size_t>(i)] = {
-        bytes_[static_cast<unsigned char>(word[static_cast<std::size_t>(i)])], i - 1,
-        i + 1 < size ? i + 1 : -1};
+    symbols[static_cast<std::size_t>(i)] = {merging.tokens[static_cast<std::size_t>(i)], i - 1,
+                                            i + 1 < size ? i + 1 : -1};
   for (std::int32_t i = 0; i + 1 < size; ++i) add(i);
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end());
-    const WordMemory::Candidate next = heap.back();
+    const PairMerging::Candidate next = heap.back();
     heap.pop_back();
-    WordMemory::Symbol& left = symbols[static_cast<std::size_t>(next.left)];
+    PairMerging::Symbol& left = symbols[static_cast<std::size_t>(next.left)];
     if (left.token < 0 || left.after < 0) continue;
-    WordMemory::Symbol& right = symbols[static_cast<std::size_t>(left.after)];
+    PairMerging::Symbol& right = symbols[static_cast<std::size_t>(left.after)];
     const auto found = merges_.find(key(left.token, right.token));
     if (found == merges_.end() || found->second.rank != next.rank) continue;
     left.token = next.merged;
@@ -147,46 +198,29 @@ void BytePairs::merge(std::string_view word, WordMemory& memory) const {
     add(left.before);
     add(next.left);
   }
-  memory.tokens.clear();
-  for (std::int32_t at = 0; at >= 0; at = symbols[static_cast<std::size_t>(at)].after)
-    memory.tokens.push_back(symbols[static_cast<std::size_t>(at)].token);
 }
 
-BytePairs::Encoder::Encoder(const BytePairs& pairs) : pairs_(pairs) {
-  const std::lock_guard lock(pairs_.mutex_);
-  if (!pairs_.idle_.empty()) {
-    memory_ = std::move(pairs_.idle_.back());
-    pairs_.idle_.pop_back();
-  } else {
-    memory_ = std::make_unique<WordMemory>();
+void BytePairs::encode(std::string_view word, std::vector<std::int32_t>& tokens) const {
+  if (whole_words_) {
+    const auto whole = ids_.find(std::string(word));
+    if (whole != ids_.end()) return tokens.push_back(whole->second);
   }
-}
-
-BytePairs::Encoder::~Encoder() {
-  const std::lock_guard lock(pairs_.mutex_);
-  pairs_.idle_.push_back(std::move(memory_));
-}
-
-void BytePairs::Encoder::encode(std::string_view word, std::vector<std::int32_t>& tokens) {
-  WordMemory& memory = *memory_;
-  WordMemory::Word& place =
-      memory.words[XXH3_64bits(word.data(), word.size()) % WordMemory::kPlaces];
-  if (place.size == word.size() && std::memcmp(place.bytes.data(), word.data(), word.size()) == 0) {
-    tokens.insert(tokens.end(), place.tokens.begin(), place.tokens.begin() + place.count);
-    return;
+  thread_local PairMerging merging;
+  merging.tokens.clear();
+  const bool each_has_one =
+      is_bytes_ && end_of_word_.empty() && std::ranges::all_of(word, [&](char byte) {
+        const std::int32_t id = bytes_[static_cast<unsigned char>(byte)];
+        merging.tokens.push_back(id);
+        return id >= 0;
+      });
+  if (!each_has_one) {
+    merging.tokens.clear();
+    begin(word, merging.tokens);
   }
-  const auto whole =
-      pairs_.words_.empty() ? pairs_.words_.end() : pairs_.words_.find(std::string(word));
-  if (whole != pairs_.words_.end())
-    memory.tokens.assign(1, whole->second);
-  else
-    pairs_.merge(word, memory);
-  tokens.insert(tokens.end(), memory.tokens.begin(), memory.tokens.end());
-  if (word.size() > place.bytes.size() || memory.tokens.size() > place.tokens.size()) return;
-  place.size = static_cast<std::uint8_t>(word.size());
-  std::ranges::copy(word, place.bytes.begin());
-  std::ranges::copy(memory.tokens, place.tokens.begin());
-  place.count = static_cast<std::int32_t>(memory.tokens.size());
+  if (merging.tokens.empty()) return;
+  merge(merging);
+  for (std::int32_t at = 0; at >= 0; at = merging.symbols[static_cast<std::size_t>(at)].after)
+    tokens.push_back(merging.symbols[static_cast<std::size_t>(at)].token);
 }
 
 }  // namespace concertina

@@ -45,12 +45,40 @@ bool flag_of(const RulesJson& parent, const char* key, const std::string& where)
   return found->get<bool>();
 }
 
+std::string text_of(const RulesJson& parent, const char* key, const std::string& where) {
+  const RulesJson* const found = find_key(parent, key);
+  if (found == nullptr || !found->is_string())
+    throw_input(fmt::format("'{}' is no text", key), where, fmt::format("\"{}\": \"...\"", key));
+  return found->get<std::string>();
+}
+
+std::int64_t count_of(const RulesJson& parent, const char* key, const std::string& where) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
+  const RulesJson* const found = find_key(parent, key);
+  if (found == nullptr || !found->is_number_unsigned() || found->get<std::uint64_t>() >= kMost)
+    throw_input(fmt::format("'{}' is no whole number", key), where, "one from 0 to 2^31 - 1");
+  return found->get<std::int64_t>();
+}
+
 std::string type_of(const RulesJson& step, const std::string& where) {
   const RulesJson* const found = find_key(step, "type");
   if (found == nullptr) return "";
   if (!found->is_string())
     throw_input(fmt::format("a type is {}", found->dump().substr(0, 60)), where, "a name");
   return found->get<std::string>();
+}
+
+std::vector<const RulesJson*> steps_of(const RulesJson& step, const char* list,
+                                       const std::string& where) {
+  if (step.is_null()) return {};
+  if (type_of(step, where) != "Sequence") return {&step};
+  require_only(step, {}, {"type", list}, where);
+  std::vector<const RulesJson*> all;
+  for (const RulesJson& inner : list_of(step, list, where)) {
+    const auto more = steps_of(inner, list, where);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
 }
 
 void require_only(const RulesJson& object,
@@ -71,20 +99,6 @@ void require_only(const RulesJson& object,
     if (!object.contains(key) && !means_nothing(value) && key != "use_regex")
       throw_input(fmt::format("'{}' is missing", key), where,
                   fmt::format("{} = {}", key, value.dump()));
-}
-
-void require_null(const RulesJson& parent, const char* key, const std::string& where) {
-  const RulesJson* const found = find_key(parent, key);
-  if (found == nullptr) return;
-  throw_input(fmt::format("the {} '{}' is not supported here", key, type_of(*found, where)), where,
-              "a tokenizer without it");
-}
-
-void require_no_truncation(const RulesJson& file, const std::string& where) {
-  for (const char* key : {"truncation", "padding"})
-    if (find_key(file, key) != nullptr)
-      throw_input(fmt::format("the file asks for {}", key), where,
-                  fmt::format("\"{}\": null; samples have model.context tokens", key));
 }
 
 std::vector<std::pair<std::string, std::int32_t>> read_vocabulary(const RulesJson& vocab,

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "io/tokenizers/tokenizer_files.h"
 #include "tokenizer_table.h"
 
@@ -35,6 +36,39 @@ bool names_tokenizer_files(const std::string& choice) {
          std::filesystem::exists(choice, ignored);
 }
 
+namespace {
+
+/// What the first kind makes of the files that are its own; null: they are none's.
+std::shared_ptr<const Tokenizer> opened(const TokenizerFiles& files) {
+  for (const auto& [name, kind] : tokenizers())
+    if (std::unique_ptr<Tokenizer> made = kind.open(files)) return made;
+  return nullptr;
+}
+
+/// Of a folder with a tokenizer.json and maybe other files too, as models are published: that one
+/// if it is supported, else the others.
+std::shared_ptr<const Tokenizer> described_or_other(const TokenizerFiles& files) {
+  try {
+    auto made = opened(files);
+    const std::string other = files.file_ending(".model");
+    if (made != nullptr && !other.empty())
+      log::info("{} is read, and {} is not", files.description_path(), other);
+    return made;
+  } catch (const Error& error) {
+    std::shared_ptr<const Tokenizer> other;
+    try {
+      other = opened(files.without_description());
+    } catch (const Error&) {  // the first error says more
+    }
+    if (other == nullptr) throw;
+    log::warn("{} ({}): the tokenizer is read from other files beside it", files.description_path(),
+              error.message());
+    return other;
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& choice,
                                                 const std::string& where) {
   if (choice == kBytesTokenizer) return tokenizer_kinds::bytes();
@@ -42,15 +76,14 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& choice,
     throw_input(fmt::format("unknown tokenizer '{}'", choice), where,
                 fmt::format("\"{}\", or the path of a file or folder", kBytesTokenizer));
   const TokenizerFiles files(choice, where);
+  const bool both = files.description() != nullptr && files.description_path() != choice;
+  if (auto made = both ? described_or_other(files) : opened(files)) return made;
   std::string wanted;
-  for (const auto& [name, kind] : tokenizers()) {
-    if (std::unique_ptr<Tokenizer> made = kind.open(files)) return made;
+  for (const auto& [name, kind] : tokenizers())
     wanted += fmt::format("{}{}", wanted.empty() ? "" : "; ", kind.files);
-  }
-  if (const std::string type = files.model_type(); !type.empty())
-    throw_input(fmt::format("a tokenizer whose model is '{}' is not supported", type),
-                files.description_path(), "one of: " + wanted);
-  throw_input("no tokenizer was found here", choice, "one of: " + wanted);
+  throw_input(files.description() != nullptr ? "this tokenizer.json has no model of a known type"
+                                             : "no tokenizer was found here",
+              choice, "one of: " + wanted);
 }
 
 std::string escape_bytes(std::string_view bytes) {

@@ -23,6 +23,16 @@ inline constexpr std::string_view kBytesTokenizer = "bytes";
 /// Tokens that stand for no text.
 enum class SpecialToken : std::uint8_t { unknown, begin, end, classify, separate, padding, mask };
 
+/// What a model reads where a tokenizer has put its marks around one text, or around two.
+struct Marks {
+  struct Part {
+    int text = -1;  // the first (0) or second; -1: the mark `token`
+    std::int32_t token = 0;
+    std::int32_t type = 0;  // of its tokens (token_type_ids)
+  };
+  std::vector<Part> single, pair;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -39,6 +49,8 @@ class Tokenizer {
   /// tokens do not end with a character.
   virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
   virtual std::optional<std::int32_t> special(SpecialToken which) const = 0;
+  /// The marks that the tokenizer's files put around texts; null if they put none.
+  virtual const Marks* marks() const { return nullptr; }
   /// SHA-256, in hexadecimal digits, of all that decides what tokens a text has.
   virtual std::string fingerprint() const = 0;
   /// The first place in [from, text.size()] where cutting `text` changes no token: the tokens of

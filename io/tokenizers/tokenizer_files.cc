@@ -57,7 +57,18 @@ std::string TokenizerFiles::model_type() const {
   const auto model = description_->find("model");
   if (model == description_->end() || !model->is_object()) return "";
   const auto type = model->find("type");
-  return type == model->end() || !type->is_string() ? "" : type->get<std::string>();
+  if (type != model->end() && type->is_string()) return type->get<std::string>();
+  return model->contains("merges")                     ? "BPE"
+         : model->contains("max_input_chars_per_word") ? "WordPiece"
+         : model->contains("unk_id")                   ? "Unigram"
+                                                       : "";
+}
+
+TokenizerFiles TokenizerFiles::without_description() const {
+  TokenizerFiles files = *this;
+  files.description_.reset();
+  files.description_path_.clear();
+  return files;
 }
 
 std::string read_tokenizer_file(const std::string& path) {

@@ -27,8 +27,10 @@ class TokenizerFiles {
   const nlohmann::json* description() const { return description_ ? &*description_ : nullptr; }
   /// Its path.
   const std::string& description_path() const { return description_path_; }
-  /// Its model.type; empty without one.
+  /// Its model.type, which old files leave to what the model has; empty without one.
   std::string model_type() const;
+  /// The same choice as if there were no tokenizer.json in the folder.
+  TokenizerFiles without_description() const;
 
  private:
   std::filesystem::path choice_;

@@ -19,7 +19,7 @@ std::uint32_t code_before(std::string_view text, std::size_t at) {
 bool is_cut(std::string_view text, std::size_t at) {
   if (at < 2 || text[at - 1] != '\n' || is_white_space(code_before(text, at - 1))) return false;
   std::size_t next = at;
-  return !is_white_space(next_code(text, next).value_or(' '));
+  return text[at] != '/' && !is_white_space(next_code(text, next).value_or(' '));
 }
 
 }  // namespace
@@ -46,13 +46,47 @@ void append_utf8(std::uint32_t code, std::string& text) {
   add(0x80 | (code & 0x3F));
 }
 
-void require_utf8(std::string_view text) {
+namespace {
+
+/// The first byte that is not UTF-8, or the end.
+std::size_t end_of_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
-    if (!next_code(text, at))
-      throw_input(fmt::format("the bytes from {} on are not UTF-8", begin), "the text",
-                  "text in UTF-8, or data.tokenizer = \"bytes\"");
+    if (!next_code(text, at)) return begin;
   }
+  return text.size();
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  return end_of_utf8(text) == text.size();
+}
+
+std::size_t white_space_after(std::string_view text, std::size_t at) {
+  while (at < text.size()) {
+    std::size_t next = at;
+    if (!is_white_space(next_code(text, next).value_or(0))) break;
+    at = next;
+  }
+  return at;
+}
+
+std::size_t white_space_before(std::string_view text, std::size_t at) {
+  while (at > 0) {
+    std::size_t begin = at - 1;
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    if (white_space_after(text.substr(0, at), begin) != at) break;
+    at = begin;
+  }
+  return at;
+}
+
+void require_utf8(std::string_view text) {
+  const std::size_t begin = end_of_utf8(text);
+  if (begin < text.size())
+    throw_input(fmt::format("the bytes from {} on are not UTF-8", begin), "the text",
+                "text in UTF-8, or data.tokenizer = \"bytes\"");
 }
 
 std::size_t line_cut(std::string_view text, std::size_t from) {

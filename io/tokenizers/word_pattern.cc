@@ -1,8 +1,10 @@
 #include "io/tokenizers/word_pattern.h"
 
-#include <array>
+#include <algorithm>
 
 #include "core/error.h"
+#include "io/tokenizers/library_characters.h"
+#include "io/tokenizers/pattern_syntax.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -10,34 +12,41 @@
 namespace concertina {
 namespace {
 
-/// Unicode's White_Space, which \s means in the regular expressions of `tokenizers`; that of PCRE2
-/// has U+180E too, which is none since Unicode 6.3.
-#define CONCERTINA_SPACE \
-  R"(\t-\r\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})"
-
+/// A pattern of which more is known than what it matches.
 struct KnownPattern {
-  std::string_view pattern;  // as models publish it
-  const char* here;          // the same for PCRE2
+  std::string_view pattern;
+  bool plain_words;  // letters of ASCII, maybe after a space, are a word where ASCII follows
 };
 
-constexpr KnownPattern kGpt2{
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^)" CONCERTINA_SPACE R"(\p{L}\p{N}]+|[)"  //
-    CONCERTINA_SPACE R"(]+(?![^)" CONCERTINA_SPACE R"(])|[)" CONCERTINA_SPACE R"(]+)"};
-constexpr KnownPattern kLlama3{
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^)" CONCERTINA_SPACE
-    R"(\p{L}\p{N}]+[\r\n]*|[)" CONCERTINA_SPACE R"(]*[\r\n]+|[)" CONCERTINA_SPACE
-    R"(]+(?![^)" CONCERTINA_SPACE R"(])|[)" CONCERTINA_SPACE R"(]+)"};
-constexpr std::array kKnownPatterns{kGpt2, kLlama3};
+constexpr std::string_view kGpt2 =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kLlama3 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kQwen2 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt4o =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr KnownPattern kKnownPatterns[] = {
+    {kGpt2, true}, {kLlama3, true}, {kQwen2, true}, {kGpt4o, false}};
 
-pcre2_code* compiled(const char* pattern) {
+/// `everywhere`: it has a match at each place.
+pcre2_code* compiled(std::string_view pattern, bool newer, bool everywhere,
+                     const std::string& where) {
+  const std::string translated = pcre2_pattern(pattern, newer, where);
   int error = 0;
   PCRE2_SIZE offset = 0;
-  pcre2_code* const code = pcre2_compile(
-      reinterpret_cast<PCRE2_SPTR>(pattern), PCRE2_ZERO_TERMINATED,
-      PCRE2_ANCHORED | PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr);
-  CONCERTINA_CHECK(code != nullptr, "PCRE2 error {} at {}", error, offset);
+  pcre2_code* const code =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK | (everywhere ? PCRE2_ANCHORED : 0),
+                    &error, &offset, nullptr);
+  std::uint32_t empty = 0;
+  if (code != nullptr) pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &empty);
+  if (code == nullptr || empty != 0) {
+    pcre2_code_free(code);
+    throw_input(fmt::format("the pattern {} {}", pattern.substr(0, 200),
+                            empty != 0 ? "matches nothing at all" : "is no regular expression"),
+                where, "one as published models have it");
+  }
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it, pcre2_match() is used
   return code;
 }
@@ -47,7 +56,7 @@ bool is_ascii_letter(char c) {
 }
 
 /// The end of a word of small and capital letters, maybe after one space, that begins at `at`; 0 if
-/// none does or a character beyond ASCII follows. Both patterns take it as a word.
+/// none does or a character beyond ASCII follows.
 std::size_t plain_word_end(std::string_view text, std::size_t at) {
   std::size_t end = at + (text[at] == ' ' ? 1 : 0);
   const std::size_t letters = end;
@@ -61,22 +70,32 @@ const pcre2_code* code_of(const void* pointer) {
   return static_cast<const pcre2_code*>(pointer);
 }
 
+pcre2_match_data* match_of_thread() {
+  struct FreeMatch {
+    void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
+  };
+  thread_local const std::unique_ptr<pcre2_match_data, FreeMatch> match(
+      pcre2_match_data_create(1, nullptr));
+  CONCERTINA_CHECK(match != nullptr, "no memory for a match");
+  return match.get();
+}
+
 }  // namespace
 
 std::string_view WordPattern::gpt2() {
-  return kGpt2.pattern;
+  return kGpt2;
 }
 std::string_view WordPattern::llama3() {
-  return kLlama3.pattern;
+  return kLlama3;
 }
 
 WordPattern::WordPattern(std::string_view pattern, const std::string& where, bool prefix_space)
-    : text_(pattern), prefix_space_(prefix_space) {
-  for (const KnownPattern& known : kKnownPatterns)
-    if (known.pattern == pattern) code_.reset(compiled(known.here));
-  if (code_ == nullptr)
-    throw_input(fmt::format("words are cut by an unknown pattern: {}", pattern.substr(0, 200)),
-                where, "the pattern of GPT-2 or that of Llama 3");
+    : text_(pattern), where_(where), prefix_space_(prefix_space) {
+  const auto* const known = std::ranges::find(kKnownPatterns, pattern, &KnownPattern::pattern);
+  keeps_lines_ = known != std::end(kKnownPatterns);
+  plain_words_ = keeps_lines_ && known->plain_words;
+  code_.reset(compiled(pattern, /*newer=*/false, /*everywhere=*/keeps_lines_, where));
+  newer_code_.reset(compiled(pattern, /*newer=*/true, /*everywhere=*/keeps_lines_, where));
 }
 
 void WordPattern::Free::operator()(void* code) const {
@@ -84,33 +103,43 @@ void WordPattern::Free::operator()(void* code) const {
 }
 
 WordPattern::Words::Words(const WordPattern& pattern, std::string_view text)
-    : pattern_(pattern), text_(text), match_(pcre2_match_data_create(1, nullptr)) {
-  CONCERTINA_CHECK(match_ != nullptr, "no memory for a match");
-}
+    : pattern_(pattern),
+      code_((has_newer_characters(text) ? pattern.newer_code_ : pattern.code_).get()),
+      match_(match_of_thread()),
+      text_(text) {}
 
-WordPattern::Words::~Words() {
-  pcre2_match_data_free(static_cast<pcre2_match_data*>(match_));
-}
-
-bool WordPattern::Words::next(std::string_view& word) {
+bool WordPattern::Words::next(std::string_view& word, bool& matches) {
   if (at_ >= text_.size()) return false;
-  std::size_t end = plain_word_end(text_, at_);  // most words, and much faster
-  if (end == 0) end = matched_end();
+  std::size_t end = 0;
+  if (pattern_.plain_words_) end = plain_word_end(text_, at_);  // most words, and much faster
+  matches = true;
+  if (end == 0) {
+    if (end_ <= at_) find();
+    matches = begin_ == at_;
+    end = matches ? end_ : begin_;
+  }
   word = text_.substr(at_, end - at_);
   at_ = end;
   return true;
 }
 
-std::size_t WordPattern::Words::matched_end() {
+/// The first match from at_ on, or one after the end of the text.
+void WordPattern::Words::find() {
   auto* const match = static_cast<pcre2_match_data*>(match_);
-  const int found =
-      pcre2_match(code_of(pattern_.code_.get()), reinterpret_cast<PCRE2_SPTR>(text_.data()),
-                  text_.size(), at_, PCRE2_NO_UTF_CHECK, match, nullptr);
-  // Every character is a space, a letter, a number or none of them, so each place has a match.
-  CONCERTINA_CHECK(found > 0, "PCRE2 error {} at byte {}", found, at_);
-  const std::size_t end = pcre2_get_ovector_pointer(match)[1];
-  CONCERTINA_CHECK(end > at_, "an empty word at byte {}", at_);
-  return end;
+  const int found = pcre2_match(code_of(code_), reinterpret_cast<PCRE2_SPTR>(text_.data()),
+                                text_.size(), at_, PCRE2_NO_UTF_CHECK, match, nullptr);
+  if (found == PCRE2_ERROR_NOMATCH) {
+    begin_ = text_.size();
+    end_ = text_.size() + 1;
+    return;
+  }
+  if (found <= 0)
+    throw_input(fmt::format("the pattern {} asks for too much work at byte {} of a text (PCRE2's "
+                            "error {})",
+                            pattern_.text_.substr(0, 200), at_, found),
+                pattern_.where_, "a simpler pattern, or shorter texts");
+  begin_ = pcre2_get_ovector_pointer(match)[0];
+  end_ = pcre2_get_ovector_pointer(match)[1];
 }
 
 }  // namespace concertina

@@ -128,4 +128,5 @@ def main():
     print(f"{len(results)} tokenizers, {size} bytes of text each")
 
 
-main()
+if __name__ == "__main__":
+    main()

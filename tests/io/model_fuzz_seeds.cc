@@ -207,6 +207,9 @@ std::vector<FuzzSeed> model_seeds() {
       json_seed(),
       verified_token_file_seed(),
   };
+  for (const std::string family : {"roberta", "clip", "falcon", "llama2", "mistral", "albert"})
+    seeds.push_back(tokenizer_seed(family + "_json", {"tokenizer.json"},
+                                   {golden_file("tokenizers/families/" + family + ".json")}));
   if (has_sentencepiece())
     for (const std::string kind : {"bpe", "unigram"})
       seeds.push_back(tokenizer_seed("sentencepiece_" + kind, {"small.model"},

@@ -1,0 +1,84 @@
+// tokenizer.json, as Hugging Face's `tokenizers` writes it. What its post-processor puts around
+// texts is left to the dataset; what it says of truncation and padding is not used.
+#include <mutex>
+#include <set>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "io/sha256.h"
+#include "io/tokenizers/decoders.h"
+#include "io/tokenizers/json_rules.h"
+#include "io/tokenizers/marks.h"
+#include "io/tokenizers/normalizers.h"
+#include "io/tokenizers/pipeline.h"
+#include "io/tokenizers/pre_tokenizers.h"
+#include "io/tokenizers/tokenizer_files.h"
+#include "io/tokenizers/word_models.h"
+
+namespace concertina::tokenizer_kinds {
+namespace {
+
+using DescriptionJson = nlohmann::json;
+
+const DescriptionJson& step_or_null(const DescriptionJson& file, const char* key) {
+  static const DescriptionJson kNull;
+  const auto found = file.find(key);
+  return found == file.end() ? kNull : *found;
+}
+
+/// Tokens of a model's vocabulary, whatever the model; what is wrong in it is found later.
+KnownTokens known_tokens(const DescriptionJson& model, const std::string& where) {
+  KnownTokens known;
+  const DescriptionJson& vocab = step_or_null(model, "vocab");
+  if (vocab.is_object())
+    for (auto& [token, id] : read_vocabulary(vocab, where)) known.ids.emplace(token, id);
+  known.count = static_cast<std::int64_t>(vocab.size());
+  for (std::size_t i = 0; vocab.is_array() && i < vocab.size(); ++i)
+    if (vocab[i].is_array() && !vocab[i].empty() && vocab[i][0].is_string())
+      known.ids.insert_or_assign(vocab[i][0].get<std::string>(), static_cast<std::int32_t>(i));
+  return known;
+}
+
+/// Once per file: a launch opens a tokenizer more than once.
+void say_what_is_unused(const DescriptionJson& file, const std::string& where) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  const bool truncates = !step_or_null(file, "truncation").is_null();
+  const bool pads = !step_or_null(file, "padding").is_null();
+  if ((truncates || pads) && said.insert(where).second)
+    log::info("{}: {} not used: samples have model.context tokens", where,
+              truncates && pads ? "truncation and padding are"
+              : pads            ? "padding is"
+                                : "truncation is");
+}
+
+std::unique_ptr<Tokenizer> open_description(const TokenizerFiles& files) {
+  if (files.description() == nullptr || files.model_type().empty()) return nullptr;
+  const DescriptionJson& file = *files.description();
+  const std::string& where = files.description_path();
+  say_what_is_unused(file, where);
+  TokenizerStages stages;
+  stages.normalizers = read_normalizers(step_or_null(file, "normalizer"), where);
+  stages.words = read_pre_tokenizers(step_or_null(file, "pre_tokenizer"), where);
+  const DescriptionJson& model = object_of(file, "model", where);
+  if (file.contains("added_tokens"))
+    stages.added = AddedTokens(
+        file["added_tokens"], known_tokens(model, where),
+        [&](std::string_view text) { return normalized_by(stages.normalizers, text); }, where);
+  stages.model =
+      read_word_model(model, files.model_type(),
+                      {.bytes = stages.words.bytes, .added = stages.added, .where = where});
+  stages.marks = read_marks(step_or_null(file, "post_processor"), where);
+  stages.decoders = read_decoders(step_or_null(file, "decoder"), where);
+  stages.fingerprint = sha256_hex(read_tokenizer_file(where));
+  return make_pipeline(std::move(stages));
+}
+
+}  // namespace
+
+TokenizerKind description() {
+  return {.open = open_description, .files = "tokenizer.json (BPE, Unigram or WordPiece)"};
+}
+
+}  // namespace concertina::tokenizer_kinds

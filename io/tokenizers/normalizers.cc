@@ -1,0 +1,148 @@
+#include "io/tokenizers/normalizers.h"
+
+#include <memory>
+
+#include "core/error.h"
+#include "core/registry.h"
+#include "core/utf8.h"
+#include "io/tokenizers/bert_text.h"
+#include "io/tokenizers/character_map.h"
+#include "io/tokenizers/json_rules.h"
+#include "io/tokenizers/library_characters.h"
+#include "io/tokenizers/unicode.h"
+#include "io/tokenizers/word_pattern.h"
+
+namespace concertina {
+namespace {
+
+using NormalizerJson = nlohmann::json;
+using MakeNormalizer = Normalizer (*)(const NormalizerJson& step, const std::string& where);
+
+constexpr CutPlaces kNowhere{false, false};
+
+Normalizer bert_normalizer(const NormalizerJson& step, const std::string& where) {
+  require_only(step, {},
+               {"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"}, where);
+  BertText rules;
+  rules.clean = flag_of(step, "clean_text", where);
+  rules.chinese = flag_of(step, "handle_chinese_chars", where);
+  rules.lowercase = flag_of(step, "lowercase", where);
+  const bool says = step.contains("strip_accents") && !step["strip_accents"].is_null();
+  rules.strip_accents = says ? flag_of(step, "strip_accents", where) : rules.lowercase;
+  return {[rules](std::string_view text) { return rules.normalize(text); }};
+}
+
+Normalizer lowercase(const NormalizerJson& step, const std::string& where) {
+  require_only(step, {}, {"type"}, where);
+  return {library_lower};
+}
+
+Normalizer normal_form(const NormalizerJson& step, const std::string& where) {
+  require_only(step, {}, {"type"}, where);
+  return {[form = type_of(step, where)](std::string_view text) {
+    return library_normal_form(text, form);
+  }};
+}
+
+Normalizer strip_accents(const NormalizerJson& step, const std::string& where) {
+  require_only(step, {}, {"type"}, where);
+  return {[](std::string_view text) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t here = at;
+      if (!is_library_combining(next_code(text, at).value_or(0xFFFD)))
+        result.append(text, here, at - here);
+    }
+    return result;
+  }};
+}
+
+Normalizer strip(const NormalizerJson& step, const std::string& where) {
+  require_only(step, {}, {"type", "strip_left", "strip_right"}, where);
+  return {[left = flag_of(step, "strip_left", where),
+           right = flag_of(step, "strip_right", where)](std::string_view text) {
+            if (left) text.remove_prefix(white_space_after(text, 0));
+            if (right) text = text.substr(0, white_space_before(text, text.size()));
+            return std::string(text);
+          },
+          kNowhere};
+}
+
+Normalizer prepend(const NormalizerJson& step, const std::string& where) {
+  require_only(step, {}, {"type", "prepend"}, where);
+  return {[before = text_of(step, "prepend", where)](std::string_view text) {
+            return text.empty() ? std::string() : before + std::string(text);
+          },
+          kNowhere};
+}
+
+/// A string without white space, or of one character, or several spaces, is found within the parts
+/// of a text that is cut at a single white space.
+Normalizer replace(const NormalizerJson& step, const std::string& where) {
+  require_only(step, {}, {"type", "pattern", "content"}, where);
+  const NormalizerJson& pattern = object_of(step, "pattern", where);
+  bool stays = pattern.contains("Regex") && pattern["Regex"] == " {2,}";
+  if (pattern.contains("String") && pattern["String"].is_string()) {
+    const auto& text = pattern["String"].get_ref<const std::string&>();
+    stays = text.size() == 1 || text.find_first_of(" \n") == std::string::npos;
+  }
+  return {read_replacement(step, where), stays ? CutPlaces{} : kNowhere};
+}
+
+Normalizer precompiled(const NormalizerJson& step, const std::string& where) {
+  require_only(step, {}, {"type", "precompiled_charsmap"}, where);
+  const auto map =
+      std::make_shared<const CharacterMap>(text_of(step, "precompiled_charsmap", where), where);
+  return {[map](std::string_view text) { return map->apply(text); }};
+}
+
+constexpr Entry<MakeNormalizer> kNormalizers[] = {{"BertNormalizer", bert_normalizer},
+                                                  {"Lowercase", lowercase},
+                                                  {"NFC", normal_form},
+                                                  {"NFD", normal_form},
+                                                  {"NFKC", normal_form},
+                                                  {"NFKD", normal_form},
+                                                  {"Precompiled", precompiled},
+                                                  {"Prepend", prepend},
+                                                  {"Replace", replace},
+                                                  {"Strip", strip},
+                                                  {"StripAccents", strip_accents}};
+
+}  // namespace
+
+std::function<std::string(std::string_view)> read_replacement(const NormalizerJson& step,
+                                                              const std::string& where) {
+  const NormalizerJson& pattern = object_of(step, "pattern", where);
+  std::string content = text_of(step, "content", where);
+  require_only(pattern, {}, {"String", "Regex"}, where);
+  if (pattern.contains("String"))
+    return [from = text_of(pattern, "String", where), to = std::move(content),
+            where](std::string_view text) {
+      std::string result;
+      std::size_t begin = 0;
+      for (std::size_t at; !from.empty() && (at = text.find(from, begin)) != std::string_view::npos;
+           begin = at + from.size())
+        result.append(text, begin, at - begin).append(to);
+      return result.append(text.substr(begin));
+    };
+  const auto words = std::make_shared<const WordPattern>(text_of(pattern, "Regex", where), where);
+  return [words, to = std::move(content)](std::string_view text) {
+    std::string result;
+    WordPattern::Words all(*words, text);
+    bool matches = false;
+    for (std::string_view word; all.next(word, matches);) result += matches ? to : word;
+    return result;
+  };
+}
+
+std::vector<Normalizer> read_normalizers(const NormalizerJson& normalizer,
+                                         const std::string& where) {
+  std::vector<Normalizer> all;
+  for (const NormalizerJson* step : steps_of(normalizer, "normalizers", where)) {
+    const std::string type = type_of(*step, where);
+    all.push_back(lookup<MakeNormalizer>(kNormalizers, type, "normalizer", where)(*step, where));
+  }
+  return all;
+}
+
+}  // namespace concertina

@@ -1,0 +1,111 @@
+#include "io/tokenizers/pipeline.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "io/tokenizers/pre_tokenizers.h"
+#include "io/tokenizers/unicode.h"
+#include "io/tokenizers/word_memory.h"
+
+namespace concertina {
+namespace {
+
+class PipelineTokenizer final : public Tokenizer {
+ public:
+  explicit PipelineTokenizer(TokenizerStages stages);
+
+  std::int64_t vocabulary() const override { return std::ssize(names_); }
+  void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override;
+  std::string decode(std::span<const std::int32_t> tokens) const override;
+  std::optional<std::int32_t> special(SpecialToken which) const override {
+    return stages_.added.special(which);
+  }
+  const Marks* marks() const override { return stages_.marks ? &*stages_.marks : nullptr; }
+  std::string fingerprint() const override { return stages_.fingerprint; }
+  std::size_t cut(std::string_view text, std::size_t from) const override;
+
+ private:
+  void set(std::int32_t id, const std::string& name) {
+    const auto at = static_cast<std::size_t>(id);
+    if (names_.size() <= at) names_.resize(at + 1);
+    names_[at] = name;
+  }
+
+  TokenizerStages stages_;
+  CutPlaces cuts_{};
+  std::vector<std::string> names_;  // by id
+  mutable WordMemories memories_;
+};
+
+PipelineTokenizer::PipelineTokenizer(TokenizerStages stages) : stages_(std::move(stages)) {
+  for (const auto& [content, id] : stages_.added.all()) set(id, content);
+  for (const auto& [name, id] : stages_.model.names)
+    if (stages_.added.content(id) == nullptr) set(id, name);
+  stages_.model.names.clear();
+  std::vector<PreTokenizer>& steps = stages_.words.steps;
+  if (steps.empty()) cuts_ = {.lines = false, .spaces = false};
+  for (const Normalizer& step : stages_.normalizers) cuts_ = cuts_ & step.cuts;
+  for (const PreTokenizer& step : steps) cuts_ = cuts_ & step.cuts;
+  cuts_ = cuts_ & CutPlaces{.lines = !stages_.added.hinders_cuts('\n'),
+                            .spaces = !stages_.added.hinders_cuts(' ')};
+  if (stages_.model.cuts_at_blanks) steps.push_back(between_blanks());
+}
+
+void PipelineTokenizer::encode(std::string_view text, std::vector<std::int32_t>& tokens) const {
+  require_utf8(text);
+  const WordMemories::Lease memory(memories_);
+  const std::vector<PreTokenizer>& steps = stages_.words.steps;
+  std::vector<UseStretch> uses(steps.size() + 1);
+  uses.back() = [&](Stretch word) { (*memory).encode(stages_.model, word.text, tokens); };
+  for (std::size_t i = steps.size(); i-- > 0;)
+    uses[i] = [&step = steps[i], &next = uses[i + 1]](Stretch part) { step.split(part, next); };
+  const auto found = [&](std::int32_t id) { tokens.push_back(id); };
+  const auto plain = [&](std::string_view part, bool first) {
+    const auto normalized = [&](std::string_view whole) {
+      stages_.added.split(
+          whole, /*normalized=*/true,
+          [&](std::string_view words, bool begins) {
+            uses[0]({words, first && begins});
+          },
+          found);
+    };
+    if (stages_.normalizers.empty()) return normalized(part);
+    normalized(normalized_by(stages_.normalizers, part));
+  };
+  stages_.added.split(text, /*normalized=*/false, plain, found);
+}
+
+std::string PipelineTokenizer::decode(std::span<const std::int32_t> tokens) const {
+  std::vector<std::string> names;
+  names.reserve(tokens.size());
+  for (const std::int32_t token : tokens) {
+    CONCERTINA_CHECK(token >= 0 && token < vocabulary(), "token {}", token);
+    names.push_back(names_[static_cast<std::size_t>(token)]);
+  }
+  for (const Decoder& decoder : stages_.decoders) decoder(names);
+  std::string text;
+  for (const std::string& name : names) text += name;
+  return text;
+}
+
+std::size_t PipelineTokenizer::cut(std::string_view text, std::size_t from) const {
+  if (!cuts_.lines && !cuts_.spaces) return text.size();
+  const auto place = cuts_.lines ? line_cut : space_cut;
+  std::size_t at = place(text, from);
+  while (at < text.size() && !stages_.added.may_be_cut(text, at)) at = place(text, at + 1);
+  return at;
+}
+
+}  // namespace
+
+std::string normalized_by(const std::vector<Normalizer>& normalizers, std::string_view text) {
+  std::string result(text);
+  for (const Normalizer& step : normalizers) result = step.apply(result);
+  return result;
+}
+
+std::unique_ptr<Tokenizer> make_pipeline(TokenizerStages stages) {
+  return std::make_unique<PipelineTokenizer>(std::move(stages));
+}
+
+}  // namespace concertina

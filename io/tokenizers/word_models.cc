@@ -1,0 +1,182 @@
+#include "io/tokenizers/word_models.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "core/error.h"
+#include "core/registry.h"
+#include "io/tokenizers/json_rules.h"
+#include "io/tokenizers/unigram.h"
+
+namespace concertina {
+namespace {
+
+using ModelJson = nlohmann::json;
+using MakeModel = WordModel (*)(const ModelJson& model, const ModelContext& context);
+
+void add_merge(std::string_view left, std::string_view right, BytePairTable& table,
+               const std::string& where) {
+  auto& [first, second] = table.merges.emplace_back();
+  const auto read = [&](std::string_view token, std::string& name) {
+    if (table.bytes) return bytes_of_printable(token, name);
+    name = token;
+    return true;
+  };
+  if (left.empty() || right.empty() || !read(left, first) || !read(right, second))
+    throw_input(fmt::format("the merge {} is no pair of tokens", table.merges.size()), where,
+                "two tokens with a space between");
+}
+
+/// A merge is "a b", or since tokenizers 0.20 ["a", "b"].
+void read_merges(const ModelJson& model, BytePairTable& table, const std::string& where) {
+  for (const ModelJson& merge : list_of(model, "merges", where)) {
+    if (merge.is_string()) {
+      add_merge_line(merge.get_ref<const std::string&>(), table, where);
+    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+               merge[1].is_string()) {
+      add_merge(merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>(),
+                table, where);
+    } else {
+      throw_input(fmt::format("the merge {} is no pair of tokens", table.merges.size() + 1), where,
+                  "\"a b\" or [\"a\", \"b\"]");
+    }
+  }
+}
+
+/// Whether no token has a '\u2581' after another character, so that none is merged across it.
+bool begins_with_blanks(const TokenNames& names, const AddedTokens& added) {
+  constexpr std::string_view kBlank = "\u2581";
+  return std::ranges::all_of(names, [&](const auto& token) {
+    std::string_view name = token.first;
+    while (name.starts_with(kBlank)) name.remove_prefix(kBlank.size());
+    return name.find(kBlank) == std::string_view::npos || added.content(token.second) != nullptr;
+  });
+}
+
+std::string text_or(const ModelJson& model, const char* key, std::string_view usual,
+                    const std::string& where) {
+  return model.contains(key) && !model[key].is_null() ? text_of(model, key, where)
+                                                      : std::string(usual);
+}
+
+WordModel read_byte_pairs(const ModelJson& model, const ModelContext& context) {
+  const std::string& where = context.where;
+  require_only(model, {{"dropout", nullptr}, {"continuing_subword_prefix", ""}},
+               {"type", "vocab", "merges", "ignore_merges", "unk_token", "fuse_unk",
+                "byte_fallback", "end_of_word_suffix"},
+               where);
+  BytePairTable table;
+  table.bytes = context.bytes;
+  table.whole_words = flag_of(model, "ignore_merges", where);
+  table.byte_fallback = flag_of(model, "byte_fallback", where);
+  table.fuse_unknown = flag_of(model, "fuse_unk", where);
+  table.unknown = text_or(model, "unk_token", "", where);
+  table.end_of_word = text_or(model, "end_of_word_suffix", "", where);
+  TokenNames names = read_vocabulary(object_of(model, "vocab", where), where);
+  if (table.bytes)
+    read_byte_tokens(names, context.added, table, where);
+  else
+    table.tokens = names;
+  read_merges(model, table, where);
+  const bool cuts =
+      !table.bytes && !table.whole_words && begins_with_blanks(names, context.added) &&
+      std::ranges::find(names, "\u2581", &TokenNames::value_type::first) != names.end();
+  WordModel made = byte_pair_model(table, std::move(names), where);
+  made.cuts_at_blanks = cuts;
+  return made;
+}
+
+WordModel read_word_pieces(const ModelJson& model, const ModelContext& context) {
+  const std::string& where = context.where;
+  require_only(
+      model, {},
+      {"type", "vocab", "unk_token", "max_input_chars_per_word", "continuing_subword_prefix"},
+      where);
+  WordPieceTable table;
+  table.tokens = read_vocabulary(object_of(model, "vocab", where), where);
+  table.unknown = text_or(model, "unk_token", table.unknown, where);
+  table.prefix = text_or(model, "continuing_subword_prefix", table.prefix, where);
+  if (model.contains("max_input_chars_per_word") &&
+      model["max_input_chars_per_word"].is_number_unsigned())
+    table.longest_word = static_cast<std::int64_t>(std::min<std::uint64_t>(
+        model["max_input_chars_per_word"].get<std::uint64_t>(), kMostTokenIds));
+  return word_piece_model(std::move(table), where);
+}
+
+WordModel read_unigram(const ModelJson& model, const ModelContext& context) {
+  const std::string& where = context.where;
+  require_only(model, {}, {"type", "vocab", "unk_id", "byte_fallback"}, where);
+  UnigramTable table;
+  table.byte_fallback = flag_of(model, "byte_fallback", where);
+  TokenNames names;
+  for (const ModelJson& piece : list_of(model, "vocab", where)) {
+    if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() || !piece[1].is_number() ||
+        std::ssize(names) >= kMostTokenIds)
+      throw_input(fmt::format("the piece {} of the vocabulary is none", names.size()), where,
+                  "at most 2^22 of [\"piece\", score]");
+    names.emplace_back(piece[0].get<std::string>(), static_cast<std::int32_t>(names.size()));
+    table.pieces.emplace_back(names.back().first, piece[1].get<double>());
+  }
+  if (model.contains("unk_id") && !model["unk_id"].is_null()) {
+    if (!model["unk_id"].is_number_unsigned() ||
+        model["unk_id"].get<std::uint64_t>() >= names.size())
+      throw_input(fmt::format("unk_id is {}", model["unk_id"].dump().substr(0, 60)), where,
+                  "the id of a piece");
+    table.unknown = model["unk_id"].get<std::int32_t>();
+  }
+  const auto pieces = std::make_shared<const UnigramPieces>(table);
+  return {.encode = [pieces](std::string_view word,
+                             std::vector<std::int32_t>& tokens) { pieces->encode(word, tokens); },
+          .names = std::move(names)};
+}
+
+constexpr Entry<MakeModel> kWordModels[] = {
+    {"BPE", read_byte_pairs}, {"Unigram", read_unigram}, {"WordPiece", read_word_pieces}};
+
+}  // namespace
+
+void read_byte_tokens(const TokenNames& vocabulary, const AddedTokens& added, BytePairTable& table,
+                      const std::string& where) {
+  for (const auto& [token, id] : vocabulary) {
+    std::string bytes;
+    if (bytes_of_printable(token, bytes))
+      table.tokens.emplace_back(std::move(bytes), id);
+    else if (added.content(id) == nullptr)
+      throw_input(fmt::format("the token '{}' is not written in GPT-2's byte alphabet",
+                              token.substr(0, 60)),
+                  where, "a byte-level BPE");
+  }
+}
+
+void add_merge_line(std::string_view line, BytePairTable& table, const std::string& where) {
+  const std::size_t space = line.find(' ');
+  add_merge(line.substr(0, space),
+            space == std::string_view::npos ? std::string_view{} : line.substr(space + 1), table,
+            where);
+}
+
+WordModel byte_pair_model(const BytePairTable& table, TokenNames names, const std::string& where) {
+  const auto pairs = std::make_shared<const BytePairs>(table, where);
+  return {.encode = [pairs](std::string_view word,
+                            std::vector<std::int32_t>& tokens) { pairs->encode(word, tokens); },
+          .names = std::move(names)};
+}
+
+WordModel word_piece_model(WordPieceTable table, const std::string& where) {
+  const auto pieces = std::make_shared<const WordPieces>(table, where);
+  return {.encode = [pieces](std::string_view word,
+                             std::vector<std::int32_t>& tokens) { pieces->encode(word, tokens); },
+          .names = std::move(table.tokens)};
+}
+
+WordModel read_word_model(const ModelJson& model, const std::string& type,
+                          const ModelContext& context) {
+  const MakeModel read =
+      lookup<MakeModel>(kWordModels, type, "model of a tokenizer", context.where);
+  if (context.bytes && type != "BPE")
+    throw_input(fmt::format("{} with the pre-tokenizer ByteLevel is not supported", type),
+                context.where, "BPE");
+  return read(model, context);
+}
+
+}  // namespace concertina

@@ -1,0 +1,221 @@
+// tokenizer.json in the form in which well-known models publish it, against Hugging Face's
+// `tokenizers`: tests/golden/make_tokenizer_families.py.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "io/datasets/sentences.h"
+#include "io/file.h"
+#include "io/tokenizers/library_characters.h"
+#include "io/tokenizers/tokenizer.h"
+#include "tests/io/io_test.h"
+#include "tests/io/tokenizer_corpus.h"
+#include "tests/io/tokenizer_hash.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+const std::string kFamilyGolden = CONCERTINA_SOURCE "/tests/golden/";
+const std::string kFamilies = kFamilyGolden + "tokenizers/families/";
+
+const nlohmann::json& expected() {
+  static const nlohmann::json parsed =
+      nlohmann::json::parse(read_file(kFamilyGolden + "tokenizer_families.json", 1 << 24));
+  return parsed;
+}
+
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : expected().items())
+    if (value.is_object()) names.push_back(name);
+  return names;
+}
+
+std::shared_ptr<const Tokenizer> family(const std::string& name) {
+  return make_tokenizer(kFamilies + name + ".json", "data.tokenizer");
+}
+
+class TokenizerFamily : public testing::TestWithParam<std::string> {};
+
+TEST_P(TokenizerFamily, NoTokenDiffers) {
+  const auto tokenizer = family(GetParam());
+  const nlohmann::json& wanted = expected()[GetParam()];
+  for (std::size_t i = 0; i < wanted["chunks"].size(); ++i) {
+    const auto tokens =
+        tokenizer->tokens(tokenizer_corpus::chunk(expected()["seed"].get<std::uint64_t>(), i));
+    const nlohmann::json& row = wanted["chunks"][i];
+    ASSERT_EQ(tokens.size(), row[0].get<std::size_t>()) << "chunk " << i;
+    ASSERT_EQ(hash_of(std::as_bytes(std::span(tokens))), row[1]) << "chunk " << i;
+    const std::string decoded = tokenizer->decode(tokens);
+    ASSERT_EQ(hash_of(std::as_bytes(std::span(decoded))), row[2]) << "chunk " << i;
+  }
+  for (const nlohmann::json& row : wanted["texts"]) {
+    const auto tokens = tokenizer->tokens(row[0].get<std::string>());
+    EXPECT_EQ(tokens, row[1].get<std::vector<std::int32_t>>()) << row[0];
+    EXPECT_EQ(tokenizer->decode(tokens), row[2]) << row[0];
+  }
+}
+
+TEST_P(TokenizerFamily, CutsChangeNoToken) {
+  const auto tokenizer = family(GetParam());
+  std::vector<std::string> texts;
+  for (std::uint64_t i = 0; i < 30; ++i) texts.push_back(tokenizer_corpus::chunk(4, i));
+  std::string special;
+  for (const nlohmann::json& row : expected()[GetParam()]["texts"])
+    special += row[0].get<std::string>() + "\n" + row[0].get<std::string>() + " ";
+  texts.push_back(special);
+  for (const std::string& text : texts) {
+    const auto whole = tokenizer->tokens(text);
+    for (std::size_t from = 1; from < text.size(); from += 37) {
+      const std::size_t cut = tokenizer->cut(text, from);
+      ASSERT_TRUE(cut >= from && cut <= text.size());
+      auto parts = tokenizer->tokens(std::string_view(text).substr(0, cut));
+      tokenizer->encode(std::string_view(text).substr(cut), parts);
+      ASSERT_EQ(parts, whole) << "byte " << cut << " of " << text;
+    }
+  }
+}
+
+/// What `tokenizers` puts around one text and two.
+TEST_P(TokenizerFamily, SentencesStandBetweenItsMarks) {
+  const auto tokenizer = family(GetParam());
+  const SentenceEncoder encoder(tokenizer);
+  if (tokenizer->marks() == nullptr) {
+    EXPECT_EQ(expected()[GetParam()]["around"]["single"]["ids"],
+              nlohmann::json(tokenizer->tokens("the")));
+    return;
+  }
+  for (const bool pair : {false, true}) {
+    const nlohmann::json& around = expected()[GetParam()]["around"][pair ? "pair" : "single"];
+    auto ids = around["ids"].get<std::vector<std::int32_t>>();
+    const auto used = static_cast<std::int64_t>(ids.size());
+    auto type_ids = around["types"].get<std::vector<std::int32_t>>();
+    ids.resize(ids.size() + 3, encoder.padding());
+    type_ids.resize(ids.size(), 0);
+    std::vector<std::int32_t> tokens(ids.size(), -1), types(ids.size(), -1);
+    std::int32_t length = 0;
+    const auto a = tokenizer->tokens("the"), b = tokenizer->tokens("of and");
+    write_sentences(encoder, a, b, pair, std::ssize(tokens),
+                    {tokens.data(), tokens.size(), DType::i32},
+                    {types.data(), types.size(), DType::i32}, {&length, 1, DType::i32});
+    EXPECT_EQ(tokens, ids);
+    EXPECT_EQ(types, type_ids);
+    EXPECT_EQ(length, used);
+    const std::int64_t before = encoder.marks_before(pair) + (pair ? std::ssize(a) : 0);
+    EXPECT_EQ(tokens[static_cast<std::size_t>(before)], (pair ? b : a)[0]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TokenizerFamily, testing::ValuesIn(family_names()),
+                         [](const auto& tested) { return tested.param; });
+
+TEST(TokenizerFamilies, RobertaHasTwoSeparatorsAndItsOwnPadding) {
+  const SentenceEncoder encoder(family("roberta"));
+  std::vector<std::int32_t> marks;
+  for (const Marks::Part& part : encoder.parts(true)) {
+    marks.push_back(part.text < 0 ? part.token : -1);
+    EXPECT_EQ(part.type, 0);
+  }
+  EXPECT_EQ(marks, (std::vector<std::int32_t>{0, -1, 2, 2, -1, 2}));
+  EXPECT_EQ(encoder.padding(), 1);
+  EXPECT_EQ(encoder.marks(true), 4);
+  EXPECT_TRUE(encoder.is_mark(4));  // <mask>
+  EXPECT_FALSE(encoder.is_mark(5));
+}
+
+/// `name`.json with the first `from` replaced; the error of opening it, or of encoding with it.
+std::string refusal_of_changed(const std::string& name, const std::string& from,
+                               const std::string& to) {
+  const TemporaryDirectory root;
+  std::string text = read_file(kFamilies + name + ".json", 1 << 24);
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  spill(root.path() + "/tokenizer.json", text);
+  try {
+    make_tokenizer(root.path(), "data.tokenizer");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    EXPECT_TRUE(error.where().starts_with(root.path())) << error.where();
+    EXPECT_FALSE(error.fix().empty());
+    return error.message();
+  }
+  ADD_FAILURE() << name << " was accepted with " << to;
+  return "";
+}
+
+TEST(TokenizerFamilies, WhatIsNotSupportedIsRefused) {
+  struct Change {
+    std::string name, from, to, message;
+  };
+  const Change changes[] = {
+      {"qwen2", R"("type":"NFC")", R"("type":"Nmt")", "unknown normalizer 'Nmt'"},
+      {"qwen2", R"("type":"Split")", R"("type":"UnicodeScripts")", "unknown pre-tokenizer"},
+      {"qwen2", R"("behavior":"Isolated")", R"("behavior":"Merged")", "unknown behavior"},
+      {"qwen2", R"(\\p{N}|)", R"(\\w|)", "'\\w|"},
+      {"qwen2", R"(\\p{N}|)", R"(\\p{N}*|)", "matches nothing"},
+      {"qwen2", R"(\\p{N}|)", R"((\\p{N}|)", "no regular expression"},
+      {"qwen2", R"(\\p{N}|)", R"([a&&b]|)", "[a&&b"},
+      {"qwen2", R"(\\p{N}|)", R"(^a|)", "^a"},
+      {"llama2", R"("type":"Fuse")", R"("type":"CTC")", "unknown decoder 'CTC'"},
+      {"unknown_bpe", R"("unk_token":"<unk>")", R"("unk_token":null)", "would be left out"},
+      {"t5", R"("unk_id":2)", R"("unk_id":70000)", "unk_id is 70000"},
+      {"t5", R"("precompiled_charsmap":")", R"("precompiled_charsmap":"////)", "no table"},
+      {"xlmr", R"("type":"TemplateProcessing")", R"("type":"Template")", "unknown post-processor"},
+      {"xlmr", R"({"Sequence":{"id":"A")", R"({"Sequence":{"id":"B")", "no text A"},
+      {"mistral", R"("prepend_scheme":"first")", R"("prepend_scheme":"last")", "unknown prepend"},
+      {"roberta", R"("single_word":false)", R"("single_word":true)", "single_word = true"},
+      {"minilm", R"("type":"WordPiece")", R"("type":"WordLevel")", "WordLevel"},
+  };
+  for (const Change& one : changes) {
+    const std::string message = refusal_of_changed(one.name, one.from, one.to);
+    EXPECT_NE(message.find(one.message), std::string::npos) << message;
+  }
+}
+
+TEST(TokenizerFamilies, OldFilesDoNotNameTheirModel) {
+  for (const std::string name : {"roberta", "minilm", "t5"}) {
+    const TemporaryDirectory root;
+    auto file = nlohmann::json::parse(read_file(kFamilies + name + ".json", 1 << 24));
+    file["model"].erase("type");
+    spill(root.path() + "/tokenizer.json", file.dump());
+    const std::string text = tokenizer_corpus::chunk(7, 0);
+    EXPECT_EQ(make_tokenizer(root.path(), "")->tokens(text), family(name)->tokens(text));
+  }
+}
+
+TEST(TokenizerFamilies, OfAFolderWithSeveralFilesTheSupportedOneIsRead) {
+  const TemporaryDirectory root;
+  const std::string gpt2 = kFamilyGolden + "tokenizers/gpt2/";
+  for (const char* name : {"vocab.json", "merges.txt"})
+    std::filesystem::copy(gpt2 + name, root.path() + "/" + name);
+  std::filesystem::copy(kFamilies + "roberta.json", root.path() + "/tokenizer.json");
+  EXPECT_EQ(make_tokenizer(root.path(), "")->fingerprint(), family("roberta")->fingerprint());
+  std::string text = read_file(kFamilies + "roberta.json", 1 << 24);
+  text.replace(text.find("RobertaProcessing"), 7, "Alberta");
+  spill(root.path() + "/tokenizer.json", text);
+  EXPECT_EQ(make_tokenizer(root.path(), "")->fingerprint(),
+            make_tokenizer(gpt2, "")->fingerprint());
+  EXPECT_THROW(make_tokenizer(root.path() + "/tokenizer.json", ""), Error);  // it is asked for
+}
+
+// Of characters that are newer than its tables: U+2E45 (Unicode 10) is no punctuation mark there,
+// U+0898 (14) no accent; U+A7DC (16) has a small letter, U+31350 (15) is one.
+TEST(TokenizerFamilies, NewCharactersAreWhatTheyAreThere) {
+  EXPECT_TRUE(is_library_punctuation(0x2E42));
+  EXPECT_FALSE(is_library_punctuation(0x2E45));
+  EXPECT_TRUE(is_library_non_spacing(0x301));
+  EXPECT_FALSE(is_library_non_spacing(0x898));
+  EXPECT_EQ(library_lower("\uA7DC\u0130A"), "\u019Bi\u0307a");
+  EXPECT_EQ(library_normal_form("e\u0301\u0898", "NFC"), "\u00E9\u0898");
+  EXPECT_EQ(library_normal_form("a\u0345\u0301", "NFD"), "a\u0301\u0345");
+  EXPECT_EQ(library_normal_form("a\u0345\u0898", "NFD"), "a\u0345\u0898");
+  EXPECT_NE(newer_characters("L").find("31350"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace concertina

@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "experiments/commands/command.h"
+#include "experiments/commands/data_options.h"
+#include "experiments/quality/quality_report.h"
 #include "experiments/run/planning.h"
 #include "io/datasets/split_files.h"
 #include "io/token_file.h"
@@ -12,12 +13,8 @@
 namespace concertina {
 namespace {
 
-struct InspectOptions : CommandOptions {
-  std::vector<std::string> files;  // or globs, or @FILE.toml
-  std::vector<std::string> sets;   // "table.key=value"
-  std::string format, tokenizer;   // empty: not given
-  std::int64_t context = 128;
-  bool verify = false;
+struct InspectOptions : DataFileOptions {
+  bool verify = false, quality = false;
 };
 
 constexpr std::uint64_t kTokensShown = 24;
@@ -64,27 +61,6 @@ void inspect_token_file(const std::string& path, const InspectOptions& options) 
   print_once(lines);
 }
 
-/// The config of what is inspected: as a run has it, but that nothing is held out of files unless
-/// somebody says so.
-RunConfig inspected_config(const InspectOptions& options) {
-  ConfigOptions given;
-  given.defaults = {"data.validation=0"};
-  for (const std::string& file : options.files)
-    if (file.starts_with('@')) given.sources.push_back(file);
-  given.sets = options.sets;
-  if (!options.format.empty()) given.sets.push_back("data.format=" + options.format);
-  if (!options.tokenizer.empty()) given.sets.push_back("data.tokenizer=" + options.tokenizer);
-  if (options.given("--context"))
-    given.sets.push_back(fmt::format("model.context={}", options.context));
-  RunConfig config = load(given);
-  std::vector<std::string> files;
-  for (const std::string& file : options.files)
-    if (!file.starts_with('@')) files.push_back(file);
-  if (!files.empty())
-    (files_key(config) == "data.text" ? config.data.text : config.data.files) = files;
-  return config;
-}
-
 nlohmann::ordered_json splits_json(const Splits& splits, std::span<const std::string> classes) {
   nlohmann::ordered_json json;
   for (std::size_t s = 0; s < splits.sizes.size(); ++s) {
@@ -115,12 +91,18 @@ void inspect_dataset(const InspectOptions& options, const RunConfig& config) {
   print_once(json_line(json));
 }
 
+void inspect_rows(const InspectOptions& options, const RunConfig& config) {
+  const CheckedFiles files = look_at_rows(options, config);
+  const QualityReport report = quality_report(files);
+  print_once(options.json ? json_line(report_json(files, report)) : report_text(files, report));
+}
+
 int run_data_inspect(const InspectOptions& options) {
   const bool configured = std::ranges::any_of(
       options.files, [](const std::string& file) { return file.starts_with('@'); });
   if (options.format.empty() && !configured) {
     const std::vector<std::string> files = Corpus(options.files, "FILE").files();
-    for (const char* const option : {"--context", "--set"})
+    for (const char* const option : {"--context", "--set", "--quality"})
       options.needs(option, "--format", false);
     if (files.size() != 1 || !is_token_file(files[0]))
       throw_input(fmt::format("{} is no token file of concertina", files[0]), "FILE",
@@ -132,36 +114,24 @@ int run_data_inspect(const InspectOptions& options) {
   if (options.verify)
     throw_input("files of this format have no hash to compare with", "--verify",
                 "no --verify, or a file of `data prepare` without --format");
-  const RunConfig config = inspected_config(options);
+  for (const char* const option : {"--near", "--report"})
+    options.needs(option, "--quality", options.quality);
+  const RunConfig config = data_config(options);
   return with_places(config, [&] {
-    inspect_dataset(options, config);
+    options.quality ? inspect_rows(options, config) : inspect_dataset(options, config);
     return 0;
   });
 }
 
 void add_inspect_options(CLI::App& app, InspectOptions& options) {
-  app.add_option("files", options.files,
-                 "a token file; with --format any files or globs; or @FILE.toml, whose keys of "
-                 "[data] count")
-      ->type_name("FILE|@FILE")
-      ->required();
-  std::vector<std::string> formats;
-  for (const std::string_view name : names_of(dataset_formats())) formats.emplace_back(name);
-  app.add_option("--format", options.format, "what the files are: as data.format")
-      ->check(CLI::IsMember(formats));
-  app.add_option("--tokenizer", options.tokenizer, "as data.tokenizer: shows the text as well")
-      ->type_name("FILE|bytes");
-  app.add_option("--context", options.context, "tokens of a sample, as model.context")
-      ->check(whole_number(1, std::int64_t{1} << 24))
-      ->capture_default_str();
-  app.add_option("--set", options.sets,
-                 "set one config key, such as data.validation=0.1 or data.validation_files=FILE; "
-                 "may be repeated")
-      ->type_name("TABLE.KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_data_options(app, options,
+                   "a token file; with --format any files or globs; or @FILE.toml, whose keys of "
+                   "[data] count");
   app.add_flag("--verify", options.verify, "read all of a token file and compare its hash");
-  add_json_option(app, options);
+  app.add_flag("--quality", options.quality,
+               "look for faulty rows of tables: duplicates, what is held out and trained on too, "
+               "empty, undecodable, other labels of the same text");
+  add_quality_options(app, options);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ std::string columns_line(const TableReader& table, const TableColumns& columns) 
   std::vector<std::string> texts;
   for (const std::size_t column : columns.text) texts.push_back(table.columns()[column]);
   std::string line = fmt::format("columns     {} and the label {}", fmt::join(texts, ", "),
-                                 table.columns()[columns.label]);
+                                 table.columns()[*columns.label]);
   if (!columns.ignored.empty()) line += fmt::format("; not {}", fmt::join(columns.ignored, ", "));
   if (!table.manner().empty()) line += fmt::format("; {}", table.manner());
   return escape_bytes(line) + "\n";
@@ -39,7 +39,7 @@ void LabelledRows::read(const std::string& path) {
                 "files of one kind");
   pair_ = pair;
   std::vector<std::size_t> wanted = columns.text;
-  wanted.push_back(columns.label);
+  wanted.push_back(*columns.label);
   table.select(wanted);
   RowCells row;
   while (table.next(row)) {

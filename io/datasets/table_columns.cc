@@ -94,10 +94,12 @@ std::vector<std::string> usual_text(std::span<const std::string> names, const st
   return text;
 }
 
-std::string usual_label(std::span<const std::string> names, const std::string& where) {
+/// Empty: there is none, and none is needed.
+std::string usual_label(std::span<const std::string> names, const std::string& where, bool needed) {
   std::vector<std::string_view> found;
   for (const std::string_view name : kLabelNames)
     if (std::ranges::find(names, name) != names.end()) found.push_back(name);
+  if (found.empty() && !needed) return "";
   if (found.size() != 1)
     throw_input(
         found.empty() ? std::string("no column is called 'label'")
@@ -110,7 +112,7 @@ std::string usual_label(std::span<const std::string> names, const std::string& w
 }  // namespace
 
 TableColumns find_columns(std::span<const std::string> names, const std::vector<std::string>& text,
-                          const std::string& label, const std::string& where) {
+                          const std::string& label, const std::string& where, bool needs_label) {
   TableColumns columns;
   if (text.size() > 2)
     throw_input(fmt::format("{} columns of text", text.size()), "data.text_columns",
@@ -118,8 +120,8 @@ TableColumns find_columns(std::span<const std::string> names, const std::vector<
   const std::vector<std::string> texts = text.empty() ? usual_text(names, where) : text;
   for (const std::string& name : texts)
     columns.text.push_back(column_of_key(names, name, "data.text_columns", where));
-  columns.label = column_of_key(names, label.empty() ? usual_label(names, where) : label,
-                                "data.label_column", where);
+  const std::string own = label.empty() ? usual_label(names, where, needs_label) : label;
+  if (!own.empty()) columns.label = column_of_key(names, own, "data.label_column", where);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (i != columns.label && std::ranges::find(columns.text, i) == columns.text.end())
       columns.ignored.push_back(names[i]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,14 +12,16 @@ namespace concertina {
 /// Columns by their place in a file.
 struct TableColumns {
   std::vector<std::size_t> text{};  // one, or two of a pair
-  std::size_t label = 0;
+  std::optional<std::size_t> label{};
   std::vector<std::string> ignored{};  // names of the others
 };
 
 /// The columns that `text` (one or two names) and `label` name; where these are empty, those that
 /// GLUE's tasks have as they are published, and usual names. Input errors, at `where`: no such
 /// column, two of its name, several that it may be.
+/// `needs_label` false: there may be no column for it.
 TableColumns find_columns(std::span<const std::string> names, const std::vector<std::string>& text,
-                          const std::string& label, const std::string& where);
+                          const std::string& label, const std::string& where,
+                          bool needs_label = true);
 
 }  // namespace concertina

@@ -23,8 +23,7 @@ void DelimitedTable::refuse(const std::string& what, std::size_t line,
 }
 
 void DelimitedTable::begin(bool header) {
-  std::size_t line = 1;
-  if (!read_record(cells_, line))
+  if (!read_record(cells_, first_))
     refuse("the file is empty", 1, "a line of names, and rows below it");
   if (header && is_cola(cells_)) {
     columns_ = {"source", "label", "mark", "sentence"};
@@ -35,14 +34,15 @@ void DelimitedTable::begin(bool header) {
     for (std::size_t i = 1; i <= cells_.size(); ++i) columns_.push_back(std::to_string(i));
   }
   waits_ = !header;
+  if (header) head_ = first_.raw;
   selected_.resize(columns_.size());
   std::iota(selected_.begin(), selected_.end(), 0);
 }
 
 bool DelimitedTable::next(RowCells& row) {
   if (waits_)
-    row.line = 1;
-  else if (!read_record(cells_, row.line))
+    row = first_;
+  else if (!read_record(cells_, row))
     return false;
   waits_ = false;
   if (cells_.size() != columns_.size())

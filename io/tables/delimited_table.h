@@ -26,13 +26,19 @@ class DelimitedTable : public TableReader {
 
   const std::vector<std::string>& columns() const override { return columns_; }
   void select(std::vector<std::size_t> columns) override { selected_ = std::move(columns); }
+  std::string_view head() const override { return head_; }
   bool next(RowCells& row) override;
   /// Reads the names; called once, before all else.
   void begin(bool header);
 
  protected:
-  /// Reads the row at `at_`, and moves it and `line_` past it; `line`: its own; false at the end.
-  virtual bool read_record(std::vector<std::string_view>& cells, std::size_t& line) = 0;
+  /// Reads the row at `at_`, and moves it and `line_` past it; `row`: its line and raw text; false
+  /// at the end.
+  virtual bool read_record(std::vector<std::string_view>& cells, RowCells& row) = 0;
+  /// The bytes from `begin` up to `at_`.
+  std::string_view raw_from(std::size_t begin) const {
+    return std::string_view(text_).substr(begin, at_ - begin);
+  }
   [[noreturn]] void refuse(const std::string& what, std::size_t line, const std::string& fix) const;
 
   std::string path_, text_;
@@ -42,6 +48,8 @@ class DelimitedTable : public TableReader {
   std::vector<std::string> columns_;
   std::vector<std::size_t> selected_;
   std::vector<std::string_view> cells_;
+  std::string_view head_;
+  RowCells first_;
   bool waits_ = false;  // cells_ is the first row, which next() has not given yet
 };
 

@@ -13,8 +13,7 @@ class JsonLines final : public TableReader {
  public:
   JsonLines(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {
     nlohmann::json first;
-    std::size_t line = 0;
-    if (!read_object(first, line))
+    if (RowCells row; !read_object(first, row))
       throw_input("the file is empty", path_ + ":1", "an object on each line");
     for (const auto& [key, value] : first.items()) {
       selected_.push_back(columns_.size());
@@ -27,7 +26,7 @@ class JsonLines final : public TableReader {
   void select(std::vector<std::size_t> columns) override { selected_ = std::move(columns); }
   bool next(RowCells& row) override {
     nlohmann::json object;
-    if (!read_object(object, row.line)) return false;
+    if (!read_object(object, row)) return false;
     row.cells.clear();
     for (const std::size_t column : selected_)
       row.cells.push_back(cell_of(object, columns_[column]));
@@ -35,15 +34,16 @@ class JsonLines final : public TableReader {
   }
 
  private:
-  bool read_object(nlohmann::json& object, std::size_t& number) {
+  bool read_object(nlohmann::json& object, RowCells& row) {
     const std::string_view text(text_);
     while (at_ < text.size()) {
       const std::size_t end = std::min(text.find('\n', at_), text.size());
       const std::string_view line = text.substr(at_, end - at_);
+      row.raw = text.substr(at_, end + 1 - at_);
+      row.line = line_++;
       at_ = end + 1;
-      number = line_++;
       if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      object = parse_strict_object(line, fmt::format("{}:{}", path_, number));
+      object = parse_strict_object(line, fmt::format("{}:{}", path_, row.line));
       return true;
     }
     return false;

@@ -10,19 +10,21 @@ class PlainTable final : public DelimitedTable {
   using DelimitedTable::DelimitedTable;
 
  private:
-  bool read_record(std::vector<std::string_view>& cells, std::size_t& line_number) override {
+  bool read_record(std::vector<std::string_view>& cells, RowCells& row) override {
     if (at_ >= text_.size()) return false;
     const std::string_view text(text_);
     const std::size_t end = std::min(text.find('\n', at_), text.size());
     std::string_view line = text.substr(at_, end - at_);
-    at_ = end + 1;
-    line_number = line_++;
+    const std::size_t begin = at_;
+    at_ = std::min(end + 1, text.size());
+    row.raw = raw_from(begin);
+    row.line = line_++;
     if (line.ends_with('\r')) line.remove_suffix(1);
     cells.clear();
-    for (std::size_t begin = 0; begin != std::string_view::npos;) {
-      const std::size_t tab = line.find('\t', begin);
-      cells.push_back(line.substr(begin, tab - begin));
-      begin = tab == std::string_view::npos ? tab : tab + 1;
+    for (std::size_t cell = 0; cell != std::string_view::npos;) {
+      const std::size_t tab = line.find('\t', cell);
+      cells.push_back(line.substr(cell, tab - cell));
+      cell = tab == std::string_view::npos ? tab : tab + 1;
     }
     return true;
   }

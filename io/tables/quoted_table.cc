@@ -1,6 +1,7 @@
 // Tables whose cells may stand in double quotes (RFC 4180): such cells may hold separators and ends
 // of lines; two quotes in them are one. Blank lines are skipped.
 #include <algorithm>
+#include <deque>
 #include <optional>
 
 #include "io/tables/delimited_table.h"
@@ -82,34 +83,36 @@ class QuotedTable final : public DelimitedTable {
   std::string manner() const override { return manner_; }
 
  private:
-  bool read_record(std::vector<std::string_view>& cells, std::size_t& line) override {
+  bool read_record(std::vector<std::string_view>& cells, RowCells& row) override {
     skip_blank_lines(text_, at_, line_);
     if (at_ >= text_.size()) return false;
-    line = line_;
-    if (const auto fault = split_row(text_, separator_, at_, line_, spans_)) {
-      if (fault->ends_all) at_ = text_.size();
-      refuse(fault->what, line, "cells with quotes around them, and each quote in them twice");
-    }
+    row.line = line_;
+    const std::size_t begin = at_;
+    const auto fault = split_row(text_, separator_, at_, line_, spans_);
+    at_ = fault && fault->ends_all ? text_.size() : std::min(at_, text_.size());
+    row.raw = raw_from(begin);
+    if (fault)
+      refuse(fault->what, row.line, "cells with quotes around them, and each quote in them twice");
     cells.clear();
-    for (const CellSpan& cell : spans_)
-      cells.push_back(std::string_view(text_).substr(cell.begin, unescaped(cell)));
+    for (const CellSpan& cell : spans_) cells.push_back(unescaped(cell));
     return true;
   }
 
-  /// Makes one of two quotes, in place; returns how long the cell is then.
-  std::size_t unescaped(const CellSpan& cell) {
-    if (!cell.doubled) return cell.end - cell.begin;
-    std::size_t to = cell.begin;
-    for (std::size_t from = cell.begin; from < cell.end; ++from) {
-      text_[to++] = text_[from];
-      if (text_[from] == '"') ++from;
+  std::string_view unescaped(const CellSpan& cell) {
+    const std::string_view text = std::string_view(text_).substr(cell.begin, cell.end - cell.begin);
+    if (!cell.doubled) return text;
+    std::string& one = unescaped_.emplace_back();
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      one += text[i];
+      if (text[i] == '"') ++i;
     }
-    return to - cell.begin;
+    return one;
   }
 
   char separator_;
   std::string manner_;
   std::vector<CellSpan> spans_;
+  std::deque<std::string> unescaped_;  // what cells look into; none moves
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ struct CellText {
 
 struct RowCells {
   std::vector<CellText> cells{};
-  std::size_t line = 0;  // of the file, from 1 on, where the row begins
+  std::string_view raw{};  // as it stands in the file, with its line end
+  std::size_t line = 0;    // of the file, from 1 on, where the row begins
 };
 
 struct TableFileOptions {
@@ -44,12 +45,15 @@ class TableReader {
   /// The names of the columns; JSON's are the keys of its first row. CoLA's, which has no line of
   /// names, are source, label, mark, sentence.
   virtual const std::vector<std::string>& columns() const = 0;
+  /// The row of names as it stands in the file; empty: there is none.
+  virtual std::string_view head() const { return ""; }
   /// How the file was read where there are several ways, for a person; else empty.
   virtual std::string manner() const { return ""; }
   /// From now on a row has these columns alone, in this order.
   virtual void select(std::vector<std::size_t> columns) = 0;
   /// Reads the next row; false: there is none. Texts are valid as long as the reader is. Throws an
-  /// input error for a row that is broken: the next call goes on after it, if that can be.
+  /// input error for a row that is broken, once its line and its raw text are in `row`: the next
+  /// call goes on after it, if that can be.
   virtual bool next(RowCells& row) = 0;
 };
 

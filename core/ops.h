@@ -170,7 +170,7 @@ struct RotaryTable {
 
 /// Rotates elements i and i + P/2 of the first `heads` heads of D columns of each row of
 /// x[R,stride], in place, by the angles of the row's position (RoPE, Su et al. 2021, with the pairs
-/// of Hugging Face's Llama); a head's columns after the first P = `columns` stay. Of qkv together:
+/// of Hugging Face's Llama); a head's columns after the first P = `columns` stay. For qkv together:
 /// heads = query heads + key heads. `inverse`: the transposed rotation, which brings gradients
 /// back.
 struct Rotate {

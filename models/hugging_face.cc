@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "models/model.h"
 #include "published_model_table.h"
 
 namespace concertina {
@@ -60,6 +61,53 @@ void add_dense(std::vector<StoredElsewhere>& all, const std::string& ours,
 void add_norm(std::vector<StoredElsewhere>& all, const std::string& ours, const std::string& theirs,
               bool bias, bool optional) {
   add_dense(all, ours, {theirs}, false, bias, optional);
+}
+
+void add_layers(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& prefix,
+                const LayerElsewhere& names) {
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
+    const std::string theirs = fmt::format("{}{}.", prefix, layer);
+    std::vector<std::string> qkv;
+    for (const std::string& name : names.qkv) qkv.push_back(theirs + name);
+    add_norm(all, attention + "ln", theirs + names.attention_norm, true);
+    add_dense(all, attention + "qkv", qkv, names.transposed, true);
+    add_dense(all, attention + "proj", {theirs + names.proj}, names.transposed, true);
+    add_norm(all, mlp + "ln", theirs + names.mlp_norm, true);
+    add_dense(all, mlp + "up", {theirs + names.up}, names.transposed, true);
+    add_dense(all, mlp + "down", {theirs + names.down}, names.transposed, true);
+  }
+}
+
+void add_token_table(std::vector<StoredElsewhere>& all, const std::string& theirs) {
+  for (const char* ours : {"wte", "000.embedding/wte"})
+    all.push_back({.ours = ours, .theirs = {theirs}, .optional = true});
+}
+
+std::vector<KeyElsewhere> size_keys(std::string_view usual_context,
+                                    std::initializer_list<KeyElsewhere> rest, std::int64_t more) {
+  std::vector<KeyElsewhere> keys{{"num_hidden_layers", "model.layers"},
+                                 {"hidden_size", "model.width"},
+                                 {"num_attention_heads", "model.heads"},
+                                 {.theirs = "max_position_embeddings",
+                                  .ours = "model.context",
+                                  .usual = usual_context,
+                                  .use = KeyElsewhere::Use::at_most,
+                                  .more = more},
+                                 {"vocab_size", "model.vocab"},
+                                 {"num_labels", "model.classes"}};
+  keys.insert(keys.end(), rest);
+  return keys;
+}
+
+std::vector<Architecture> decoders(const std::string& prefix) {
+  return {{"causal-lm", prefix + "ForCausalLM"},
+          {"classification", prefix + "ForSequenceClassification"},
+          {"", prefix + "Model"}};
+}
+
+std::int64_t four_widths(const ModelConfig& config) {
+  return 4 * config.width;
 }
 
 std::vector<SameWord> activation_words() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -114,6 +115,32 @@ void add_dense(std::vector<StoredElsewhere>& all, const std::string& ours,
 /// Adds weight and, of a layer norm, bias.
 void add_norm(std::vector<StoredElsewhere>& all, const std::string& ours, const std::string& theirs,
               bool bias, bool optional = false);
+
+/// Their names for what each layer has: two norms with biases, and maps with biases.
+struct LayerElsewhere {
+  std::string attention_norm;
+  std::vector<std::string> qkv;  // side by side
+  std::string proj, mlp_norm, up, down;
+  bool transposed = true;
+};
+/// Adds all layers. `prefix`: of layer 0's names, without the number: "bert.encoder.layer.".
+void add_layers(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& prefix,
+                const LayerElsewhere& names);
+
+/// Adds the token table, which is the whole model's where it is tied, else the embedding's.
+void add_token_table(std::vector<StoredElsewhere>& all, const std::string& theirs);
+
+/// The sizes by the names that most types give them, then `rest`. `usual_context`: as JSON.
+/// `more`: rows of the table of positions before the first position.
+std::vector<KeyElsewhere> size_keys(std::string_view usual_context,
+                                    std::initializer_list<KeyElsewhere> rest,
+                                    std::int64_t more = 0);
+
+/// A decoder's classes: for the next token, for classes, and the body. `prefix`: "Llama".
+std::vector<Architecture> decoders(const std::string& prefix);
+
+/// What most types take for the columns within an MLP.
+std::int64_t four_widths(const ModelConfig& config);
 
 /// The activations of an MLP, as transformers names them, for a key whose value ours is by
 /// activation_of().

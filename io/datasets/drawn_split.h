@@ -25,8 +25,8 @@ struct SplitShares {
 
 /// The part of each item. Groups of equal content are taken in a pseudo-random order (of `seed`,
 /// Philox) into validation and test until these have their shares of each class, exactly to one
-/// item where groups are single items; together they have their shares of all, rounded down. Of a
-/// class with two groups or more (three for both parts) each part has at least one. A group of
+/// item where groups are single items; together they have their shares of all, rounded down. Each
+/// part has at least one group of a class with two or more (three for both parts). A group of
 /// several labels counts as its lowest.
 std::vector<Split> draw_split(std::span<const ItemKey> items, const SplitShares& shares,
                               std::uint64_t seed);

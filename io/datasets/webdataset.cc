@@ -48,7 +48,8 @@ class ImagesInTars final : public ImageStore {
   const ImageShape& shape() const { return shape_; }
   std::uint64_t size() const { return items_.size(); }
   std::int32_t label(std::uint64_t item) const override { return items_[item].number; }
-  /// Of the packed image; of a large one its ends and middle, so that few pages of a tar are read.
+  /// A hash of the packed image, or of a large one's ends and middle, so that few pages of a tar
+  /// are read.
   std::uint64_t content(std::uint64_t item) const override {
     const std::span<const std::byte> bytes = items_[item].shard->bytes(*items_[item].image);
     if (bytes.size() <= 3 * kPage) return content_hash(bytes);

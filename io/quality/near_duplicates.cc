@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kShingle = 5;  // bytes
 constexpr std::size_t kBands = 16, kRows = 4, kHashes = kBands * kRows;
-// Of a bucket with more texts, the first ones stand for all: what they do not resemble is hardly
+// A text is compared with the first ones of its bucket alone: what they do not resemble is hardly
 // alike among itself, and the time stays in bounds.
 constexpr std::size_t kMostCompared = 32;
 

@@ -42,7 +42,7 @@ class PatternReader {
   }
   char here() const { return at_ < pattern_.size() ? pattern_[at_] : '\0'; }
   std::string newer(std::string_view category) const {
-    // Of ideographs the blocks of Unicode 15 and 15.1.
+    // For ideographs the blocks of Unicode 15 and 15.1.
     return !newer_             ? ""
            : category == "Han" ? R"(\x{2EBF0}-\x{2EE5D}\x{31350}-\x{323AF})"
                                : newer_characters(category);

@@ -45,8 +45,8 @@ std::shared_ptr<const Tokenizer> opened(const TokenizerFiles& files) {
   return nullptr;
 }
 
-/// Of a folder with a tokenizer.json and maybe other files too, as models are published: that one
-/// if it is supported, else the others.
+/// The tokenizer.json of a folder that may have other files too, as models are published, if it is
+/// supported, else those.
 std::shared_ptr<const Tokenizer> described_or_other(const TokenizerFiles& files) {
   try {
     auto made = opened(files);

@@ -18,11 +18,6 @@
 namespace concertina::families {
 namespace {
 
-/// 8/3 C, as many parameters as an MLP of 4 C has, to the next multiple of 32.
-std::int64_t usual_hidden(std::int64_t width) {
-  return (8 * width + 3 * 32 - 1) / (3 * 32) * 32;
-}
-
 std::int64_t kv_heads_of(const ModelConfig& config) {
   const auto kv_heads = option<std::int64_t>(config.options, "kv_heads");
   if (kv_heads > 0 && config.heads % kv_heads != 0)
@@ -108,7 +103,7 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
   AttentionSpec attention = attention_of(config, head_dim, norm.eps);
   attention.std = kStd;
   attention.residual_std = residual_std;
-  const GatedMlpSpec mlp{.hidden = hidden > 0 ? hidden : usual_hidden(config.width),
+  const GatedMlpSpec mlp{.hidden = hidden > 0 ? hidden : gated_hidden(config.width),
                          .std = kStd,
                          .residual_std = residual_std};
   const Task& task = find_task(config.task);

@@ -1,13 +1,7 @@
 #include "models/published/bert_like.h"
 
-#include <fmt/format.h>
-
 namespace concertina::published {
 namespace {
-
-std::int64_t usual_hidden(const ModelConfig& config) {
-  return 4 * config.width;
-}
 
 std::vector<StoredElsewhere> roberta_tensors(const ModelConfig& config) {
   std::vector<StoredElsewhere> all;
@@ -34,41 +28,29 @@ void add_bert_body(std::vector<StoredElsewhere>& all, const ModelConfig& config,
                  .skipped_rows = skipped_rows});
   all.push_back({"000.embedding/wtt", {embeddings + "token_type_embeddings.weight"}});
   add_norm(all, "000.embedding/ln", embeddings + "LayerNorm", true);
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
-    const std::string theirs = fmt::format("{}encoder.layer.{}.", body, layer);
-    const std::string heads = theirs + "attention.self.";
-    add_norm(all, attention + "ln", theirs + "attention.output.LayerNorm", true);
-    add_dense(all, attention + "qkv", {heads + "query", heads + "key", heads + "value"}, true,
-              true);
-    add_dense(all, attention + "proj", {theirs + "attention.output.dense"}, true, true);
-    add_norm(all, mlp + "ln", theirs + "output.LayerNorm", true);
-    add_dense(all, mlp + "up", {theirs + "intermediate.dense"}, true, true);
-    add_dense(all, mlp + "down", {theirs + "output.dense"}, true, true);
-  }
+  add_layers(all, config.layers, body + "encoder.layer.",
+             {"attention.output.LayerNorm",
+              {"attention.self.query", "attention.self.key", "attention.self.value"},
+              "attention.output.dense",
+              "output.LayerNorm",
+              "intermediate.dense",
+              "output.dense"});
 }
 
 std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
   using Use = KeyElsewhere::Use;
-  return {{"num_hidden_layers", "model.layers"},
-          {"hidden_size", "model.width"},
-          {"num_attention_heads", "model.heads"},
-          {.theirs = "max_position_embeddings",
-           .ours = "model.context",
-           .usual = "512",
-           .use = Use::at_most,
-           .more = skipped_rows},
-          {"vocab_size", "model.vocab"},
-          {.theirs = "intermediate_size", .ours = "model.bert.hidden", .zero = usual_hidden},
-          {.theirs = "hidden_act",
-           .ours = "model.bert.activation",
-           .usual = "\"gelu\"",
-           .words = activation_words()},
-          {"layer_norm_eps", "model.bert.norm_eps", "1e-12"},
-          {"type_vocab_size", "model.bert.types", "2"},
-          {"hidden_dropout_prob", "model.dropout", "0.1", Use::advice},
-          {"attention_probs_dropout_prob", "model.attention_dropout", "0.1", Use::advice},
-          {"num_labels", "model.classes"}};
+  return size_keys(
+      "512",
+      {{.theirs = "intermediate_size", .ours = "model.bert.hidden", .zero = four_widths},
+       {.theirs = "hidden_act",
+        .ours = "model.bert.activation",
+        .usual = "\"gelu\"",
+        .words = activation_words()},
+       {"layer_norm_eps", "model.bert.norm_eps", "1e-12"},
+       {"type_vocab_size", "model.bert.types", "2"},
+       {"hidden_dropout_prob", "model.dropout", "0.1", Use::advice},
+       {"attention_probs_dropout_prob", "model.attention_dropout", "0.1", Use::advice}},
+      skipped_rows);
 }
 
 HuggingFace bert_like(const std::string& body, std::int64_t skipped_rows) {

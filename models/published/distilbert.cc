@@ -1,6 +1,4 @@
 // transformers' DistilBert... (Sanh et al. 2019): a BERT without token types.
-#include <fmt/format.h>
-
 #include "models/hugging_face.h"
 #include "models/model.h"
 
@@ -14,18 +12,13 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
                                     .theirs = {embeddings + "position_embeddings.weight"},
                                     .first_rows = true}};
   add_norm(all, "000.embedding/ln", embeddings + "LayerNorm", true);
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
-    const std::string theirs = fmt::format("distilbert.transformer.layer.{}.", layer);
-    const std::string heads = theirs + "attention.";
-    add_norm(all, attention + "ln", theirs + "sa_layer_norm", true);
-    add_dense(all, attention + "qkv", {heads + "q_lin", heads + "k_lin", heads + "v_lin"}, true,
-              true);
-    add_dense(all, attention + "proj", {heads + "out_lin"}, true, true);
-    add_norm(all, mlp + "ln", theirs + "output_layer_norm", true);
-    add_dense(all, mlp + "up", {theirs + "ffn.lin1"}, true, true);
-    add_dense(all, mlp + "down", {theirs + "ffn.lin2"}, true, true);
-  }
+  add_layers(all, config.layers, "distilbert.transformer.layer.",
+             {"sa_layer_norm",
+              {"attention.q_lin", "attention.k_lin", "attention.v_lin"},
+              "attention.out_lin",
+              "output_layer_norm",
+              "ffn.lin1",
+              "ffn.lin2"});
   const std::string head = head_unit(config.layers) + "/";
   add_dense(all, head + "pooler", {"pre_classifier"}, true, true, true);
   add_dense(all, head + "classes", {"classifier"}, true, true, true);
@@ -53,9 +46,7 @@ HuggingFace distilbert() {
                {"n_heads", "model.heads"},
                {"max_position_embeddings", "model.context", "512", Use::at_most},
                {"vocab_size", "model.vocab"},
-               {.theirs = "hidden_dim",
-                .ours = "model.bert.hidden",
-                .zero = [](const ModelConfig& of) { return 4 * of.width; }},
+               {.theirs = "hidden_dim", .ours = "model.bert.hidden", .zero = four_widths},
                {.theirs = "activation",
                 .ours = "model.bert.activation",
                 .usual = "\"gelu\"",

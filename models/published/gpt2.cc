@@ -1,6 +1,4 @@
 // transformers' GPT2... Its maps are stored [in, out], but that to the classes.
-#include <fmt/format.h>
-
 #include "models/hugging_face.h"
 #include "models/model.h"
 
@@ -12,16 +10,8 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   std::vector<StoredElsewhere> all{
       {"wte", {"transformer.wte.weight"}},
       {.ours = "000.embedding/wpe", .theirs = {"transformer.wpe.weight"}, .first_rows = true}};
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
-    const std::string theirs = fmt::format("transformer.h.{}.", layer);
-    add_norm(all, attention + "ln", theirs + "ln_1", true);
-    add_dense(all, attention + "qkv", {theirs + "attn.c_attn"}, false, true);
-    add_dense(all, attention + "proj", {theirs + "attn.c_proj"}, false, true);
-    add_norm(all, mlp + "ln", theirs + "ln_2", true);
-    add_dense(all, mlp + "up", {theirs + "mlp.c_fc"}, false, true);
-    add_dense(all, mlp + "down", {theirs + "mlp.c_proj"}, false, true);
-  }
+  add_layers(all, config.layers, "transformer.h.",
+             {"ln_1", {"attn.c_attn"}, "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj", false});
   add_norm(all, head_unit(layers) + "/ln", "transformer.ln_f", true);
   add_dense(all, head_unit(layers) + "/classes", {"score"}, true, false, true);
   return all;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "models/units/mlp.h"
+
 namespace concertina::published {
 namespace {
 
@@ -23,10 +25,8 @@ std::vector<std::int64_t> qkv_columns(const ModelConfig& config) {
 std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   const std::int64_t layers = config.layers;
   const std::vector<std::int64_t> qkv = qkv_columns(config);
-  // The token table is the whole model's where it is tied, else the embedding's.
-  std::vector<StoredElsewhere> all{
-      {.ours = "wte", .theirs = {"model.embed_tokens.weight"}, .optional = true},
-      {.ours = "000.embedding/wte", .theirs = {"model.embed_tokens.weight"}, .optional = true}};
+  std::vector<StoredElsewhere> all;
+  add_token_table(all, "model.embed_tokens.weight");
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
     const std::string theirs = fmt::format("model.layers.{}.", layer);
@@ -106,22 +106,14 @@ void add_rotary_keys(std::vector<KeyElsewhere>& keys) {
 }  // namespace
 
 HuggingFace llama_like(const std::string& prefix) {
-  HuggingFace table{.family = "llama",
-                    .body = "model.",
-                    .architectures = {{"causal-lm", prefix + "ForCausalLM"},
-                                      {"classification", prefix + "ForSequenceClassification"},
-                                      {"", prefix + "Model"}},
-                    .keys = {{"num_hidden_layers", "model.layers"},
-                             {"hidden_size", "model.width"},
-                             {"num_attention_heads", "model.heads"},
-                             {"max_position_embeddings", "model.context", "2048", Use::at_most},
-                             {"vocab_size", "model.vocab"},
-                             {.theirs = "intermediate_size",
+  HuggingFace table{
+      .family = "llama",
+      .body = "model.",
+      .architectures = decoders(prefix),
+      .keys =
+          size_keys("2048", {{.theirs = "intermediate_size",
                               .ours = "model.llama.hidden",
-                              .zero =
-                                  [](const ModelConfig& of) {
-                                    return (8 * of.width + 3 * 32 - 1) / (3 * 32) * 32;
-                                  }},
+                              .zero = [](const ModelConfig& of) { return gated_hidden(of.width); }},
                              {.theirs = "num_key_value_heads",
                               .ours = "model.llama.kv_heads",
                               .usual = "0",
@@ -136,18 +128,17 @@ HuggingFace llama_like(const std::string& prefix) {
                               .ours = "model.llama.attention_bias",
                               .usual = "false",
                               .words = {{"false", "none"}, {"true", "all"}}},
-                             {"attention_dropout", "model.attention_dropout", "0.0", Use::advice},
-                             {"num_labels", "model.classes"}},
-                    .fixed = {{"model.llama.head_norms", "false"}, {"model.llama.window", "0"}},
-                    .rules = {{"hidden_act", "\"silu\"", "\"swish\""},
-                              {"mlp_bias", "false"},
-                              {"rope_interleaved", "false"},
-                              {"pretraining_tp", "1"}},
-                    .unused = {"is_llama_config"},
-                    .left_out = {".rotary_emb.inv_freq"},
-                    .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
-                    .derived = {{"layer_types", full_attention}},
-                    .tensors = tensors_of};
+                             {"attention_dropout", "model.attention_dropout", "0.0", Use::advice}}),
+      .fixed = {{"model.llama.head_norms", "false"}, {"model.llama.window", "0"}},
+      .rules = {{"hidden_act", "\"silu\"", "\"swish\""},
+                {"mlp_bias", "false"},
+                {"rope_interleaved", "false"},
+                {"pretraining_tp", "1"}},
+      .unused = {"is_llama_config"},
+      .left_out = {".rotary_emb.inv_freq"},
+      .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
+      .derived = {{"layer_types", full_attention}},
+      .tensors = tensors_of};
   add_rotary_keys(table.keys);
   return table;
 }

@@ -1,7 +1,5 @@
 // transformers' OPT... (Zhang et al. 2022): a GPT whose maps are apart and stored [out, in], with
 // two rows before the first position.
-#include <fmt/format.h>
-
 #include "models/hugging_face.h"
 #include "models/model.h"
 
@@ -16,18 +14,13 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
                                     .theirs = {body + "embed_positions.weight"},
                                     .first_rows = true,
                                     .skipped_rows = 2}};
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
-    const std::string theirs = fmt::format("{}layers.{}.", body, layer);
-    const std::string heads = theirs + "self_attn.";
-    add_norm(all, attention + "ln", theirs + "self_attn_layer_norm", true);
-    add_dense(all, attention + "qkv", {heads + "q_proj", heads + "k_proj", heads + "v_proj"}, true,
-              true);
-    add_dense(all, attention + "proj", {heads + "out_proj"}, true, true);
-    add_norm(all, mlp + "ln", theirs + "final_layer_norm", true);
-    add_dense(all, mlp + "up", {theirs + "fc1"}, true, true);
-    add_dense(all, mlp + "down", {theirs + "fc2"}, true, true);
-  }
+  add_layers(all, config.layers, body + "layers.",
+             {"self_attn_layer_norm",
+              {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+              "self_attn.out_proj",
+              "final_layer_norm",
+              "fc1",
+              "fc2"});
   add_norm(all, head_unit(layers) + "/ln", body + "final_layer_norm", true);
   add_dense(all, head_unit(layers) + "/classes", {"score"}, true, false, true);
   return all;
@@ -43,24 +36,15 @@ HuggingFace opt() {
   using Use = KeyElsewhere::Use;
   return {.family = "gpt",
           .body = "model.",
-          .architectures = {{"causal-lm", "OPTForCausalLM"},
-                            {"classification", "OPTForSequenceClassification"},
-                            {"", "OPTModel"}},
-          .keys = {{"num_hidden_layers", "model.layers"},
-                   {"hidden_size", "model.width"},
-                   {"num_attention_heads", "model.heads"},
-                   {"max_position_embeddings", "model.context", "2048", Use::at_most},
-                   {"vocab_size", "model.vocab"},
-                   {.theirs = "ffn_dim",
-                    .ours = "model.gpt.hidden",
-                    .zero = [](const ModelConfig& of) { return 4 * of.width; }},
-                   {.theirs = "activation_function",
-                    .ours = "model.gpt.activation",
-                    .usual = "\"relu\"",
-                    .words = activation_words()},
-                   {"dropout", "model.dropout", "0.1", Use::advice},
-                   {"attention_dropout", "model.attention_dropout", "0.0", Use::advice},
-                   {"num_labels", "model.classes"}},
+          .architectures = decoders("OPT"),
+          .keys = size_keys("2048",
+                            {{.theirs = "ffn_dim", .ours = "model.gpt.hidden", .zero = four_widths},
+                             {.theirs = "activation_function",
+                              .ours = "model.gpt.activation",
+                              .usual = "\"relu\"",
+                              .words = activation_words()},
+                             {"dropout", "model.dropout", "0.1", Use::advice},
+                             {"attention_dropout", "model.attention_dropout", "0.0", Use::advice}}),
           .fixed = {{"model.gpt.norm_eps", "1e-05"}},
           .rules = {{"do_layer_norm_before", "true"},
                     {"_remove_final_layer_norm", "false"},

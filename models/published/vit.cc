@@ -1,6 +1,4 @@
 // transformers' ViT...
-#include <fmt/format.h>
-
 #include "models/hugging_face.h"
 #include "models/model.h"
 
@@ -23,18 +21,13 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
        .transposed = true,
        .shape = {width, option<std::int64_t>(config.options, "channels"), patch, patch}},
       {"000.embedding/patch.bias", {patches + "bias"}}};
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
-    const std::string theirs = fmt::format("vit.encoder.layer.{}.", layer);
-    const std::string heads = theirs + "attention.attention.";
-    add_norm(all, attention + "ln", theirs + "layernorm_before", true);
-    add_dense(all, attention + "qkv", {heads + "query", heads + "key", heads + "value"}, true,
-              true);
-    add_dense(all, attention + "proj", {theirs + "attention.output.dense"}, true, true);
-    add_norm(all, mlp + "ln", theirs + "layernorm_after", true);
-    add_dense(all, mlp + "up", {theirs + "intermediate.dense"}, true, true);
-    add_dense(all, mlp + "down", {theirs + "output.dense"}, true, true);
-  }
+  add_layers(all, config.layers, "vit.encoder.layer.",
+             {"layernorm_before",
+              {"attention.attention.query", "attention.attention.key", "attention.attention.value"},
+              "attention.output.dense",
+              "layernorm_after",
+              "intermediate.dense",
+              "output.dense"});
   add_norm(all, head_unit(layers) + "/ln", "vit.layernorm", true);
   add_dense(all, head_unit(layers) + "/classes", {"classifier"}, true, true, true);
   return all;
@@ -50,9 +43,7 @@ HuggingFace vit() {
           .keys = {{"num_hidden_layers", "model.layers"},
                    {"hidden_size", "model.width"},
                    {"num_attention_heads", "model.heads"},
-                   {.theirs = "intermediate_size",
-                    .ours = "model.vit.hidden",
-                    .zero = [](const ModelConfig& of) { return 4 * of.width; }},
+                   {.theirs = "intermediate_size", .ours = "model.vit.hidden", .zero = four_widths},
                    {"layer_norm_eps", "model.vit.norm_eps", "1e-12"},
                    {"image_size", "model.vit.image"},
                    {"num_channels", "model.vit.channels"},

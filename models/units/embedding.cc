@@ -144,7 +144,7 @@ std::string describe_embedding(GraphBuilder& graph, const EmbeddingSpec& spec) {
     return graph.add("Gather", {graph.parameter(table), indices}, {{"axis", std::int64_t{0}}});
   };
   std::string x = rows(kTokenTable, graph.tokens_input("input_ids"));
-  // Of one type there is nothing to say: the programs that feed such a model have no such input.
+  // Where there is one type there is nothing to say: the programs that feed such a model have no such input.
   if (spec.types == 1)
     x = graph.add("Add", {x, rows("wtt", graph.index(0))});
   else if (spec.types > 1)

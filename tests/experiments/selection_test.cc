@@ -47,7 +47,7 @@ TEST(BestFigure, IsBetterByTheLeastGainThanTheLastThatWas) {
   EXPECT_TRUE(best.see(2.25));  // small gains add up
 }
 
-/// Of the task that predicts tokens.
+/// Runs of the task that predicts tokens.
 class SelectionTest : public testing::Test {
  protected:
   SelectionTest() {

@@ -5,7 +5,7 @@ weights; its file gets the tensor names and extra tensors of the published one; 
 checkpoint import` reads it and `concertina eval --logits` computes. Logits must be within 1e-5 of
 transformers'. The model is exported with a config.json of the program's own, which transformers must
 read without a tensor that is missing, unexpected or of another shape, to the same logits; and to ONNX,
-to the same in onnxruntime, where that is installed. Of a body without a head, the exported weights
+to the same in onnxruntime, where that is installed. The exported weights of a body without a head
 must be the same numbers. What is refused must say why. The last line counts.
 
 Needs torch, transformers and safetensors; without them it says so and exits with 77, which Meson

@@ -203,7 +203,7 @@ TEST(TokenizerFamilies, OfAFolderWithSeveralFilesTheSupportedOneIsRead) {
   EXPECT_THROW(make_tokenizer(root.path() + "/tokenizer.json", ""), Error);  // it is asked for
 }
 
-// Of characters that are newer than its tables: U+2E45 (Unicode 10) is no punctuation mark there,
+// Some characters are newer than its tables: U+2E45 (Unicode 10) is no punctuation mark there,
 // U+0898 (14) no accent; U+A7DC (16) has a small letter, U+31350 (15) is one.
 TEST(TokenizerFamilies, NewCharactersAreWhatTheyAreThere) {
   EXPECT_TRUE(is_library_punctuation(0x2E42));

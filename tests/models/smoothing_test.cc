@@ -52,7 +52,7 @@ TEST(LabelSmoothing, IsThatOfPyTorch) {
   }
 }
 
-/// Of the family and task of `name`, with that share.
+/// The losses of the family and task of `name`, with that share.
 std::pair<double, double> losses_of(const std::string& name, double smoothing,
                                     std::vector<float>& logits, std::vector<float>& gradient) {
   const GoldenFile golden("family_" + name);

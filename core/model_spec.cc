@@ -17,8 +17,8 @@ constexpr std::size_t kTensorAlignment = 16;  // elements: one AVX-512 register 
 
 void append(Bucket& bucket, int unit, int index, const ParameterSpec& parameter,
             const std::string& name) {
-  BucketTensor tensor{unit, index,           name,           parameter.shape,   0,
-                      0,    parameter.decay, parameter.init, parameter.matrices};
+  BucketTensor tensor{unit, index,           name,           parameter.shape,    0,
+                      0,    parameter.decay, parameter.init, parameter.matrices, parameter.trains};
   tensor.offset = bucket.elements;
   tensor.count = static_cast<std::size_t>(parameter.count());
   bucket.elements =

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/batch.h"
@@ -30,6 +31,8 @@ struct ParameterSpec {
   std::vector<std::int64_t> matrices{};
   /// Each device of a tensor-parallel group has its part (UnitSplit); else all of it.
   bool split = false;
+  /// Its values change in training, if its unit is not frozen (freeze_tensors()).
+  bool trains = true;
 
   std::int64_t count() const;
 };
@@ -123,6 +126,7 @@ struct BucketTensor {
   bool decay = false;
   Init init;
   std::vector<std::int64_t> matrices{};  // as in ParameterSpec
+  bool trains = true;                    // else it has no update and no part in the norm
 };
 
 /// Tensors that are reduced, clipped and updated together: all of one unit's own parameters, or
@@ -144,6 +148,16 @@ struct Bucket {
 /// unties, a tensor that the last unit uses too trains on without the frozen ones. These have a
 /// frozen copy of it as it was, by the name of the first one's own, after all other buckets.
 std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
+
+/// Marks what does not train. `patterns` name tensors ("003.mlp/up.weight", shared ones as "wte"):
+/// `*` stands for any text, `!` in front says that these do train; the last that fits counts, as in
+/// .gitignore. Error{bad_input} at `freeze.tensors`: a pattern fits no tensor, or nothing trains.
+void freeze_tensors(ModelSpec& model, const std::vector<std::string>& patterns);
+/// Parameters, each shared tensor once: those of which `trains` is true, and all.
+std::pair<std::int64_t, std::int64_t> trained_and_all(const ModelSpec& model);
+/// What trains by freeze_tensors() where [0, frozen_units) are frozen too, in words, and how to save
+/// the backward pass of more units; empty: all of them train.
+std::string trained_text(const ModelSpec& model, int frozen_units);
 
 /// The leading units that make up the first `layers` layers; 0 layers are 0 units. Error: the model
 /// has fewer layers.

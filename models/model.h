@@ -37,6 +37,8 @@ struct ModelConfig {
   std::int64_t classes = 2;              // of classification
   std::int64_t targets = 0;              // of a sample, at most; 0: any row may have one
   bool unties = false;                   // ModelSpec::unties
+  double init_std = 0.02;                // of the initial weights
+  std::vector<std::string> untrained{};  // see freeze_tensors()
   OptionValues options{};                // of the family; make_model() adds those left out
 };
 

@@ -158,7 +158,7 @@ void adopt_stored(const StoredRun& run, RunConfig& config) {
     if (name == "model.task" || name == "model.dropout" || name == "model.attention_dropout")
       adopt_unless_set(name);
     else if (name != "model.from" && name != "model.head" && name != "model.seed" &&
-             name != "model.classes" && name != "model.label_smoothing")
+             name != "model.classes" && name != "model.label_smoothing" && name != "model.init_std")
       adopt_value(name, run.config, source, name == "model.context", config);
   }
   if (config.model.head == "kept" && &task_of_run(config) == &task_of_run(run.config) &&

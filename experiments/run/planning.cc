@@ -42,6 +42,8 @@ ModelConfig model_config_of(const RunConfig& config) {
           .classes = m.classes,
           .targets = masks && !config.every_logit ? masked_count(m.context) : 0,
           .unties = config.freeze.tied == "trains",
+          .init_std = m.init_std,
+          .untrained = config.freeze.tensors,
           .options = m.options.at(m.family)};
 }
 

@@ -271,6 +271,8 @@ void TrainLaunch::log_start() const {
   log::info("{}: {}, {} per pipeline, {}, {}{}", directory, short_form(trainer.layout()),
             counted(stages, "stage"), config.numerics.compute, backend->describe(),
             frozen > 0 ? ", frozen: " + frozen_names(trainer.job().model, frozen) : "");
+  if (const std::string trained = trained_text(trainer.job().model, frozen); !trained.empty())
+    log::info("{}", trained);
   if (backend->emulates(trainer.job().model.activation))
     log::warn("this processor has no {} matrix instructions: emulation is slower than fp32",
               config.numerics.compute);

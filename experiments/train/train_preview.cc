@@ -128,6 +128,8 @@ std::string train_preview(const TrainLaunch& launch) {
   text += line("model", fmt::format("{}, {} parameters, {}, {}", config.model.family,
                                     grouped(parameter_count(assignment.buckets)),
                                     config.numerics.compute, launch.backend->describe()));
+  if (const std::string trained = trained_text(job.model, config.freeze.units); !trained.empty())
+    text += line("trained", trained);
   text += line("layout",
                fmt::format("{} on {}, {}, {} in {}", short_form(assignment.layout),
                            counted(assignment.world, "rank"), config.parallel.schedule,

@@ -28,15 +28,15 @@ std::unique_ptr<Model> make_bert(const ModelConfig& config) {
   check_sizes(config);
   const UnitShape shape = unit_shape(config);
   const auto hidden = option<std::int64_t>(config.options, "hidden");
-  constexpr float kStd = 0.02F;
+  const auto init = static_cast<float>(config.init_std);
   const NormSpec norm{.eps = static_cast<float>(option<double>(config.options, "norm_eps"))};
   const AttentionSpec attention{
-      .heads = config.heads, .causal = false, .padded = true, .std = kStd, .residual_std = kStd};
+      .heads = config.heads, .causal = false, .padded = true, .std = init, .residual_std = init};
   const auto activation = activation_of(option<std::string>(config.options, "activation"));
   const MlpSpec mlp{.hidden = hidden > 0 ? hidden : 4 * config.width,
                     .activation = activation,
-                    .std = kStd,
-                    .residual_std = kStd};
+                    .std = init,
+                    .residual_std = init};
   const Task& task = find_task(config.task);
   const Trunk trunk{.shape = shape,
                     .vocabulary = config.vocab,
@@ -45,7 +45,7 @@ std::unique_ptr<Model> make_bert(const ModelConfig& config) {
                     .pools = true,
                     .pooler = pooler_of(option<std::string>(config.options, "pooler")),
                     .norm_eps = norm.eps,
-                    .std = kStd,
+                    .std = init,
                     .targets = config.targets};
 
   ModelPlan plan(config);
@@ -53,7 +53,7 @@ std::unique_ptr<Model> make_bert(const ModelConfig& config) {
                                           .counts_positions = true,
                                           .types = option<std::int64_t>(config.options, "types"),
                                           .norm = norm,
-                                          .std = kStd}));
+                                          .std = init}));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("attention",
              half_block(shape, NormPlace::after_skip, norm, attention_branch(shape, attention)));

@@ -13,14 +13,14 @@ namespace {
 std::unique_ptr<Model> make_gpt(const ModelConfig& config) {
   check_sizes(config);
   const UnitShape shape = unit_shape(config);
-  constexpr float kStd = 0.02F;
-  const float residual_std = residual_std_of(config, kStd);
-  const AttentionSpec attention{.heads = config.heads, .std = kStd, .residual_std = residual_std};
+  const auto init = static_cast<float>(config.init_std);
+  const float residual_std = residual_std_of(config, init);
+  const AttentionSpec attention{.heads = config.heads, .std = init, .residual_std = residual_std};
   const auto hidden = option<std::int64_t>(config.options, "hidden");
   const NormSpec norm{.eps = static_cast<float>(option<double>(config.options, "norm_eps"))};
   const MlpSpec mlp{.hidden = hidden > 0 ? hidden : 4 * config.width,
                     .activation = activation_of(option<std::string>(config.options, "activation")),
-                    .std = kStd,
+                    .std = init,
                     .residual_std = residual_std};
   const Task& task = find_task(config.task);
   const Trunk trunk{.shape = shape,
@@ -28,10 +28,10 @@ std::unique_ptr<Model> make_gpt(const ModelConfig& config) {
                     .classes = config.classes,
                     .causal = true,
                     .norm = norm,
-                    .std = kStd};
+                    .std = init};
 
   ModelPlan plan(config);
-  plan.add("embedding", embedding(shape, {.vocabulary = config.vocab, .std = kStd}));
+  plan.add("embedding", embedding(shape, {.vocabulary = config.vocab, .std = init}));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("attention",
              half_block(shape, NormPlace::before_branch, norm, attention_branch(shape, attention)));

@@ -96,15 +96,15 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
   const UnitShape shape = unit_shape(config);
   const auto hidden = option<std::int64_t>(config.options, "hidden");
   const bool tied = option<bool>(config.options, "tied");
-  constexpr float kStd = 0.02F;
-  const float residual_std = residual_std_of(config, kStd);
+  const auto init = static_cast<float>(config.init_std);
+  const float residual_std = residual_std_of(config, init);
   const NormSpec norm{.kind = NormSpec::Kind::rms,
                       .eps = static_cast<float>(number(config, "norm_eps"))};
   AttentionSpec attention = attention_of(config, head_dim, norm.eps);
-  attention.std = kStd;
+  attention.std = init;
   attention.residual_std = residual_std;
   const GatedMlpSpec mlp{.hidden = hidden > 0 ? hidden : gated_hidden(config.width),
-                         .std = kStd,
+                         .std = init,
                          .residual_std = residual_std};
   const Task& task = find_task(config.task);
   const Trunk trunk{.shape = shape,
@@ -113,12 +113,12 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
                     .tied = tied,
                     .causal = true,
                     .norm = norm,
-                    .std = kStd};
+                    .std = init};
 
   ModelPlan plan(config);
   plan.add("embedding",
            embedding(shape,
-                     {.vocabulary = config.vocab, .tied = tied, .positions = false, .std = kStd}));
+                     {.vocabulary = config.vocab, .tied = tied, .positions = false, .std = init}));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("attention",
              half_block(shape, NormPlace::before_branch, norm, attention_branch(shape, attention)));

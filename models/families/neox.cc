@@ -29,8 +29,8 @@ std::unique_ptr<Model> make_neox(const ModelConfig& config) {
   check_sizes(config);
   const UnitShape shape = unit_shape(config);
   const auto hidden = option<std::int64_t>(config.options, "hidden");
-  constexpr float kStd = 0.02F;
-  const float residual_std = residual_std_of(config, kStd);
+  const auto init = static_cast<float>(config.init_std);
+  const float residual_std = residual_std_of(config, init);
   const NormSpec norm{.eps = static_cast<float>(option<double>(config.options, "norm_eps"))};
   const ParallelBlockSpec block{norm, option<bool>(config.options, "shared_norm")};
   const bool biases = option<bool>(config.options, "attention_bias");
@@ -39,11 +39,11 @@ std::unique_ptr<Model> make_neox(const ModelConfig& config) {
                                 .proj_bias = biases,
                                 .rotary = {.theta = option<double>(config.options, "rope_theta"),
                                            .columns = rotary_columns(config)},
-                                .std = kStd,
+                                .std = init,
                                 .residual_std = residual_std};
   const MlpSpec mlp{.hidden = hidden > 0 ? hidden : 4 * config.width,
                     .activation = activation_of(option<std::string>(config.options, "activation")),
-                    .std = kStd,
+                    .std = init,
                     .residual_std = residual_std};
   const bool tied = option<bool>(config.options, "tied");
   const Trunk trunk{.shape = shape,
@@ -53,12 +53,12 @@ std::unique_ptr<Model> make_neox(const ModelConfig& config) {
                     .logits_bias = option<bool>(config.options, "head_bias"),
                     .causal = true,
                     .norm = norm,
-                    .std = kStd};
+                    .std = init};
 
   ModelPlan plan(config);
   plan.add("embedding",
            embedding(shape,
-                     {.vocabulary = config.vocab, .tied = tied, .positions = false, .std = kStd}));
+                     {.vocabulary = config.vocab, .tied = tied, .positions = false, .std = init}));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     plan.add("layer", parallel_block(shape, block, attention_branch(shape, attention),
                                      mlp_branch(shape, mlp)));

@@ -24,7 +24,7 @@ std::unique_ptr<Model> make_vit(const ModelConfig& given) {
   const PatchEmbeddingSpec patches{.channels = option<std::int64_t>(config.options, "channels"),
                                    .size = image,
                                    .patch = patch,
-                                   .std = 0.02F};
+                                   .std = static_cast<float>(config.init_std)};
   config.context = patches.patches() + 1;
   check_sizes(config);
   const auto hidden = option<std::int64_t>(config.options, "hidden");

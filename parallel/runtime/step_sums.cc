@@ -188,6 +188,7 @@ double StepSums::total_squares(std::int64_t step) {
     bucket_squares_[b] = 0;
     if (assignment_.buckets[b].frozen) continue;
     for (std::size_t t = 0; t < assignment_.buckets[b].tensors.size(); ++t) {
+      if (!assignment_.buckets[b].tensors[t].trains) continue;
       const double sum = sums_[tensors_at_[b] + t];
       if (!std::isfinite(sum))
         throw_failure(

@@ -78,10 +78,11 @@ UpdateTimes Update::times() const {
 void Update::update_bucket(std::size_t bucket, const UpdateStep& step, View gradient) {
   std::array<View, kMostStates> states;
   for (const TensorRun& run : runs_[bucket]) {
+    const BucketTensor& tensor = assignment_.buckets[bucket].tensors[at(run.tensor)];
+    if (!tensor.trains) continue;
     const std::size_t begin = run.begin - parts_[bucket]->begin, count = run.end - run.begin;
     for (std::size_t k = 0; k < kinds_; ++k)
       states[k] = state_->part(bucket, k).slice(begin, count);
-    const BucketTensor& tensor = assignment_.buckets[bucket].tensors[at(run.tensor)];
     optimizer_.update(backend_, step,
                       {.w = state_->weights()[bucket].slice(run.begin, count),
                        .states = std::span(states).first(kinds_),

@@ -68,6 +68,34 @@ TEST(FrozenTraining, HasTheSameBitsAtLayoutsOfOnesOwn) {
       }
 }
 
+RunConfig with_untrained(RunConfig config, std::vector<std::string> patterns) {
+  config.freeze.tensors = std::move(patterns);
+  return config;
+}
+
+const std::vector<std::vector<std::string>> kTensorSets{
+    {"*", "!*.bias", "!*/ln.*"}, {"*", "!*.head/*"}, {"wte", "*.mlp/*"}};
+
+TEST(FrozenTensors, HaveTheSameBitsAtEveryLayout) {
+  for (const std::vector<std::string>& patterns : kTensorSets) {
+    const auto outcome = [&](int pp, int dp, const std::string& schedule, int units) {
+      return train_threads(
+          pp * dp,
+          frozen(with_untrained(with_grid(small_config(), pp, dp, schedule), patterns), units),
+          kShort);
+    };
+    for (const int units : {0, 3}) {
+      const Outcome alone = outcome(1, 1, "1f1b", units);
+      for (const auto& [pp, dp, schedule] :
+           {std::tuple{2, 1, "gpipe"}, {1, 3, "1f1b"}, {2, 1, "interleaved-1f1b"}, {2, 2, "zb-h1"}}) {
+        SCOPED_TRACE(
+            fmt::format("{}, {} units, pp={} dp={}", fmt::join(patterns, " "), units, pp, dp));
+        EXPECT_EQ(outcome(pp, dp, schedule, units), alone);
+      }
+    }
+  }
+}
+
 TEST(FrozenTraining, LearnsAndDependsOnTheFrontier) {
   const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
   EXPECT_LT(train_threads(1, frozen(config, 4)).loss, 0.99 * std::log(61.0));
@@ -106,6 +134,52 @@ State train_alone(const RunConfig& config, int steps) {
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// Without clipping the first step of a tensor that trains is that of the whole model, and the norm
+/// is that of the gradients that are left: AdamW's first moment is (1 - beta) times the gradient.
+TEST(FrozenTensors, StayAsTheyAreAndTheOthersTrainAsEver) {
+  RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  config.optimizer.clip = 0;
+  const State first = train_alone(config, 0), whole = train_alone(config, 1);
+  for (const std::vector<std::string>& patterns : kTensorSets) {
+    const RunConfig some = with_untrained(config, patterns);
+    const State now = train_alone(some, 1);
+    double squares = 0;
+    int trained = 0, kept = 0;
+    const std::vector<Bucket> buckets = make_buckets(model_of(some)->spec());
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+      for (const BucketTensor& tensor : buckets[b].tensors) {
+        const auto part = [&](const Bits& bits) {
+          const auto begin = bits[b].begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+          return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(tensor.count));
+        };
+        const State& like = tensor.trains ? whole : first;
+        EXPECT_TRUE(same_bits(part(now.weights), part(like.weights))) << tensor.name;
+        ++(tensor.trains ? trained : kept);
+        if (!tensor.trains) continue;
+        for (const float moment : part(whole.moments)) squares += double{moment} * double{moment};
+      }
+    EXPECT_GT(trained, 0);
+    EXPECT_GT(kept, 0);
+    const double share = 1 - config.optimizer.betas[0];
+    EXPECT_NEAR(now.grad_norm, std::sqrt(squares) / share, 1e-4 * now.grad_norm);
+  }
+}
+
+TEST(FrozenTensors, NeedNamesThatThereAre) {
+  const auto message = [](std::vector<std::string> patterns) {
+    try {
+      model_of(with_untrained(small_config(), std::move(patterns)));
+      return std::string();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(message({"*.bias"}), "");
+  EXPECT_NE(message({"*.biases"}).find("no tensor of this model is named like *.biases"),
+            std::string::npos);
+  EXPECT_NE(message({"*"}).find("no tensor is left to train"), std::string::npos);
 }
 
 std::vector<std::pair<int, std::string>> units_and_tied() {

@@ -34,7 +34,7 @@ trace = 2
 every = 6
 TOML
 awk 'BEGIN { for (i = 0; i < 400; ++i) printf "%d ship under far stars %d\n", i % 7, i * i % 31 }' > text
-awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 240; ++i) printf "star %d of %d\t%d\n", i % 9, i * i % 31, i % 3 }' > rows.tsv
+awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 240; ++i) printf "star %d of %d, row %d\t%d\n", i % 9, i * i % 31, i, i % 3 }' > rows.tsv
 # MNIST's own form: 240 images of 8 x 8 with classes 0 to 4.
 python3 - <<'PY'
 import struct

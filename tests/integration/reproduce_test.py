@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 papers, binary, *mpirun = sys.argv[1:]
+binary = os.path.abspath(binary)  # the test works in a folder of its own
 sys.path.insert(0, os.path.join(papers, "pipetransformer"))
 import reproduce  # noqa: E402
 

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Each way in for data, task or option, at random layouts, and killed on its way: the weights at the end have one hash.
+Usage: paths_test.py CONCERTINA [--layouts N] [--seed S] [--only TEXT] -- MPIRUN ARGUMENTS...
+
+Per path: one rank; then N (2) random layouts of up to four ranks; then a run that is killed (SIGKILL to all ranks) at
+a random time and goes on at another layout, until it ends. `--layouts 10` is a soak of some minutes."""
+import argparse
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+STEPS, MICROBATCHES, LAYERS = 60, 12, 6
+BASE = f"""[run]
+threads = 1
+steps = {STEPS}
+[model]
+layers = {LAYERS}
+width = 32
+heads = 4
+context = 24
+dropout = 0.1
+attention_dropout = 0.1
+[batch]
+global = 24
+microbatches = {MICROBATCHES}
+[checkpoint]
+every = 5
+[log]
+every = 20
+"""
+BERT = ["model.family=bert", "model.vocab=260"]
+VIT = ["model.family=vit", "model.vit.image=8", "model.vit.channels=1", "model.vit.patch=4", "model.classes=10"]
+CLASSES = [*BERT, "model.task=classification", "model.classes=3"]
+
+
+def write_data():
+    draw = random.Random(1)
+    words = "star ship sea far deep sun moon under over light".split()
+    texts = [" ".join(draw.choice(words) for _ in range(draw.randrange(2, 9))) + f" {i}" for i in range(300)]
+    pathlib.Path("text").write_text("\n".join(texts))
+    with open("rows.csv", "w") as file:
+        file.write("sentence,label\n")
+        file.writelines(f'"{text}, {{""{i}""}}",{"abc"[i % 3]}\n' for i, text in enumerate(texts))
+    with open("rows.jsonl", "w") as file:
+        file.writelines(json.dumps({"sentence1": text, "sentence2": texts[-1 - i], "label": i % 3}) + "\n"
+                        for i, text in enumerate(texts))
+    with open("images-idx3-ubyte", "wb") as images, open("labels-idx1-ubyte", "wb") as labels:
+        images.write(b"".join(number.to_bytes(4, "big") for number in (2051, 240, 8, 8)))
+        labels.write(b"".join(number.to_bytes(4, "big") for number in (2049, 240)))
+        for i in range(240):
+            images.write(bytes(draw.randrange(256) for _ in range(64)))
+            labels.write(bytes([i % 5]))
+
+
+PATHS = {
+    "gpt": ["data.text=text"],
+    "biases alone": ["data.text=text", 'freeze.tensors=["*", "!*.bias"]', "model.init_std=0.05"],
+    "neox, smoothed": ["data.text=text", "model.family=neox", "model.label_smoothing=0.1"],
+    "csv": [*CLASSES, "data.format=csv", "data.files=rows.csv"],
+    "jsonl, the best kept": [*CLASSES, "data.format=jsonl", "data.files=rows.jsonl", "eval.every=10",
+                             "checkpoint.best=validation_loss"],
+    "images, flipped": [*VIT, "data.format=mnist", 'data.files=["images-idx3-ubyte", "labels-idx1-ubyte"]',
+                        "data.crop=1", "data.flip=true"],
+}
+
+
+class Launches:
+    def __init__(self, program, mpirun, draw):
+        self.program, self.mpirun, self.draw = program, mpirun, draw
+
+    def start(self, name, keys, layout):
+        ranks = layout["pp"] * layout["dp"] + layout["spare"]
+        parallel = [f"parallel.{key}={value}" for key, value in layout.items()]
+        return subprocess.Popen([*self.mpirun, "-n", str(ranks), self.program, "train", "@base.toml",
+                                 f"run.name={name}", *keys, *parallel], start_new_session=True,
+                                stdout=open("log", "w"), stderr=subprocess.STDOUT)
+
+    def run(self, name, keys, layout):
+        if self.start(name, keys, layout).wait() != 0:
+            raise SystemExit(f"{name} at {layout}:\n{pathlib.Path('log').read_text()[-3000:]}")
+        return self.end(name)
+
+    @staticmethod
+    def end(name):
+        return json.loads(pathlib.Path("runs", name, "result.json").read_text())["state_sha256"]
+
+    def layout(self):
+        draw = self.draw
+        pp, dp = draw.choice([(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (3, 1), (4, 1)])
+        schedules = ["1f1b", "gpipe", "zb-h1", "zb-h2", *(["interleaved-1f1b", "zb-v"] if pp > 1 else [])]
+        return {"pp": pp, "dp": dp, "spare": draw.randrange(2) if pp * dp < 4 else 0,
+                "schedule": draw.choice(schedules)}
+
+    def killed(self, name, keys, seconds):
+        """Kills launches of it at random times, each at a layout of its own; the last one ends. Their number."""
+        for launch in range(1, 100):
+            process = self.start(name, keys, self.layout())
+            try:
+                code = process.wait(self.draw.uniform(0.3, 1) * seconds if launch <= 3 else None)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                time.sleep(0.2)  # until the ranks are gone
+                continue
+            if code != 0:
+                raise SystemExit(f"{name}, killed before:\n{pathlib.Path('log').read_text()[-3000:]}")
+            return launch
+
+
+def main():
+    words = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", type=os.path.abspath)
+    parser.add_argument("--layouts", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    cut = words.index("--")
+    options, mpirun = parser.parse_args(words[:cut]), words[cut + 1:]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        pathlib.Path("base.toml").write_text(BASE)
+        write_data()
+        wrong = 0
+        for path, keys in PATHS.items():
+            if options.only not in path:
+                continue
+            launches = Launches(options.program, mpirun, random.Random(f"{options.seed} {path}"))
+            name = path.replace(" ", "-").replace(",", "")
+            begin = time.monotonic()
+            alone = launches.run(f"{name}-alone", keys, {"pp": 1, "dp": 1, "spare": 0, "schedule": "1f1b"})
+            seconds = time.monotonic() - begin
+            hashes = {}
+            for i in range(options.layouts):
+                layout = launches.layout()
+                hashes[str(layout)] = launches.run(f"{name}-{i}", keys, layout)
+            killed = launches.killed(f"{name}-killed", keys, seconds)
+            hashes[f"killed {killed - 1} times"] = launches.end(f"{name}-killed")
+            others = [where for where, one in hashes.items() if one != alone]
+            wrong += bool(others)
+            print(f"{path}: {alone[:12]} at {1 + len(hashes)} layouts, killed {killed - 1} times"
+                  + "".join(f"\n  OTHER BITS: {where}" for where in others), flush=True)
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()

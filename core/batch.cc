@@ -67,6 +67,12 @@ Field lengths_field() {
 Field label_field() {
   return {"label", DType::i32, {}};
 }
+Field scores_field(std::int64_t scores) {
+  return {"scores", DType::f32, {scores}};
+}
+Field tags_field(std::int64_t tokens) {
+  return {"tags", DType::i32, {tokens}};
+}
 Field start_field() {
   return {"start", DType::i32, {}};
 }
@@ -85,10 +91,11 @@ void blank_sample(std::span<const Field> fields, std::span<const View> views) {
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (views[f].empty()) continue;
     const std::string& name = fields[f].name;
-    const bool target = name == "targets" || name == "label" || name == "start" || name == "end";
+    const bool target =
+        name == "targets" || name == "label" || name == "tags" || name == "start" || name == "end";
     const auto count = static_cast<std::size_t>(fields[f].elements());
     if (fields[f].type == DType::f32)
-      std::fill_n(views[f].f32(), count, 0.0F);
+      std::fill_n(views[f].f32(), count, name == "scores" ? kNoScore : 0.0F);
     else
       std::fill_n(views[f].i32(), count, target ? kIgnored : name == "lengths" ? 1 : 0);
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,19 +51,31 @@ void find_fields(std::span<const Field> offered, std::span<const Field> wanted,
 
 /// A target, label or place that no loss and no figure counts.
 inline constexpr std::int32_t kIgnored = -1;
+/// The same of a score: the least float, which no data may have.
+inline constexpr float kNoScore = std::numeric_limits<float>::lowest();
 
 /// Tokens that a masked language model is to tell, of `tokens` that could be masked: 15%, rounded
 /// to the nearest, at least 1 (Devlin et al. 2019, 3.1).
 std::int64_t masked_count(std::int64_t tokens);
 
+/// What a sample's target is: a task says it, and data is read by it.
+enum class TargetKind {
+  label,   // one class, or what is no table's to say
+  scores,  // numbers
+  labels,  // any number of classes
+  tags     // a class per word
+};
+
 // The fields that datasets write and models read, by one name and shape each.
 Field tokens_field(std::int64_t tokens);                          // i32 [T]
 Field targets_field(std::int64_t tokens, std::int64_t most = 0);  // i32 [T], or kIgnored
-Field types_field(std::int64_t tokens);  // i32 [T]: 0 in the first sentence, 1 in the second
-Field lengths_field();                   // i32 []: tokens that are not padding, at least 1
-Field label_field();                     // i32 [], or kIgnored
-Field start_field();                     // i32 []: an answer's first token, or kIgnored
-Field end_field();                       // i32 []: an answer's last token, or kIgnored
+Field types_field(std::int64_t tokens);   // i32 [T]: 0 in the first sentence, 1 in the second
+Field lengths_field();                    // i32 []: tokens that are not padding, at least 1
+Field label_field();                      // i32 [], or kIgnored
+Field scores_field(std::int64_t scores);  // f32 [K], or kNoScore
+Field tags_field(std::int64_t tokens);    // i32 [T]: a class per token, or kIgnored
+Field start_field();                      // i32 []: an answer's first token, or kIgnored
+Field end_field();                        // i32 []: an answer's last token, or kIgnored
 Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width);  // f32 [C, H, W]
 
 /// A text as tokens and what comes after each of them.

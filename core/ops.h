@@ -358,6 +358,21 @@ struct SpanCrossEntropy {
   auto views() { return std::array{&logits, &starts, &ends, &row_loss}; }
 };
 
+/// The loss of logits[R,K] x at scores[R,K] y, fp32: row_loss[R] is the sum of (x - y)^2, or of
+/// -y log p - (1 - y) log(1 - p) with p = 1 / (1 + e^-x), over the K of a row. A score that is
+/// kNoScore (core/batch.h) is ignored: its loss and its gradient are 0. If `training`, logits
+/// become their own gradient times loss_scale; else they stay.
+struct ScoreLoss {
+  static constexpr std::string_view kName = "score loss";
+  enum class Kind { squares, binary };
+  View logits, scores;
+  Kind kind;
+  float loss_scale;
+  bool training;
+  View row_loss;
+  auto views() { return std::array{&logits, &scores, &row_loss}; }
+};
+
 /// y[R,C] = residual[R,C] + what `mask` keeps of u[R,C], scaled; the others become 0. residual may
 /// be empty (then 0), and y may be u. It is its own gradient, with u = dy.
 struct ApplyDropout {
@@ -414,6 +429,7 @@ struct SumSquares {
   KERNEL(SpreadRows)               \
   KERNEL(CrossEntropy)             \
   KERNEL(SpanCrossEntropy)         \
+  KERNEL(ScoreLoss)                \
   KERNEL(ApplyDropout)             \
   KERNEL(Axpby)                    \
   KERNEL(SumSquares)               \

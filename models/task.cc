@@ -43,6 +43,27 @@ DenseSpec token_logits(const Trunk& trunk) {
   return spec;
 }
 
+RowsRead one_row(const Trunk& trunk) {
+  return {trunk.causal ? RowsRead::Which::last : RowsRead::Which::first};
+}
+
+HeadSpec sample_head(const Trunk& trunk, HeadSpec::Loss loss, const Field& reads) {
+  const std::int64_t width = trunk.shape.width;
+  HeadSpec spec;
+  spec.rows = one_row(trunk);
+  spec.norm = trunk.norm;
+  if (trunk.pools)
+    spec.transform =
+        TransformSpec{.map = {.name = "pooler", .in = width, .out = width, .std = trunk.std},
+                      .activation = trunk.pooler};
+  spec.drops = trunk.pools;
+  spec.logits = {.name = "classes", .in = width, .out = trunk.classes, .std = trunk.std};
+  spec.logits.bias = !trunk.causal;
+  spec.loss = loss;
+  spec.reads = {reads};
+  return spec;
+}
+
 void require_whole_sample(const Trunk& trunk, std::string_view task) {
   if (trunk.causal)
     throw_input(fmt::format("the task {} needs rows that see the whole sample, which those of this "

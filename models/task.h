@@ -7,9 +7,7 @@
 #include <string_view>
 
 #include "core/registry.h"
-#include "models/units/dense.h"
-#include "models/units/norm.h"
-#include "models/units/rows_read.h"
+#include "models/units/head.h"
 
 namespace concertina {
 
@@ -36,6 +34,7 @@ struct Task {
   bool masks = false;  // targets are tokens that the model reads masked
   /// The rows that its head reads.
   RowsRead (*reads)(const Trunk& trunk) = [](const Trunk&) { return RowsRead{}; };
+  TargetKind targets = TargetKind::label;
 };
 
 /// The tasks that models/meson.build lists.
@@ -47,6 +46,14 @@ const Task& task_of(std::string_view family, std::string_view task);
 
 /// The map to logits over the vocabulary, with a bias: the token table, or "head".
 DenseSpec token_logits(const Trunk& trunk);
+
+/// The rows that tell of a whole sample: its first, or in causal families the last token that is
+/// not padding.
+RowsRead one_row(const Trunk& trunk);
+/// A head of model.classes logits per sample, from one_row(): a pooler (a map and an activation)
+/// and dropout may come before them (BERT); in causal families the map has no bias, as transformers
+/// has it (GPT-2, Llama).
+HeadSpec sample_head(const Trunk& trunk, HeadSpec::Loss loss, const Field& reads);
 
 /// Throws Error{bad_input} that says that `task` needs a family whose rows see the whole sample.
 void require_whole_sample(const Trunk& trunk, std::string_view task);

@@ -66,4 +66,16 @@ void run(const SpanCrossEntropy& op, const Context& context) {
   });
 }
 
+void run(const ScoreLoss& op, const Context& context) {
+  const std::int64_t rows = count_of(op.row_loss), k = count_of(op.logits) / rows;
+  typed(op.logits.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
+    context.team.runs(rows, kRowRun, [&](std::int64_t r, std::int64_t end) {
+      for (; r < end; ++r)
+        op.row_loss.f32()[r] =
+            loops.score_loss_row(op.logits.as<T>() + r * k, op.scores.f32() + r * k, k,
+                                 op.kind == ScoreLoss::Kind::binary, op.loss_scale, op.training);
+    });
+  });
+}
+
 }  // namespace concertina::cpu

@@ -7,10 +7,13 @@
   TYPED(float, cross_entropy_row,                                                                 \
         (T * logits, Int v, Int target, float scale, float smoothing, bool training))             \
   TYPED(float, span_cross_entropy,                                                                \
-        (T * logits, Int t, Int start, Int end, float scale, float smoothing, bool training))
+        (T * logits, Int t, Int start, Int end, float scale, float smoothing, bool training))     \
+  TYPED(float, score_loss_row,                                                                    \
+        (T * logits, const float* scores, Int k, bool binary, float scale, bool training))
 
 #ifdef CONCERTINA_LOOP_BODIES
 
+#include "core/batch.h"
 #include "core/cpu/vector.h"
 
 namespace concertina::cpu {
@@ -154,6 +157,28 @@ float span_cross_entropy(T* logits, Int t, Int start, Int end, float scale, floa
           rounded<T>(factor[side] * exp_nonpositive(right[side] - top[side]) -
                      (half - half * smoothing + even));
   return 0.5F * loss;
+}
+
+/// One row of ScoreLoss; returns its row_loss.
+template <class T>
+float score_loss_row(T* logits, const float* scores, Int k, bool binary, float scale,
+                     bool training) {
+  double loss = 0;
+  for (Int i = 0; i < k; ++i) {
+    const float x = to_float(logits[i]), y = scores[i];
+    float gradient = 0;
+    if (y == kNoScore) {
+    } else if (binary) {
+      const float e = exp_nonpositive(x > 0 ? -x : x), p = (x > 0 ? 1 : e) / (1 + e);
+      loss += static_cast<double>((x > 0 ? x : 0) - x * y + __builtin_log1pf(e));
+      gradient = p - y;
+    } else {
+      loss += static_cast<double>(x - y) * static_cast<double>(x - y);
+      gradient = 2 * (x - y);
+    }
+    if (training) logits[i] = rounded<T>(scale * gradient);
+  }
+  return static_cast<float>(loss);
 }
 
 }  // namespace

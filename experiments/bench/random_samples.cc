@@ -54,7 +54,7 @@ std::int32_t RandomSamples::value(const Field& field, std::int64_t step, std::in
                                                                     : kIgnored;
   if (field.name == "types") return below(types_, 2, i);
   if (field.name == "lengths") return length();
-  if (field.name == "label") return below(classes_, 3, 0);
+  if (field.name == "label" || field.name == "tags") return below(classes_, 3, i);
   return below(has("lengths") ? length() : tokens_, 4, 0);  // a place in the sample
 }
 
@@ -77,7 +77,11 @@ void RandomSamples::load(std::int64_t step, std::int64_t first, std::int64_t cou
 
 std::int64_t RandomSamples::valid_targets(std::int64_t step, std::int64_t samples) const {
   const auto targets = std::ranges::find(fields_, "targets", &Field::name);
-  if (targets == fields_.end()) return samples;
+  if (targets == fields_.end()) {
+    for (const Field& field : fields_)
+      if (field.name == "tags" || field.name == "scores") return samples * field.elements();
+    return samples;
+  }
   if (!has("lengths")) return samples * targets_of(*targets, tokens_);
   const Field lengths{"lengths", DType::i32, {}};
   std::int64_t count = 0;

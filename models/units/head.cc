@@ -1,8 +1,11 @@
 #include "models/units/head.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
+#include "core/error.h"
 #include "models/units/dropout.h"
 #include "models/units/graphs.h"
 #include "models/units/slots.h"
@@ -10,7 +13,11 @@
 namespace concertina {
 namespace {
 
-enum Read { kTargets, kStarts = kTargets, kEnds };
+enum Read { kTargets, kScores = kTargets, kStarts = kTargets, kEnds };
+
+bool scores(HeadSpec::Loss loss) {
+  return loss == HeadSpec::Loss::squares || loss == HeadSpec::Loss::binary;
+}
 
 /// The shape of the rows that have a loss.
 UnitShape loss_shape(UnitShape shape, const HeadSpec& spec) {
@@ -219,6 +226,15 @@ class Head final : public PartedUnit {
                                     .training = io.training,
                                     .row_loss = s.row_loss,
                                     .smoothing = smoothing});
+    else if (scores(spec_.loss))
+      backend_.run(ScoreLoss{.logits = s.logits,
+                             .scores = io.fields[kScores],
+                             .kind = spec_.loss == HeadSpec::Loss::binary
+                                         ? ScoreLoss::Kind::binary
+                                         : ScoreLoss::Kind::squares,
+                             .loss_scale = io.loss_scale,
+                             .training = io.training,
+                             .row_loss = s.row_loss});
     else
       backend_.run(CrossEntropy{.logits = s.logits,
                                 .targets = spec_.rows.by_target() ? s.targets : io.fields[kTargets],
@@ -267,7 +283,7 @@ void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
   if (spec.norm) x = spec.norm->describe(graph, x);
   if (spec.transform) x = describe_transform(graph, *spec.transform, x);
   x = spec.logits.describe(graph, x);
-  if (spec.loss == HeadSpec::Loss::rows) {
+  if (spec.loss != HeadSpec::Loss::spans) {
     const GraphExtent columns = spec.logits.out;
     graph.output("logits", x,
                  spec.rows.some() && !spec.rows.by_target()
@@ -314,6 +330,9 @@ UnitCost cost_of(const UnitShape& s, const HeadSpec& spec, double product) {
 }  // namespace
 
 UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
+  if (shape.smoothing > 0 && scores(spec.loss))
+    throw_input(fmt::format("label_smoothing = {} of targets that are no classes", shape.smoothing),
+                "model.label_smoothing", "0, or a task that tells one class");
   const std::int64_t rows = loss_shape(shape, spec).rows();
   double product = spec.logits.flops(rows);
   UnitPlan plan;

@@ -22,7 +22,9 @@ struct TransformSpec {
 
 struct HeadSpec {
   enum class Loss {
-    rows,  // softmax cross-entropy at the field read first: one target for each of the n rows
+    rows,     // softmax cross-entropy at the field read first: one target for each of the n rows
+    squares,  // squared errors at the field read first: scores [n,V]
+    binary,   // cross-entropy of each logit by itself at such scores, of 0 to 1
     spans  // logits [R,2]: of where a span starts and ends among the T rows of a sample, the fields
            // read first and second; the mean of both cross-entropies
   };

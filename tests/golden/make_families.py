@@ -139,13 +139,45 @@ def padded_batch():
             "lengths": lengths, "label": torch.tensor([2, -1, 0])}
 
 
+NO_SCORE = float(np.finfo(np.float32).min)
+
+
+def scored(fields, logits, scores, binary):
+    """Puts the scores into the fields; the sum of their losses, and how many there are."""
+    fields["scores"], there = scores, scores != NO_SCORE
+    kind = F.binary_cross_entropy_with_logits if binary else F.mse_loss
+    return kind(logits[there], scores[there], reduction="sum"), there.sum()
+
+
+def some_scores(binary):
+    """Of 3 samples and 3 logits each, one not there."""
+    scores = integers(0, 2, SAMPLES, 3).double() if binary else torch.from_numpy(
+        RANDOM.normal(size=(SAMPLES, 3)))
+    scores[1, 2] = NO_SCORE
+    return scores
+
+
+def tagged(mask):
+    """A class of 3 per token; that of other tokens than the first of a word is ignored."""
+    return torch.where(mask.bool(), integers(-1, 3, SAMPLES, CONTEXT), -1)
+
+
+def cross_entropy(logits, targets):
+    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1),
+                           ignore_index=-1, reduction="sum"), (targets >= 0).sum()
+
+
 def classified(name, config, t, model):
     """By the last token of each sample that is not padding."""
     fields = padded_batch()
     logits = model(input_ids=fields["tokens"]).logits
-    loss = F.cross_entropy(logits, fields["label"], ignore_index=-1, reduction="sum")
+    if config["task"] == "multi-label":
+        del fields["label"]
+        loss, valid = scored(fields, logits, some_scores(True), True)
+    else:
+        loss, valid = cross_entropy(logits, fields["label"])
     t.dense(HEAD, "classes", model.score)
-    finish(name, config, t, fields, logits, loss, 2)
+    finish(name, config, t, fields, logits, loss, valid)
 
 
 def llama_classification():
@@ -155,7 +187,19 @@ def llama_classification():
                llama_body(False, model), model)
 
 
-def gpt_classification():
+def llama_token_classification():
+    model = randomize(transformers.LlamaForTokenClassification(llama_config(False, num_labels=3)))
+    fields = padded_batch()
+    del fields["label"], fields["lengths"]
+    fields["tags"] = tagged(torch.ones(SAMPLES, CONTEXT))
+    logits = model(input_ids=fields["tokens"]).logits
+    t = llama_body(False, model)
+    t.dense(HEAD, "tags", model.score)
+    finish("llama_token_classification", llama_sizes("token-classification", False), t, fields,
+           logits, *cross_entropy(logits, fields["tags"]))
+
+
+def gpt_classification(task="classification"):
     model = randomize(transformers.GPT2ForSequenceClassification(transformers.GPT2Config(
         vocab_size=VOCAB, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=CONTEXT,
         num_labels=3, pad_token_id=PADDING, attn_implementation="eager")))
@@ -175,8 +219,8 @@ def gpt_classification():
         map_of(unit(i, "mlp"), "up", layer.mlp.c_fc)
         map_of(unit(i, "mlp"), "down", layer.mlp.c_proj)
     t.norm(HEAD, body.ln_f)
-    classified("gpt_classification", SIZES | {"family": "gpt", "task": "classification",
-                                              "options": {}}, t, model)
+    classified("gpt_" + task.replace("-", "_"),
+               SIZES | {"family": "gpt", "task": task, "options": {}}, t, model)
 
 
 def bert_batch():
@@ -189,6 +233,9 @@ def bert_batch():
 def bert(task):
     kind = {"masked-lm": transformers.BertForMaskedLM,
             "classification": transformers.BertForSequenceClassification,
+            "regression": transformers.BertForSequenceClassification,
+            "multi-label": transformers.BertForSequenceClassification,
+            "token-classification": transformers.BertForTokenClassification,
             "question-answering": transformers.BertForQuestionAnswering}[task]
     model = randomize(kind(transformers.BertConfig(
         vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
@@ -222,10 +269,18 @@ def bert(task):
         t.dense(HEAD, "transform", head.transform.dense)
         t.norm(HEAD, head.transform.LayerNorm, "transform.ln")
         t.plain(f"{HEAD}/logits.bias", head.bias)
-    elif task == "classification":
-        logits, label = out.logits, torch.tensor([2, -1, 0])
-        fields["label"], valid = label, 2
-        loss = F.cross_entropy(logits, label, ignore_index=-1, reduction="sum")
+    elif task == "token-classification":
+        logits, fields["tags"] = out.logits, tagged(mask)
+        loss, valid = cross_entropy(logits, fields["tags"])
+        t.dense(HEAD, "tags", model.classifier)
+    elif task != "question-answering":
+        logits = out.logits
+        if task == "classification":
+            fields["label"] = torch.tensor([2, -1, 0])
+            loss, valid = cross_entropy(logits, fields["label"])
+        else:
+            binary = task == "multi-label"
+            loss, valid = scored(fields, logits, some_scores(binary), binary)
         t.dense(HEAD, "pooler", body.pooler.dense)
         t.dense(HEAD, "classes", model.classifier)
     else:
@@ -403,3 +458,7 @@ qwen3()
 neox()
 phi()
 distilbert()
+for task in ("regression", "multi-label", "token-classification"):
+    bert(task)
+gpt_classification("multi-label")
+llama_token_classification()

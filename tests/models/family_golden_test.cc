@@ -21,9 +21,11 @@ void PrintTo(const FamilyCase& one, std::ostream* out) {
 
 std::vector<FamilyCase> family_cases() {
   std::vector<FamilyCase> cases;
-  for (const char* file : {"llama", "llama_tied", "bert_masked_lm", "bert_classification",
-                           "bert_question_answering", "vit", "llama_classification",
-                           "gpt_classification", "qwen3", "neox", "phi", "distilbert"}) {
+  for (const char* file :
+       {"llama", "llama_tied", "bert_masked_lm", "bert_classification", "bert_question_answering",
+        "vit", "llama_classification", "gpt_classification", "qwen3", "neox", "phi", "distilbert",
+        "bert_regression", "bert_multi_label", "bert_token_classification", "gpt_multi_label",
+        "llama_token_classification"}) {
     cases.push_back({file, "oracle", make_oracle_backend});
     cases.push_back({file, "cpu", [] { return make_cpu_backend(1); }});
   }

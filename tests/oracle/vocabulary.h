@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/batch.h"
 #include "tests/oracle/values.h"
 
 namespace concertina::oracle {
@@ -75,6 +76,26 @@ void span_cross_entropy(Index samples, Index tokens, T* logits, const std::int32
   }
 }
 
+/// The loss of logits[R,K] at scores[R,K]: squares, or by the probability that is a logit's.
+template <class T>
+void score_loss(Index rows, Index columns, T* logits, const float* scores, bool binary,
+                double loss_scale, bool training, T* row_loss) {
+  for (Index r = 0; r < rows; ++r) {
+    double loss = 0;
+    for (Index i = r * columns; i < (r + 1) * columns; ++i) {
+      const auto x = static_cast<double>(logits[i]), y = static_cast<double>(scores[i]);
+      const bool valid = scores[i] != kNoScore;
+      const double p = 1 / (1 + std::exp(-x));
+      if (valid)
+        loss += binary ? y * std::log1p(std::exp(-x)) + (1 - y) * std::log1p(std::exp(x))
+                       : std::pow(x - y, 2);
+      if (training)
+        logits[i] = static_cast<T>(valid ? loss_scale * (binary ? p - y : 2 * (x - y)) : 0);
+    }
+    row_loss[r] = static_cast<T>(loss);
+  }
+}
+
 inline void issue(const Embed& op) {
   const Index rows = rows_of(op.tokens), width = rows_of(op.x) / rows;
   std::vector<double> sums(op.x.count);
@@ -112,6 +133,14 @@ inline void issue(const SpanCrossEntropy& op) {
   span_cross_entropy(rows_of(op.starts), op.t, out.data(), op.starts.i32(), op.ends.i32(),
                      static_cast<double>(op.loss_scale), op.training, op.row_loss.f32(),
                      static_cast<double>(op.smoothing));
+}
+
+inline void issue(const ScoreLoss& op) {
+  Out out(op.logits);
+  const Index rows = rows_of(op.row_loss);
+  score_loss(rows, rows_of(op.logits) / rows, out.data(), op.scores.f32(),
+             op.kind == ScoreLoss::Kind::binary, static_cast<double>(op.loss_scale), op.training,
+             op.row_loss.f32());
 }
 
 }  // namespace concertina::oracle

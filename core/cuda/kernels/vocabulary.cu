@@ -2,6 +2,7 @@
 // elements an access.
 #include <cfloat>
 
+#include "core/batch.h"
 #include "core/cuda/kernels/column_sums.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
@@ -291,7 +292,41 @@ __global__ void __launch_bounds__(kSpanThreads)
   if (threadIdx.x == 0) row_loss[blockIdx.x] = 0.5F * loss;
 }
 
+/// One block a row of k logits.
+template <class T>
+__global__ void __launch_bounds__(kSpanThreads)
+    row_score_loss(T* logits, const float* scores, bool binary, float scale, bool training,
+                   float* row_loss, Int k) {
+  const Int row = static_cast<Int>(blockIdx.x) * k;
+  double loss[1] = {};
+  for (Int i = threadIdx.x; i < k; i += kSpanThreads) {
+    float x[1], gradient[1] = {};
+    load(logits + row + i, x);
+    const float y = scores[row + i];
+    if (y != kNoScore && binary) {
+      const float e = expf(-fabsf(x[0])), p = (x[0] > 0 ? 1.0F : e) / (1 + e);
+      loss[0] += static_cast<double>(fmaxf(x[0], 0) - x[0] * y + log1pf(e));
+      gradient[0] = scale * (p - y);
+    } else if (y != kNoScore) {
+      loss[0] += static_cast<double>(x[0] - y) * static_cast<double>(x[0] - y);
+      gradient[0] = 2 * scale * (x[0] - y);
+    }
+    if (training) store(logits + row + i, gradient);
+  }
+  block_sum(loss);
+  if (threadIdx.x == 0) row_loss[blockIdx.x] = static_cast<float>(loss[0]);
+}
+
 }  // namespace
+
+void run(cudaStream_t stream, const ScoreLoss& op, void* /*scratch*/) {
+  const Int k = static_cast<Int>(op.logits.count / op.row_loss.count);
+  with_type(op.logits.dtype, [&]<class T>() {
+    launch("score loss", {dim3(static_cast<unsigned>(op.row_loss.count)), kSpanThreads}, stream,
+           row_score_loss<T>, op.logits.as<T>(), op.scores.f32(),
+           op.kind == ScoreLoss::Kind::binary, op.loss_scale, op.training, op.row_loss.f32(), k);
+  });
+}
 
 void run(cudaStream_t stream, const SpanCrossEntropy& op, void* /*scratch*/) {
   with_type(op.logits.dtype, [&]<class T>() {

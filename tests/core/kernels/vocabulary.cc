@@ -96,6 +96,31 @@ Outputs run_span(Backend& backend, unsigned seed, std::int64_t samples, std::int
   return outputs;
 }
 
+/// Scores from 0 to 1, some of them not there.
+Outputs run_scores(Backend& backend, unsigned seed, std::int64_t rows, std::int64_t columns,
+                   float spread, ScoreLoss::Kind kind, DType compute) {
+  Data data(seed);
+  const Workspace workspace(backend);
+  const Buffer logits = data.normal(rows * columns, spread, 0, compute);
+  const Buffer kinds = data.integers(rows * columns, -1, 4);
+  const Buffer scores(logits.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const auto kind_of_it = kinds.view().i32()[i];
+    scores.view().f32()[i] = kind_of_it < 0 ? kNoScore : static_cast<float>(kind_of_it) / 4;
+  }
+  const Buffer kept(logits.values(), compute), grad(logits.values(), compute);
+  const Buffer loss(static_cast<std::size_t>(rows)), same_loss(loss.size());
+  backend.run(ScoreLoss{kept.view(), scores.view(), kind, 0.37F, false, loss.view()});
+  backend.run(ScoreLoss{grad.view(), scores.view(), kind, 0.37F, true, same_loss.view()});
+  backend.synchronize();
+  EXPECT_EQ(kept.values(), logits.values()) << "logits stay where nothing is trained";
+  EXPECT_EQ(loss.values(), same_loss.values());
+  Outputs outputs;
+  keep(outputs, "row_loss", loss);
+  keep(outputs, "dlogits", grad, 0.37 * 1e-3);
+  return outputs;
+}
+
 }  // namespace
 
 void add_vocabulary_cases(CaseRound& round) {
@@ -115,6 +140,11 @@ void add_vocabulary_cases(CaseRound& round) {
     round.add(fmt::format("span {}x{} spread {} smoothing {}", samples, rows, spread, smoothing),
               run_span, samples, rows, spread, smoothing);
   }
+  for (const auto& [columns, name] : {std::pair(samples, "few"), {vocabulary, "many"}})
+    for (const auto kind : {ScoreLoss::Kind::squares, ScoreLoss::Kind::binary})
+      round.add(fmt::format("scores {}x{} ({}) spread {} {}", rows, columns, name, spread,
+                            kind == ScoreLoss::Kind::binary ? "binary" : "squares"),
+                run_scores, rows, columns, spread, kind);
 }
 
 void vocabulary_rates(KernelRates& rates, DType compute) {
@@ -136,6 +166,9 @@ void vocabulary_rates(KernelRates& rates, DType compute) {
   const View logits = memory.take(r * v, compute), loss = memory.take(r, DType::f32);
   rates.fused("cross entropy", 3 * static_cast<double>(logits.bytes()),
               CrossEntropy{logits, tokens, 1e-4F, true, loss});
+  const View scores = memory.take(r * v, DType::f32);
+  rates.fused("score loss", 2 * static_cast<double>(logits.bytes() + scores.bytes() / 2),
+              ScoreLoss{logits, scores, ScoreLoss::Kind::binary, 1e-4F, true, loss});
   const std::int64_t spans = r * c / (2 * t);
   const View starts = memory.integers(spans, static_cast<std::int32_t>(t));
   rates.fused("span cross entropy", 2 * bytes,
@@ -170,6 +203,21 @@ TEST(OracleTest, CrossEntropyGradient) {
   });
   EXPECT_LE(relative_error(grad, expected), kTolerance);
   EXPECT_EQ(row_loss[1], 0);
+}
+
+TEST(OracleTest, ScoreLossGradient) {
+  const std::vector<float> scores{0.5F, 0, kNoScore, 1, 1, 0.25F};
+  for (const bool binary : {false, true}) {
+    Values logits = draw(6), row_loss(2);
+    Values grad = logits;
+    score_loss(2, 3, grad.data(), scores.data(), binary, 0.3, true, row_loss.data());
+    const Values expected = differences(logits, [&] {
+      score_loss(2, 3, logits.data(), scores.data(), binary, 0.3, false, row_loss.data());
+      return 0.3 * (row_loss[0] + row_loss[1]);
+    });
+    EXPECT_LE(relative_error(grad, expected), kTolerance);
+    EXPECT_EQ(grad[2], 0);
+  }
 }
 
 TEST(OracleTest, SpanCrossEntropyGradient) {

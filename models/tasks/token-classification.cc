@@ -1,0 +1,24 @@
+// Which class each word is of: that of its first token counts, all others are ignored, as
+// transformers' ForTokenClassification has it (names of people and places: Tjong Kim Sang and De
+// Meulder 2003, as Devlin et al. 2019, 5.3, do it).
+#include "models/task.h"
+
+namespace concertina::model_tasks {
+namespace {
+
+UnitPlan token_classification_head(const Trunk& trunk) {
+  HeadSpec spec;
+  spec.norm = trunk.norm;
+  spec.drops = true;
+  spec.logits = {.name = "tags", .in = trunk.shape.width, .out = trunk.classes, .std = trunk.std};
+  spec.reads = {tags_field(trunk.shape.tokens)};
+  return head(trunk.shape, spec);
+}
+
+}  // namespace
+
+extern const Task token_classification{.head = token_classification_head,
+                                       .about = "tell the class of each word of a text",
+                                       .targets = TargetKind::tags};
+
+}  // namespace concertina::model_tasks

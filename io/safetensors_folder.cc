@@ -57,6 +57,13 @@ SafetensorsFolder::SafetensorsFolder(const std::string& folder) : folder_(folder
     for (const auto& [name, tensor] : files_[0]->tensors()) places_[name] = files_[0].get();
     return;
   }
+  for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
+    if (const fs::path path = fs::path(folder) / pickle;
+        !fs::exists(index_path, ignored) && fs::exists(path, ignored))
+      throw_input("the weights are a pickle, which may run any code when it is read", path.string(),
+                  fmt::format("python3 experiments/prepare/weights_import.py {} writes them as "
+                              "safetensors, and runs none of it",
+                              folder));
   if (!fs::exists(index_path, ignored))
     throw_input("there is no model.safetensors here, nor an index of several", folder,
                 "a folder that transformers' save_pretrained() wrote");

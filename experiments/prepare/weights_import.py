@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Writes pytorch_model.bin, as older models of Hugging Face have it, as safetensors.
+
+FOLDER has pytorch_model.bin, or several files and pytorch_model.bin.index.json; model.safetensors, or
+as many files and their index, are written beside them. A file that torch.save() wrote is a pickle,
+which may name any function of Python to be called when it is read. Here the names of tensors and
+storages alone are known, and stand for values: nothing is imported, nothing that the file names is
+called, and a file that names anything else is refused. Needs no PyTorch.
+
+Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input.
+"""
+
+import argparse
+import collections
+import errno
+import json
+import math
+import os
+import pathlib
+import pickle
+import struct
+import sys
+import zipfile
+
+from data_tables import InputError
+
+# Storages by torch's name: safetensors' name, bytes of an element.
+STORAGES = {"DoubleStorage": ("F64", 8), "FloatStorage": ("F32", 4), "HalfStorage": ("F16", 2),
+            "BFloat16Storage": ("BF16", 2), "LongStorage": ("I64", 8), "IntStorage": ("I32", 4),
+            "ShortStorage": ("I16", 2), "CharStorage": ("I8", 1), "ByteStorage": ("U8", 1),
+            "BoolStorage": ("BOOL", 1)}
+LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # of torch.save() before 1.6
+AGAIN = "the file as it was published, or a model with model.safetensors"
+DAMAGED = (pickle.UnpicklingError, ValueError, TypeError, KeyError, AttributeError, IndexError, EOFError,
+           OverflowError, MemoryError, RuntimeError, ImportError, struct.error, zipfile.BadZipFile)
+
+Storage = collections.namedtuple("Storage", "key kind size elements")
+Tensor = collections.namedtuple("Tensor", "storage offset shape strides")
+
+
+class Maker:
+    """A function that the file may name. It has no attributes that a pickle could set."""
+    __slots__ = ()
+
+
+class MakeTensor(Maker):
+    __slots__ = ()
+
+    def __call__(self, storage, offset, shape, strides, *_):
+        return Tensor(storage, offset, tuple(shape), tuple(strides))
+
+
+class MakeParameter(Maker):
+    __slots__ = ()
+
+    def __call__(self, tensor, *_):
+        return tensor
+
+
+KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(),
+         ("torch._utils", "_rebuild_parameter"): MakeParameter(),
+         ("collections", "OrderedDict"): collections.OrderedDict}
+
+
+class TensorUnpickler(pickle.Unpickler):
+    """Reads one pickle of `path`."""
+
+    def __init__(self, file, path):
+        super().__init__(file, encoding="utf-8")
+        self.path = path
+
+    def find_class(self, module, name):
+        if (module, name) in KNOWN:
+            return KNOWN[module, name]
+        if module == "torch" and name in STORAGES:
+            return name
+        raise InputError(f"the pickle wants {module}.{name}, which no weights need", self.path, AGAIN)
+
+    def persistent_load(self, saved):
+        if not isinstance(saved, tuple) or len(saved) < 5 or saved[0] != "storage" or any(saved[5:]):
+            raise pickle.UnpicklingError("no storage")
+        _, kind, key, _, elements = saved[:5]
+        kind, size = STORAGES[kind]
+        if not isinstance(key, str) or not isinstance(elements, int) or elements < 0:
+            raise pickle.UnpicklingError("no storage")
+        return Storage(key, kind, size, elements)
+
+
+def check_tensor(name, tensor, path):
+    """That the elements are within the storage."""
+    whole = isinstance(tensor, Tensor) and isinstance(tensor.storage, Storage)
+    numbers = whole and (tensor.offset, *tensor.shape, *tensor.strides)
+    if not isinstance(name, str) or not whole or any(type(n) is not int or n < 0 for n in numbers) or \
+            len(tensor.shape) != len(tensor.strides):
+        raise InputError(f"{str(name)[:100]!r} is no tensor", path, "a dictionary of tensors, such as state_dict()")
+    last = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides))
+    if 0 not in tensor.shape and (last >= tensor.storage.elements or
+                                  math.prod(tensor.shape) > tensor.storage.elements):
+        raise InputError(f"the tensor {name[:100]!r} is larger than its storage", path, AGAIN)
+
+
+def elements_in_order(tensor, data):
+    """The bytes of a tensor's elements; `data`: of its storage."""
+    size = tensor.storage.size
+    strides, expected = [], 1
+    for n in reversed(tensor.shape):
+        strides.insert(0, expected)
+        expected *= n
+    if expected == 0:
+        return b""
+    if all(n == 1 or a == b for n, a, b in zip(tensor.shape, tensor.strides, strides)):
+        return data[tensor.offset * size:(tensor.offset + expected) * size]
+    places = [tensor.offset]
+    for n, step in zip(tensor.shape, tensor.strides):
+        places = [place + i * step for place in places for i in range(n)]
+    return b"".join(data[place * size:(place + 1) * size] for place in places)
+
+
+class ZippedFile:
+    """What torch.save() writes since 1.6: a zip, whose entries are stored as they are."""
+
+    def __init__(self, path):
+        self.path, self.zip = path, zipfile.ZipFile(path)
+        pickles = [name for name in self.zip.namelist() if name.count("/") == 1 and name.endswith("/data.pkl")]
+        if len(pickles) != 1:
+            raise InputError("there is no data.pkl in this zip", path, AGAIN)
+        self.root = pickles[0].removesuffix("data.pkl")
+        if self.root + "byteorder" in self.zip.namelist() and self.entry("byteorder", 16) != b"little":
+            raise InputError("its numbers are big-endian", path, "the file of a little-endian machine")
+        with self.zip.open(pickles[0]) as file:
+            self.tensors = TensorUnpickler(file, path).load()
+
+    def entry(self, name, most):
+        info = self.zip.getinfo(self.root + name)
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size > most:
+            raise InputError(f"the entry {name} is packed, or larger than its tensors say", self.path, AGAIN)
+        return self.zip.read(info)
+
+    def data(self, storage):
+        wanted = storage.elements * storage.size
+        found = self.entry(f"data/{storage.key}", max(wanted, 64))
+        if len(found) < wanted:
+            raise InputError(f"the entry data/{storage.key} is too short", self.path, AGAIN)
+        return found
+
+
+class LegacyFile:
+    """What torch.save() wrote before: pickles one after the other, then the storages."""
+
+    def __init__(self, path):
+        self.path, self.file = path, open(path, "rb")
+        if TensorUnpickler(self.file, path).load() != LEGACY_MAGIC:
+            raise InputError("this is no file of torch.save()", path, AGAIN)
+        _, system, self.tensors, keys = [TensorUnpickler(self.file, path).load() for _ in range(4)]
+        if not system["little_endian"]:
+            raise InputError("its numbers are big-endian", path, "the file of a little-endian machine")
+        self.sizes = {tensor.storage.key: tensor.storage.size for tensor in tensors_of(self.tensors, path).values()}
+        self.places, at = {}, self.file.tell()
+        for key in keys:
+            self.file.seek(at)
+            elements, = struct.unpack("<q", self.file.read(8))
+            self.places[key] = (at + 8, elements)
+            if elements < 0 or key not in self.sizes:
+                raise InputError(f"the storage {str(key)[:100]} is of no tensor", path, AGAIN)
+            at += 8 + elements * self.sizes[key]
+
+    def data(self, storage):
+        place, elements = self.places[storage.key]
+        self.file.seek(place)
+        wanted = storage.elements * storage.size
+        found = self.file.read(wanted) if elements == storage.elements else b""
+        if len(found) < wanted:
+            raise InputError(f"the storage {storage.key} is too short", self.path, AGAIN)
+        return found
+
+
+def tensors_of(value, path):
+    if not isinstance(value, dict):
+        raise InputError("this is no dictionary of tensors", path, "what state_dict() gives")
+    for name, tensor in value.items():
+        check_tensor(name, tensor, path)
+    return value
+
+
+def open_pickle(path):
+    return ZippedFile(path) if zipfile.is_zipfile(path) else LegacyFile(path)
+
+
+def write_safetensors(source, out):
+    """All tensors of an opened file, by name; one storage is in memory at a time."""
+    tensors = tensors_of(source.tensors, source.path)
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        size = math.prod(tensor.shape) * tensor.storage.size
+        header[name] = {"dtype": tensor.storage.kind, "shape": tensor.shape, "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    temporary = out.with_name(out.name + ".tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for name in sorted(tensors):
+                file.write(elements_in_order(tensors[name], source.data(tensors[name].storage)))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, out)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return list(tensors)
+
+
+def files_of(folder):
+    """The pickles, by the name of the file that is written of each; and the index of several."""
+    single, index = folder / "pytorch_model.bin", folder / "pytorch_model.bin.index.json"
+    if single.exists():
+        return {"model.safetensors": single}, None
+    if not index.exists():
+        raise InputError("there is no pytorch_model.bin here, nor an index of several", folder,
+                         "a folder of a model of Hugging Face")
+    try:
+        said = json.loads(index.read_text())
+        names = sorted(set(said["weight_map"].values()))
+        if any(not isinstance(name, str) or pathlib.Path(name).name != name or not name.endswith(".bin")
+               for name in names):
+            raise ValueError
+    except DAMAGED:
+        raise InputError("this is no index of files", index, '{"weight_map": {"TENSOR": "FILE.bin"}}') from None
+    return {name.removesuffix(".bin").replace("pytorch_model", "model") + ".safetensors": folder / name
+            for name in names}, said
+
+
+def convert(folder, force):
+    files, index = files_of(folder)
+    last = folder / ("model.safetensors.index.json" if index else "model.safetensors")
+    if last.exists() and not force:
+        raise InputError("there is a file already", last, "--force to replace it")
+    places = {}
+    for name, path in files.items():
+        try:
+            places |= dict.fromkeys(write_safetensors(open_pickle(path), folder / name), name)
+        except (*DAMAGED, OSError) as error:
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place that is none
+                raise
+            raise InputError(f"this is no whole file of torch.save() ({type(error).__name__})", path, AGAIN) from None
+    if index:
+        if missing := set(index["weight_map"]) - set(places):
+            raise InputError(f"the tensor {min(missing)!r} is in none of the files", folder, AGAIN)
+        text = json.dumps({"metadata": index.get("metadata", {}), "weight_map": places}, indent=2)
+        last.with_name(last.name + ".tmp").write_text(text + "\n")
+        os.replace(last.with_name(last.name + ".tmp"), last)
+    print(f"{last}: {len(places)} tensors of {len(files)} file{'s' if len(files) > 1 else ''}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, help="has pytorch_model.bin")
+    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    options = parser.parse_args()
+    try:
+        convert(options.folder, options.force)
+        return 0
+    except InputError as error:
+        print(f"weights_import: error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"weights_import: error: {error.strerror or error}\n  at: {error.filename or options.folder}\n"
+              "  try: again when the machine allows it", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

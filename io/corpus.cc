@@ -20,6 +20,9 @@
 namespace concertina {
 namespace {
 
+/// A process may have some thousand files open, and 65,530 mappings.
+constexpr std::size_t kMostHeld = 512;
+
 /// The files that `pattern` names, in the order of their bytes (not of the locale).
 std::vector<std::string> match(const std::string& pattern, const std::string& where) {
   struct stat status {};
@@ -58,30 +61,61 @@ File open_text(const std::string& path, const std::string& where) {
   }
 }
 
+FileStamp stamp_of(const File& file) {
+  const auto nanoseconds = [](const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  struct stat status {};
+  if (::fstat(file.descriptor(), &status) != 0) throw_io("fstat", file.path());
+  return {std::filesystem::absolute(file.path()).lexically_normal().string(),
+          static_cast<std::uint64_t>(status.st_size), status.st_ino, nanoseconds(status.st_mtim),
+          nanoseconds(status.st_ctim)};
+}
+
 }  // namespace
 
-Corpus::Mapping::Mapping(File file, std::uint64_t begin)
-    : file_(std::move(file)), begin_(begin), size_(file_.size()) {
-  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file_.descriptor(), 0);
+Corpus::Mapping::Mapping(File file, std::uint64_t begin, bool held)
+    : file_(std::move(file)), stamp_(stamp_of(file_)), begin_(begin) {
+  if (!held) {
+    file_.close();
+    return;
+  }
+  void* data = ::mmap(nullptr, stamp_.size, PROT_READ, MAP_SHARED, file_.descriptor(), 0);
   if (data == MAP_FAILED) throw_io("mmap", file_.path());
   data_ = static_cast<const std::byte*>(data);
 }
 
 Corpus::Mapping::~Mapping() {
-  if (data_ != nullptr && ::munmap(const_cast<std::byte*>(data_), size_) != 0)
+  if (data_ != nullptr && ::munmap(const_cast<std::byte*>(data_), stamp_.size) != 0)
     log::error("munmap failed: {}", file_.path());
 }
 
 Corpus::Mapping::Mapping(Mapping&& other) noexcept
     : file_(std::move(other.file_)),
+      stamp_(std::move(other.stamp_)),
       begin_(other.begin_),
-      size_(other.size_),
       data_(std::exchange(other.data_, nullptr)) {}
 
-void Corpus::Mapping::check() const {
-  if (file_.size() < size_)
+void Corpus::Mapping::read(std::uint64_t at, std::span<std::byte> out) const {
+  if (data_ == nullptr) return read_by_calls(at, out);
+  if (file_.size() < stamp_.size)  // touching what was cut off is a bus error
     throw_failure("the text was cut short while in use", file_.path(),
                   "leave the files of the data alone during a run");
+  std::memcpy(out.data(), data_ + at, out.size());
+}
+
+void Corpus::Mapping::read_by_calls(std::uint64_t at, std::span<std::byte> out) const {
+  if (data_ != nullptr) return file_.read_at(at, out);
+  const File file(stamp_.path, File::Mode::read);
+  if (stamp_of(file) != stamp_)
+    throw_failure("the file was changed while in use", stamp_.path,
+                  "leave the files of the data alone during a run");
+  file.read_at(at, out);
+}
+
+FileStamp Corpus::Mapping::stamp() const {
+  if (data_ != nullptr) return stamp_of(file_);
+  return stamp_of(File(stamp_.path, File::Mode::read));
 }
 
 Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& where) {
@@ -91,7 +125,7 @@ Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& wher
     require_regular(name, where);
     File file = open_text(name, where);
     if (file.size() == 0) continue;
-    mappings_.emplace_back(std::move(file), size_);
+    mappings_.emplace_back(std::move(file), size_, names_.size() <= kMostHeld);
     size_ = mappings_.back().end();
   }
   if (size_ == 0)
@@ -107,31 +141,19 @@ void Corpus::read(std::uint64_t begin, std::span<std::byte> out) const {
   auto mapping = std::partition_point(mappings_.begin(), mappings_.end(),
                                       [&](const Mapping& m) { return m.end() <= begin; });
   for (; !out.empty(); ++mapping) {
-    mapping->check();
     const std::size_t n = std::min<std::uint64_t>(out.size(), mapping->end() - begin);
-    std::memcpy(out.data(), mapping->data() + (begin - mapping->begin()), n);
+    mapping->read(begin - mapping->begin(), out.first(n));
     out = out.subspan(n);
     begin += n;
   }
 }
 
 std::vector<FileStamp> Corpus::stamps() const {
-  const auto nanoseconds = [](const timespec& time) {
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  };
   std::vector<FileStamp> stamps;
-  for (const Mapping& mapping : mappings_) {
-    struct stat status {};
-    if (::fstat(mapping.file().descriptor(), &status) != 0)
-      throw_io("fstat", mapping.file().path());
-    stamps.push_back({std::filesystem::absolute(mapping.file().path()).lexically_normal().string(),
-                      static_cast<std::uint64_t>(status.st_size), status.st_ino,
-                      nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)});
-  }
+  for (const Mapping& mapping : mappings_) stamps.push_back(mapping.stamp());
   return stamps;
 }
 
-/// By reads, not through the mapping: a file that is cut short meanwhile is an error, no bus error.
 std::string Corpus::block_sha256(std::uint64_t begin, std::uint64_t bytes) const {
   constexpr std::uint64_t kChunk = 1 << 20;
   Sha256 hash;
@@ -141,7 +163,7 @@ std::string Corpus::block_sha256(std::uint64_t begin, std::uint64_t bytes) const
   for (const std::uint64_t end = begin + bytes; begin < end;) {
     const auto chunk =
         std::span(buffer).first(std::min({buffer.size(), end - begin, mapping->end() - begin}));
-    mapping->file().read_at(begin - mapping->begin(), chunk);
+    mapping->read_by_calls(begin - mapping->begin(), chunk);
     hash.update(chunk);
     begin += chunk.size();
     if (begin == mapping->end()) ++mapping;

@@ -1,4 +1,4 @@
-// Text files as one run of bytes, memory-mapped, never copied.
+// Files of data as one run of bytes, never copied; up to 512 of them are held open and mapped.
 // Invariant: byte i of the corpus is the same byte for every process and every run that sees the
 // same files: the files that a pattern matches are joined in the order of their names' bytes.
 #pragma once
@@ -34,7 +34,7 @@ class Corpus {
   const std::vector<std::string>& files() const { return names_; }
 
   /// Bytes [begin, begin + out.size()); may cross files. A file that was cut short since it was
-  /// opened is an error.
+  /// opened is an error; one that is not held open also where it was changed in any way.
   void read(std::uint64_t begin, std::span<std::byte> out) const;
 
   /// SHA-256 over the size and the bytes, all of them up to 256 MiB and 4096 evenly spaced blocks
@@ -48,24 +48,28 @@ class Corpus {
   std::vector<FileStamp> stamps() const;
 
  private:
-  /// One mapped file: corpus bytes [begin, begin + size).
+  /// One file: corpus bytes [begin, begin + size). It is mapped, or where it is not held open just
+  /// its stamp is kept.
   class Mapping {
    public:
-    Mapping(File file, std::uint64_t begin);
+    Mapping(File file, std::uint64_t begin, bool held);
     ~Mapping();
     Mapping(Mapping&& other) noexcept;
     Mapping& operator=(Mapping&&) = delete;
 
     std::uint64_t begin() const { return begin_; }
-    std::uint64_t end() const { return begin_ + size_; }
-    /// Throws if the file is shorter than when it was mapped: touching the rest is a bus error.
-    void check() const;
-    const std::byte* data() const { return data_; }
-    const File& file() const { return file_; }
+    std::uint64_t end() const { return begin_ + stamp_.size; }
+    /// Bytes [at, at + out.size()) of the file, from the mapping where there is one.
+    void read(std::uint64_t at, std::span<std::byte> out) const;
+    /// The same by calls: a file that is cut short meanwhile is an error and no bus error.
+    void read_by_calls(std::uint64_t at, std::span<std::byte> out) const;
+    /// As the file is now.
+    FileStamp stamp() const;
 
    private:
-    File file_;
-    std::uint64_t begin_ = 0, size_ = 0;
+    File file_;        // closed where it is not held
+    FileStamp stamp_;  // when it was opened
+    std::uint64_t begin_ = 0;
     const std::byte* data_ = nullptr;
   };
 

@@ -332,6 +332,32 @@ TEST(Corpus, FilesAndGlobsAreJoinedInOrder) {
   EXPECT_NE(Corpus({root.path() + "/whole"}, "").fingerprint(), corpus.fingerprint());
 }
 
+TEST(Corpus, ManyFilesAreReadWithoutHoldingThem) {
+  const TemporaryDirectory root;
+  std::string joined;
+  for (int i = 0; i < 600; ++i) {
+    const std::string name = fmt::format("{}/{:03}", root.path(), i);
+    spill(name, i % 7 == 0 ? "" : name);
+    joined += i % 7 == 0 ? "" : name;
+  }
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto before = open_files();
+  const Corpus corpus({root.path() + "/*"}, "");
+  EXPECT_EQ(open_files(), before);
+  EXPECT_EQ(corpus.files().size(), 600U);
+  EXPECT_EQ(corpus.stamps().size(), 514U);
+  EXPECT_EQ(corpus.whole_sha256(), sha256_hex(joined));
+  std::string got(300, '\0');
+  corpus.read(50, std::as_writable_bytes(std::span(got)));
+  EXPECT_EQ(got, joined.substr(50, 300));
+  std::string other = root.path() + "/00X";  // of the same size
+  spill(root.path() + "/001", other);
+  EXPECT_ERROR(corpus.read(0, std::as_writable_bytes(std::span(got))),
+               "the file was changed while in use");
+}
+
 TEST(Corpus, TheWholeTextIsHashedWhereSamplesSeeNothing) {
   const TemporaryDirectory root;
   const std::string path = root.path() + "/text";

@@ -131,7 +131,7 @@ std::optional<Variation> data_varies(const RunConfig& config) {
   const DatasetFormat& format = find_format(config.data.format);
   if (format.varies == nullptr) return std::nullopt;
   return format.varies(
-      {.windows = config.data.windows, .crop = config.data.crop, .flip = config.data.flip});
+      {.windows = config.data.windows, .augmentation = augmentation_of(config.data)});
 }
 
 /// A cached sample is of use only when the same sample comes again, and does not depend on
@@ -226,6 +226,18 @@ std::uint64_t model_seed(const RunConfig& config) {
 
 std::uint64_t data_seed(const RunConfig& config) {
   return static_cast<std::uint64_t>(config.data.seed < 0 ? config.run.seed : config.data.seed);
+}
+
+Augmentation augmentation_of(const DataSection& data) {
+  return {.crop = data.crop,
+          .flip = data.flip,
+          .scale = data.scale,
+          .rotate = data.rotate,
+          .brightness = data.brightness,
+          .contrast = data.contrast,
+          .saturation = data.saturation,
+          .randaugment = data.randaugment,
+          .magnitude = data.magnitude};
 }
 
 std::string files_key(const RunConfig& config) {

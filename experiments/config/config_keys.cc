@@ -11,6 +11,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
 #include "io/datasets/dataset.h"
+#include "io/datasets/picture_ops.h"
 #include "io/tables/table.h"
 #include "models/lr_schedule.h"
 #include "models/model.h"

@@ -66,6 +66,8 @@ std::unique_ptr<Dataset> cifar_dataset(const DataOptions& options,
                                        std::span<const CifarLabel> labels, std::size_t used) {
   const SplitFiles files = split_files(options);
   auto store = std::make_unique<ImagesInMemory>();
+  store->channels = kChannels;
+  store->height = store->width = kSide;
   std::array<std::uint64_t, 3> counts{};
   for (std::size_t split = 0; split < counts.size(); ++split) {
     const std::size_t before = store->labels.size();

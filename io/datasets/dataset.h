@@ -16,6 +16,7 @@
 #include "core/batch.h"
 #include "core/registry.h"
 #include "io/corpus.h"
+#include "io/datasets/augment.h"
 #include "io/tokenizers/tokenizer.h"
 
 namespace concertina {
@@ -47,8 +48,8 @@ struct DataOptions {
   std::string windows = "shifted";     // of kWindowsNames (data.windows)
   // They shift and scale pixels in [0, 1]: one for all channels, or one of each (data.mean ...).
   std::vector<double> mean{0.5}, deviation{0.5};
-  std::int64_t crop = 0;                    // pixels of padding to crop from (data.crop)
-  bool flip = false;                        // left and right, by chance (data.flip)
+  PictureFit fit{};                         // data.size, data.resize ...
+  Augmentation augmentation{};              // data.crop, data.flip ...
   std::vector<std::string> text_columns{};  // data.text_columns; empty: the usual ones
   std::string label_column{};               // data.label_column; likewise
   bool header = true;                       // the first row has names (data.header)

@@ -12,7 +12,8 @@ namespace concertina {
 
 /// C = 1 (grey) or 3 (red, green, blue).
 struct ImageShape {
-  std::int64_t channels = 0, height = 0, width = 0;
+  std::int64_t channels = 0, height = 0, width = 0;  // as the pixels are stored
+  int orientation = 1;                               // Exif's: how it is to be seen; 1: as it is
   bool operator==(const ImageShape&) const = default;
 };
 
@@ -38,6 +39,10 @@ const ImageCodec& jpeg_codec();
 
 /// Throws an input error for an image of no or of too many pixels.
 void check_pixels(std::uint64_t width, std::uint64_t height, const std::string& where);
+
+/// The orientation (1 to 8) that a block of Exif says, from its TIFF header on; 1 where it says
+/// none.
+int exif_orientation(std::span<const std::byte> block);
 
 /// The codec of files that end in `.extension` (lower case), or null.
 const ImageCodec* codec_of(std::string_view extension);

@@ -5,6 +5,7 @@
 // jpeglib.h needs what is above.
 #include <jpeglib.h>
 
+#include <algorithm>
 #include <csetjmp>
 
 #include "core/error.h"
@@ -14,6 +15,8 @@ namespace concertina {
 namespace {
 
 constexpr int kMostScans = 100;  // a progressive image has about ten
+
+constexpr int kExifMarker = JPEG_APP0 + 1;
 
 struct JpegReader {
   explicit JpegReader(std::span<const std::byte> source) : file(source) {
@@ -59,6 +62,7 @@ bool read_jpeg_header(JpegReader& reader) {
   reader.jpeg.progress = &reader.progress;
   ::jpeg_mem_src(&reader.jpeg, reinterpret_cast<const unsigned char*>(reader.file.data()),
                  reader.file.size());
+  ::jpeg_save_markers(&reader.jpeg, kExifMarker, 0xffff);
   ::jpeg_read_header(&reader.jpeg, TRUE);
   return true;
 }
@@ -79,6 +83,17 @@ bool read_jpeg_rows(JpegReader& reader, std::uint8_t* out) {
   return true;
 }
 
+int jpeg_orientation(const jpeg_decompress_struct& jpeg) {
+  constexpr std::size_t kName = 6;  // "Exif", two zeros
+  for (const jpeg_saved_marker_ptr* at = &jpeg.marker_list; *at != nullptr; at = &(*at)->next) {
+    const std::span<const JOCTET> data((*at)->data, (*at)->data_length);
+    if ((*at)->marker == kExifMarker && data.size() > kName &&
+        std::equal(data.begin(), data.begin() + kName, "Exif\0"))
+      return exif_orientation(std::as_bytes(data.subspan(kName)));
+  }
+  return 1;
+}
+
 [[noreturn]] void refuse_jpeg(const JpegReader& reader, const std::string& where) {
   throw_input(fmt::format("the JPEG image cannot be read: {}", reader.message), where,
               "an image that is whole");
@@ -93,7 +108,8 @@ ImageShape jpeg_shape_of(JpegReader& reader, const std::string& where) {
   if (kind != JCS_GRAYSCALE && kind != JCS_YCbCr && kind != JCS_RGB)
     throw_input("the JPEG image is neither grey nor of red, green and blue", where,
                 "an image of 1 or 3 channels");
-  return {kind == JCS_GRAYSCALE ? 1 : 3, jpeg.image_height, jpeg.image_width};
+  return {kind == JCS_GRAYSCALE ? 1 : 3, jpeg.image_height, jpeg.image_width,
+          jpeg_orientation(jpeg)};
 }
 
 ImageShape jpeg_shape(std::span<const std::byte> file, const std::string& where) {

@@ -78,7 +78,11 @@ ImageShape png_shape_of(PngReader& reader, const std::string& where) {
   if (clear || ::png_get_bit_depth(reader.png, reader.info) > 8)
     throw_input(clear ? "the PNG image is transparent" : "the PNG image has 16 bits per channel",
                 where, "8 bits of grey or of red, green and blue, without transparency");
-  return {(kind & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1, height, width};
+  png_bytep exif = nullptr;
+  png_uint_32 bytes = 0;
+  ::png_get_eXIf_1(reader.png, reader.info, &bytes, &exif);
+  return {(kind & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1, height, width,
+          exif_orientation(std::as_bytes(std::span(exif, bytes)))};
 }
 
 ImageShape png_shape(std::span<const std::byte> file, const std::string& where) {

@@ -5,18 +5,10 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/rng.h"
 #include "io/datasets/content_hash.h"
 
 namespace concertina {
 namespace {
-
-/// Pixel (y, x) of the augmented image is (y + down, x + right) of the stored one, or of its mirror
-/// image.
-struct Augmentation {
-  std::int64_t down = 0, right = 0;
-  bool mirrored = false;
-};
 
 Splits split_images(const DataOptions& options, const ImageSet& set) {
   const std::uint64_t all = set.counts[0] + set.counts[1] + set.counts[2];
@@ -32,9 +24,13 @@ class ImageDataset final : public Dataset {
   ImageDataset(const DataOptions& options, ImageSet set)
       : set_(std::move(set)),
         splits_(split_images(options, set_)),
-        fields_{image_field(set_.channels, set_.height, set_.width), label_field()},
-        crop_(options.crop),
-        flip_(options.flip) {
+        fit_(options.fit),
+        augmentation_(options.augmentation),
+        fields_{fit_.size > 0 ? image_field(set_.channels, fit_.size, fit_.size)
+                              : image_field(set_.channels, set_.height, set_.width),
+                label_field()},
+        varies_(images_vary(options).has_value()) {
+    check_fit(fit_, set_.height, set_.width, "data.size");
     for (const double deviation : options.deviation)
       if (!(deviation > 0))
         throw_input(fmt::format("a deviation of {}", deviation), "data.deviation",
@@ -55,12 +51,12 @@ class ImageDataset final : public Dataset {
   std::int64_t targets_before(Split /*split*/, std::uint64_t sample) const override {
     return static_cast<std::int64_t>(sample);
   }
-  bool repeats() const override { return crop_ == 0 && !flip_; }
+  bool repeats() const override { return !varies_; }
   const Corpus& corpus() const override { return *set_.corpus; }
   std::string summary() const override {
     return split_summary(corpus(), splits_,
                          fmt::format("images of {} x {} x {}, {} classes", set_.channels,
-                                     set_.height, set_.width, set_.classes.size()),
+                                     fields_[0].shape[1], fields_[0].shape[2], set_.classes.size()),
                          set_.classes);
   }
 
@@ -68,9 +64,16 @@ class ImageDataset final : public Dataset {
     const std::uint64_t item = splits_.item(at.split, at.sample);
     if (!views[1].empty()) *views[1].i32() = at.most > 0 ? set_.store->label(item) : kIgnored;
     if (views[0].empty()) return;
-    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(fields_[0].elements()));
-    set_.store->read(item, pixels);
-    draw(pixels, at.split == Split::train ? augmentation(at) : Augmentation{}, views[0].f32());
+    Picture picture = set_.store->read(item);
+    picture = at.split == Split::train && varies_
+                  ? augmented(std::move(picture), augmentation_, fit_, at)
+                  : fitted(std::move(picture), fit_);
+    CONCERTINA_CHECK(std::ssize(picture.pixels) == fields_[0].elements(), "image of {} x {}",
+                     picture.height, picture.width);
+    float* out = views[0].f32();
+    const std::uint8_t* pixel = picture.pixels.data();
+    for (const std::array<float, 256>& table : tables_)
+      for (std::int64_t i = 0; i < picture.plane(); ++i) *out++ = table[*pixel++];
   }
 
  private:
@@ -84,45 +87,22 @@ class ImageDataset final : public Dataset {
     return values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
   }
 
-  Augmentation augmentation(const SampleAt& at) const {
-    const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-    const auto word =
-        Rng(at.seed, Purpose::augment)
-            .words(low(at.epoch), low(at.epoch >> 32), low(at.sample), low(at.sample >> 32));
-    const auto places = static_cast<std::uint32_t>(2 * crop_ + 1);
-    return {.down = word[0] % places - crop_,
-            .right = word[1] % places - crop_,
-            .mirrored = flip_ && (word[2] & 1) != 0};
-  }
-
-  void draw(std::span<const std::uint8_t> pixels, const Augmentation& how, float* out) const {
-    const std::int64_t height = set_.height, width = set_.width;
-    for (std::int64_t c = 0; c < set_.channels; ++c) {
-      const std::array<float, 256>& table = tables_[static_cast<std::size_t>(c)];
-      for (std::int64_t y = 0; y < height; ++y)
-        for (std::int64_t x = 0; x < width; ++x) {
-          const std::int64_t from_y = y + how.down;
-          const std::int64_t from_x = (how.mirrored ? width - 1 - x : x) + how.right;
-          const bool inside = from_y >= 0 && from_y < height && from_x >= 0 && from_x < width;
-          *out++ = table[inside ? pixels[(c * height + from_y) * width + from_x] : 0];
-        }
-    }
-  }
-
   ImageSet set_;
   Splits splits_;
+  PictureFit fit_;
+  Augmentation augmentation_;
   std::vector<Field> fields_;
-  std::int64_t crop_;
-  bool flip_;
+  bool varies_;
   std::vector<std::array<float, 256>> tables_;  // of a channel: what a pixel is read as
 };
 
 }  // namespace
 
-void ImagesInMemory::read(std::uint64_t item, std::span<std::uint8_t> out) const {
+Picture ImagesInMemory::read(std::uint64_t item) const {
   CONCERTINA_CHECK(item < labels.size(), "image {} of {}", item, labels.size());
-  std::copy_n(pixels.begin() + static_cast<std::ptrdiff_t>(item * out.size()), out.size(),
-              out.begin());
+  const std::int64_t bytes = channels * height * width;
+  const auto first = pixels.begin() + static_cast<std::ptrdiff_t>(item) * bytes;
+  return {channels, height, width, {first, first + bytes}};
 }
 
 std::uint64_t ImagesInMemory::content(std::uint64_t item) const {
@@ -135,9 +115,18 @@ std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set)
 }
 
 std::optional<Variation> images_vary(const DataOptions& options) {
-  if (options.crop > 0)
-    return Variation{fmt::format("data.crop = {}", options.crop), "data.crop = 0"};
-  if (options.flip) return Variation{"data.flip = true", "data.flip = false"};
+  const Augmentation& how = options.augmentation;
+  const auto number = [](const char* key, double value, int never) -> std::optional<Variation> {
+    if (value == never) return std::nullopt;
+    return Variation{fmt::format("data.{} = {}", key, value),
+                     fmt::format("data.{} = {}", key, never)};
+  };
+  if (how.flip) return Variation{"data.flip = true", "data.flip = false"};
+  for (auto one :
+       {number("crop", how.crop, 0), number("scale", how.scale, 1), number("rotate", how.rotate, 0),
+        number("brightness", how.brightness, 0), number("contrast", how.contrast, 0),
+        number("saturation", how.saturation, 0), number("randaugment", how.randaugment, 0)})
+    if (one) return one;
   return std::nullopt;
 }
 

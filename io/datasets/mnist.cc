@@ -103,9 +103,12 @@ std::unique_ptr<Dataset> make_mnist(const DataOptions& options) {
     for (std::size_t i = 0; i < images.size(); ++i) append_pair(images[i], labels[i], size, *store);
     counts[split] = store->labels.size() - before;
   }
-  ImageSet set{.channels = 1,
-               .height = static_cast<std::int64_t>(size[0]),
-               .width = static_cast<std::int64_t>(size[1]),
+  store->channels = 1;
+  store->height = static_cast<std::int64_t>(size[0]);
+  store->width = static_cast<std::int64_t>(size[1]);
+  ImageSet set{.channels = store->channels,
+               .height = store->height,
+               .width = store->width,
                .corpus = files.corpus,
                .counts = counts};
   const int largest = store->labels.empty() ? 0 : *std::ranges::max_element(store->labels);

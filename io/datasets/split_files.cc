@@ -234,7 +234,12 @@ Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3
 std::string split_summary(const Corpus& corpus, const Splits& splits, std::string_view what,
                           std::span<const std::string> classes) {
   std::string lines;
-  for (const std::string& file : corpus.files()) lines += fmt::format("file        {}\n", file);
+  constexpr std::size_t kNamed = 20;
+  const std::span<const std::string> files(corpus.files());
+  for (const std::string& file : files.first(std::min(files.size(), kNamed)))
+    lines += fmt::format("file        {}\n", file);
+  if (files.size() > kNamed)
+    lines += fmt::format("            and {} more\n", files.size() - kNamed);
   for (std::size_t s = 0; s < kSplitCount; ++s) {
     if (s == 2 && splits.sizes[s] == 0) continue;
     lines += fmt::format("{:<12}{} {}{}{}\n", part_name(s), splits.sizes[s], what,

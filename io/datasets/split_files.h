@@ -76,8 +76,8 @@ struct ItemFacts {
 Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3>& counts,
                    const ItemFacts& facts = {});
 
-/// "file  ..." for each file, then "training    n", ... of things called `what`, and how many are
-/// of each class.
+/// "file  ..." for each of the first 20 files, then "training    n", ... of things called `what`,
+/// and how many are of each class.
 std::string split_summary(const Corpus& corpus, const Splits& splits, std::string_view what,
                           std::span<const std::string> classes = {});
 

@@ -7,15 +7,12 @@
 
 #include "core/error.h"
 #include "io/datasets/class_names.h"
-#include "io/datasets/content_hash.h"
-#include "io/datasets/image_codec.h"
-#include "io/datasets/images.h"
+#include "io/datasets/encoded_images.h"
 #include "io/datasets/webdataset_samples.h"
 
 namespace concertina::dataset_makers {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::int32_t kMostClasses = 1 << 20;
 constexpr std::string_view kNamesFile = "classes.txt";
 
@@ -23,73 +20,42 @@ const ImageCodec& codec_for(const TarMember& member) {
   return *codec_of(member_key(member.name).extension);
 }
 
-/// Images of tars, decoded when they are read; grey ones are the same in each of three channels
-/// where others have colour.
-class ImagesInTars final : public ImageStore {
+class ImagesInTars final : public EncodedImages {
  public:
-  /// Appends the samples of a tar; the place of the first image that differs in size is an error.
-  void add(TarShard opened) {
+  using EncodedImages::EncodedImages;
+
+  void add_samples(TarShard opened) {
     shards_.push_back(std::make_unique<TarShard>(std::move(opened)));
     const TarShard& shard = *shards_.back();
     for (const ShardSample& sample : shard_samples(shard)) {
-      const ImageShape shape = shape_in(shard, *sample.image);
-      if (items_.empty()) shape_ = shape;
-      if (shape.height != shape_.height || shape.width != shape_.width)
-        throw_input(fmt::format("an image of {} x {} among others of {} x {}", shape.height,
-                                shape.width, shape_.height, shape_.width),
-                    member_place(shard, *sample.image),
-                    "images of one height and width: scale them before they are packed");
-      shape_.channels = std::max(shape_.channels, shape.channels);
-      items_.push_back(
-          {&shard, sample.image, sample.label, shape.channels, label_in(shard, *sample.label)});
+      const std::string where = member_place(shard, *sample.image);
+      const ImageCodec& codec = codec_for(*sample.image);
+      require_codec(codec, where);
+      const std::span<const std::byte> file = shard.bytes(*sample.image);
+      const auto bytes_at = [&](std::uint64_t at, std::uint64_t n) { return file.subspan(at, n); };
+      add({&codec, codec.shape(file, where), label_in(shard, *sample.label),
+           packed_content(file.size(), bytes_at)},
+          where);
+      samples_.push_back({&shard, sample});
     }
   }
 
-  const ImageShape& shape() const { return shape_; }
-  std::uint64_t size() const { return items_.size(); }
-  std::int32_t label(std::uint64_t item) const override { return items_[item].number; }
-  /// A hash of the packed image, or of a large one's ends and middle, so that few pages of a tar
-  /// are read.
-  std::uint64_t content(std::uint64_t item) const override {
-    const std::span<const std::byte> bytes = items_[item].shard->bytes(*items_[item].image);
-    if (bytes.size() <= 3 * kPage) return content_hash(bytes);
-    const std::array parts{bytes.size(), content_hash(bytes.first(kPage)),
-                           content_hash(bytes.subspan(bytes.size() / 2, kPage)),
-                           content_hash(bytes.last(kPage))};
-    return content_hash(std::as_bytes(std::span(parts)));
+  std::string place(std::uint64_t item) const override {
+    return member_place(*samples_[item].shard, *samples_[item].members.image);
   }
   /// Where the label of an item is.
   std::string label_place(std::uint64_t item) const {
-    return member_place(*items_[item].shard, *items_[item].label);
-  }
-
-  void read(std::uint64_t item, std::span<std::uint8_t> pixels) const override {
-    const Item& from = items_[item];
-    const std::size_t plane = pixels.size() / static_cast<std::size_t>(shape_.channels);
-    const auto channels = static_cast<std::size_t>(from.channels);
-    std::vector<std::uint8_t> decoded(plane * channels);
-    codec_for(*from.image)
-        .decode(from.shard->bytes(*from.image), member_place(*from.shard, *from.image), decoded);
-    for (std::size_t c = 0; c < static_cast<std::size_t>(shape_.channels); ++c)
-      for (std::size_t i = 0; i < plane; ++i)
-        pixels[c * plane + i] = decoded[i * channels + (channels == 1 ? 0 : c)];
+    return member_place(*samples_[item].shard, *samples_[item].members.label);
   }
 
  private:
-  struct Item {
+  struct Sample {
     const TarShard* shard;
-    const TarMember *image, *label;
-    std::int64_t channels;
-    std::int32_t number;
+    ShardSample members;
   };
 
-  static ImageShape shape_in(const TarShard& shard, const TarMember& image) {
-    const ImageCodec& codec = codec_for(image);
-    if (!codec.available())
-      throw_input(fmt::format("this program was built without {}", codec.library),
-                  member_place(shard, image),
-                  fmt::format("install {} and build again", codec.package));
-    return codec.shape(shard.bytes(image), member_place(shard, image));
+  std::span<const std::byte> bytes(std::uint64_t item, std::string& /*buffer*/) const override {
+    return samples_[item].shard->bytes(*samples_[item].members.image);
   }
 
   static std::int32_t label_in(const TarShard& shard, const TarMember& member) {
@@ -107,8 +73,7 @@ class ImagesInTars final : public ImageStore {
   }
 
   std::vector<std::unique_ptr<const TarShard>> shards_;
-  std::vector<Item> items_;
-  ImageShape shape_;
+  std::vector<Sample> samples_;
 };
 
 DataOptions expanded(const DataOptions& options) {
@@ -151,11 +116,12 @@ std::vector<std::string> classes_of(const ImagesInTars& store, std::uint64_t tra
 
 std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
   const SplitFiles files = split_files(expanded(options));
-  auto store = std::make_unique<ImagesInTars>();
+  auto store = std::make_unique<ImagesInTars>(options.fit);
   std::array<std::uint64_t, 3> counts{};
   for (std::size_t split = 0; split < counts.size(); ++split) {
     const std::uint64_t before = store->size();
-    for (const std::string& path : files.of[split]) store->add(TarShard(path, is_image_or_label));
+    for (const std::string& path : files.of[split])
+      store->add_samples(TarShard(path, is_image_or_label));
     counts[split] = store->size() - before;
   }
   const ImageShape shape = store->shape();

@@ -100,14 +100,14 @@ TEST(Config, OptionsOfAnEntryThatIsNotChosenAreRefused) {
       {"lr.wsd.decay=0.5", "lr.wsd.decay = 0.5 has no effect: lr.schedule is \"cosine\"",
        "lr.schedule = \"wsd\"", "lr.schedule=wsd"},
       {"data.crop=4", "data.crop = 4 has no effect: data.format is \"text\"",
-       "data.format = one of mnist, cifar10, cifar100, cifar100-coarse, webdataset; \"text\" reads "
-       "data.text, data.windows",
+       "data.format = one of mnist, cifar10, cifar100, cifar100-coarse, webdataset, image-folder; "
+       "\"text\" reads data.text, data.windows",
        "data.format=mnist"},
       {"data.stride=9", "data.stride = 9 has no effect: data.format is \"text\"",
        "data.format = \"squad\"; \"text\" reads data.text, data.windows", "data.format=squad"},
       {"data.files=a", "data.files = [\"a\"] has no effect: data.format is \"text\"",
        "data.format = one of tokens, mnist, cifar10, cifar100, cifar100-coarse, tsv, csv, jsonl, "
-       "squad, webdataset; \"text\" reads data.text, data.windows",
+       "squad, webdataset, image-folder; \"text\" reads data.text, data.windows",
        "data.format=tokens"}};
   for (const auto& [option, message, fix, choice] : cases) {
     try {

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# A run from tars of images, as webdataset has them: webdataset_test.sh PROGRAM MPIRUN OPTIONS...
+# Runs from tars of images, as webdataset has them, and from folders of images of many sizes:
+# webdataset_test.sh PROGRAM MPIRUN OPTIONS...
 # Two epochs give the same bits at two layouts, after a resume, and from the same tar packed by gzip
-# or zstd; numbers for each channel are those of all where they are equal.
+# or zstd; numbers for each channel are those of all where they are equal. So do folders with every
+# augmentation, and with cached activations of views that come again.
 set -euo pipefail
 program=$(realpath -- "$1") mpirun=$2
 shift 2
@@ -35,16 +37,16 @@ same() { # names
 # 32 images of 16 x 16: PNGs of noise, grey and colour, and baseline JPEGs of four flat blocks, whose
 # label is the corner that is bright. A test set of 8 more.
 python3 - <<'EOF'
-import io, random, struct, tarfile, zlib
+import io, os, random, struct, tarfile, zlib
 
 random.seed(1)
 SIDE = 16
 
 
-def png(channels, pixel):
-    rows = b"".join(b"\0" + bytes(pixel(y, x) for x in range(SIDE) for _ in range(channels)) for y in range(SIDE))
+def png(channels, pixel, height=SIDE, width=SIDE):
+    rows = b"".join(b"\0" + bytes(pixel(y, x) for x in range(width) for _ in range(channels)) for y in range(height))
     chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
@@ -91,6 +93,14 @@ def write(path, count, how="w"):
 write("photos-0.tar", 20)
 write("photos-1.tar", 12)
 write("held.tar", 8)
+for part, count in (("train", 32), ("val", 8)):
+    for i in range(count):
+        height, width, name = random.randrange(9, 40), random.randrange(9, 40), ("emu", "fox", "bee", "ant")[i % 4]
+        os.makedirs(f"photos/{part}/{name}", exist_ok=True)
+        with open(f"photos/{part}/{name}/{i}.png", "wb") as file:
+            file.write(png(1 + i % 2 * 2, lambda y, x: (9 * y * (i % 4) + 5 * x + random.randrange(60)) % 256, height, width))
+os.makedirs("broken/ant")
+open("broken/ant/1.png", "wb").write(png(1, lambda y, x: x)[:20])
 EOF
 for part in 0 1; do
   gzip -k "photos-$part.tar"
@@ -154,6 +164,32 @@ run 1 other data.mean=[0.5,0.4,0.5]
 [ "$(hash_of alone)" != "$(hash_of other)" ] || die "the mean of a channel has no effect"
 refused '2 numbers for images of 3 channels|data.mean|one number, or 3' data.mean=[0.5,0.4]
 refused 'data.deviation|each > 0' data.deviation=[0.5,0.5,0]
+
+# Folders, in random parts, turned, in other colours; then views of them that come again.
+folders=(data.format=image-folder 'data.files=["photos"]' data.validation_files=[] data.size=16 data.scale=0.4 data.rotate=20
+  data.brightness=0.4 data.contrast=0.4 data.saturation=0.4 data.randaugment=2)
+run 1 folders "${folders[@]}"
+run 2 folder_stages "${folders[@]}" parallel.pp=2
+run 2 folder_replicas "${folders[@]}" parallel.dp=2
+same folders folder_stages
+same folders folder_replicas
+run 2 folders_resumed "${folders[@]}" parallel.pp=2 run.steps=6 lr.steps=8
+run 1 folders_resumed "${folders[@]}" run.steps=8 lr.steps=8
+same folders folders_resumed
+run 1 other_angles "${folders[@]}" data.rotate=10
+[ "$(hash_of folders)" != "$(hash_of other_angles)" ] || die "data.rotate has no effect"
+refused 'no sample comes again|cache.memory|data.views = 4' "${folders[@]}" cache.memory=1MiB
+views=("${folders[@]}" data.views=2 freeze.units=3 run.steps=16)
+run 1 views "${views[@]}"
+run 2 views_cached "${views[@]}" parallel.pp=2 cache.memory=1MiB cache.use=always
+same views views_cached
+python3 -c '
+import json
+cache = json.load(open("runs/views_cached/result.json"))["cache"]
+assert cache["memory_hits"] == 64 and cache["misses"] == 64, cache' || die "two epochs of two views are not read from the cache"
+refused 'broken/ant/1.png|cannot be read' "${folders[@]}" 'data.files=["broken"]' data.validation=0
+refused 'png|among others' "${folders[@]}" data.size=0
+refused 'data.resize|data.resize >= data.size' "${folders[@]}" data.resize=8
 
 # One error for what is wrong in a tar.
 head -c 9000 photos-0.tar >short.tar

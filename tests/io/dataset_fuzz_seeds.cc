@@ -64,6 +64,28 @@ FuzzSeed windows_of(const std::string& name, const std::string& format, const st
   return dataset_seed(name, options, {file}, {content});
 }
 
+/// Two classes of an image each, turned by Exif, scaled and augmented.
+FuzzSeed image_folder_seed() {
+  FuzzSeed seed;
+  seed.name = "image_folder";
+  seed.names = {"a.png", "b.jpg"};
+  seed.contents = {with_chunk(png(4, 3, 2, ramp(36)), "eXIf", exif(6)),
+                   with_exif(colour_jpeg(), 3)};
+  seed.read = [names = seed.names](const Folder& folder) {
+    for (const std::string& name : names) {
+      const std::string of_class = folder.path("root/" + name.substr(0, 1));
+      std::filesystem::create_directories(of_class);
+      spill(of_class + "/" + name, slurp(folder.path(name)));
+    }
+    DataOptions options = of_format("image-folder");
+    options.files = {folder.path("root")};
+    options.fit = {.size = 5, .shorter_side = 6};
+    options.augmentation = {.crop = 1, .flip = true, .rotate = 20, .randaugment = 3};
+    read_all(*open_dataset(options));
+  };
+  return seed;
+}
+
 }  // namespace
 
 /// A new format adds its line here.
@@ -115,6 +137,7 @@ std::vector<FuzzSeed> dataset_seeds() {
     const std::string shard = tar(three_samples());
     seeds.push_back(seed_of("webdataset", "webdataset", "s.tar", shard));
     seeds.push_back(seed_of("webdataset_gz", "webdataset", "s.tar", gzipped(shard)));
+    seeds.push_back(image_folder_seed());
   }
   return seeds;
 }

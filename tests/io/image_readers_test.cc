@@ -72,8 +72,8 @@ TEST(Images, AugmentationFollowsFromSeedEpochAndSampleAlone) {
   folder("images", idx(0x803, {5, 4, 5}, ramp(100)));
   DataOptions options = folder.options;
   const auto plain = open_dataset(options);
-  options.crop = 1;
-  options.flip = true;
+  options.augmentation.crop = 1;
+  options.augmentation.flip = true;
   const auto dataset = open_dataset(options), again = open_dataset(options);
   EXPECT_FALSE(dataset->repeats());
   std::set<std::vector<float>> seen;

@@ -49,10 +49,11 @@ inline std::string png_chunk(const std::string& kind, const std::string& data) {
          big_endian(static_cast<std::uint32_t>(sum));
 }
 
-/// A PNG of `height` rows of bytes; `kind`: 0 grey, 2 colour, 4 grey with alpha.
+/// A PNG of `height` rows of bytes, or of three where it lies; `kind`: 0 grey, 2 colour, 4 grey
+/// with alpha.
 inline std::string png(std::uint32_t width, std::uint32_t height, int kind, const std::string& data,
                        int depth = 8) {
-  const std::size_t row = data.size() / 3;
+  const std::size_t row = data.size() / (height <= data.size() ? height : 3);
   std::string plain;
   for (std::size_t at = 0; row > 0 && at < data.size(); at += row)
     plain += std::string(1, '\0') + data.substr(at, row);
@@ -65,6 +66,26 @@ inline std::string png(std::uint32_t width, std::uint32_t height, int kind, cons
                              static_cast<char>(kind) + std::string(3, '\0');
   return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", header) + png_chunk("IDAT", packed) +
          png_chunk("IEND", "");
+}
+
+/// A block of Exif with an orientation, big-endian.
+inline std::string exif(int orientation) {
+  return std::string("MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19) +
+         static_cast<char>(orientation) + std::string(6, '\0');
+}
+
+/// `image`, a PNG, with another chunk after its header.
+inline std::string with_chunk(const std::string& image, const std::string& kind,
+                              const std::string& data) {
+  constexpr std::size_t kHeader = 33;
+  return image.substr(0, kHeader) + png_chunk(kind, data) + image.substr(kHeader);
+}
+
+/// `image`, a JPEG, with an orientation.
+inline std::string with_exif(const std::string& image, int orientation) {
+  const std::string block = std::string("Exif\0\0", 6) + exif(orientation);
+  return image.substr(0, 2) + "\xff\xe1" + std::string(1, '\0') +
+         static_cast<char>(block.size() + 2) + block + image.substr(2);
 }
 
 /// Members of a tar: names and contents. A name that ends in '/' is a folder.

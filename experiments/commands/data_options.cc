@@ -51,6 +51,10 @@ RunConfig data_config(const DataFileOptions& options) {
   if (options.given("--context"))
     given.sets.push_back(fmt::format("model.context={}", options.context));
   RunConfig config = load(given);
+  // Without a task, a table is one of classes.
+  if (given.sources.empty() && config.data.documents == "auto" &&
+      !config.origins.contains("model.task") && !config.origins.contains("model.family"))
+    config.data.documents = "alone";
   if (!files.empty())
     (files_key(config) == "data.text" ? config.data.text : config.data.files) = files;
   return config;

@@ -124,14 +124,32 @@ void check_policy(const RunConfig& config) {
   if (!layers_follow(config)) rules_for(config, config.model.layers, config.model.layers);
 }
 
+bool is_causal_lm(const RunConfig& config) {
+  return &task_of(config.model.family, config.model.task) == &find_task("causal-lm");
+}
+
+/// Rows of a table are samples of tasks that tell something of each, and text of others.
+void check_documents(const RunConfig& config) {
+  const bool causal = is_causal_lm(config), alone = documents_of(config) == "alone";
+  const bool masks = task_of(config.model.family, config.model.task).masks;
+  if (config.data.documents == "auto" || !applies(*find_key("data.documents"), config) || masks ||
+      causal != alone)
+    return;
+  throw_input(fmt::format("data.documents = \"{}\" is of no use for model.task = \"{}\"",
+                          config.data.documents, config.model.task),
+              config.where("data.documents"),
+              causal ? "data.documents = \"joined\"" : "data.documents = \"alone\"");
+}
+
 std::optional<Variation> data_varies(const RunConfig& config) {
   if (config.data.views > 0) return std::nullopt;
   if (task_of(config.model.family, config.model.task).masks)
     return Variation{"model.task = \"masked-lm\"", ""};
   const DatasetFormat& format = find_format(config.data.format);
   if (format.varies == nullptr) return std::nullopt;
-  return format.varies(
-      {.windows = config.data.windows, .augmentation = augmentation_of(config.data)});
+  return format.varies({.windows = config.data.windows,
+                        .augmentation = augmentation_of(config.data),
+                        .documents = documents_of(config)});
 }
 
 /// A cached sample is of use only when the same sample comes again, and does not depend on
@@ -246,6 +264,11 @@ std::string files_key(const RunConfig& config) {
 
 std::vector<std::string> data_files(const RunConfig& config) {
   return files_key(config) == "data.text" ? config.data.text : config.data.files;
+}
+
+std::string documents_of(const RunConfig& config) {
+  if (config.data.documents != "auto") return config.data.documents;
+  return is_causal_lm(config) ? "joined" : "alone";
 }
 
 bool names_data(std::string_view key) {

@@ -80,6 +80,8 @@ Augmentation augmentation_of(const DataSection& data);
 std::string files_key(const RunConfig& config);
 /// Returns the value of that key.
 std::vector<std::string> data_files(const RunConfig& config);
+/// data.documents, or what "auto" there stands for.
+std::string documents_of(const RunConfig& config);
 /// Whether the value of a key is paths of data: what counts is what the files hold.
 bool names_data(std::string_view key);
 /// The step at which the learning rate reaches its end: `lr.steps`, or `run.steps` where that is 0.

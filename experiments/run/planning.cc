@@ -92,29 +92,33 @@ std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config) {
 
 DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   const DataSection& data = config.data;
-  return {.format = data.format,
-          .files = data_files(config),
-          .validation_files = data.validation_files,
-          .test_files = data.test_files,
-          .tokenizer = std::move(tokenizer),
-          .validation = data.validation,
-          .test = data.test,
-          .split = data.split,
-          .split_seed = static_cast<std::uint64_t>(data.split_seed),
-          .most_overlap = data.most_overlap,
-          .missing_classes = data.missing_classes,
-          .tokens_per_sample = config.model.context,
-          .windows = data.windows,
-          .mean = data.mean,
-          .deviation = data.deviation,
-          .fit = {data.size, data.resize, data.fit, data.interpolation},
-          .augmentation = augmentation_of(data),
-          .text_columns = data.text_columns,
-          .label_column = data.label_column,
-          .header = data.header,
-          .quotes = data.quotes,
-          .stride = data.stride,
-          .vocabulary = config.model.vocab};
+  const std::string documents = documents_of(config);
+  return {
+      .format = data.format,
+      .files = data_files(config),
+      .validation_files = data.validation_files,
+      .test_files = data.test_files,
+      .tokenizer = std::move(tokenizer),
+      .validation = data.validation,
+      .test = data.test,
+      .split = data.split,
+      .split_seed = static_cast<std::uint64_t>(data.split_seed),
+      .most_overlap = data.most_overlap,
+      .missing_classes = data.missing_classes,
+      .tokens_per_sample = config.model.context,
+      .windows = data.windows,
+      .mean = data.mean,
+      .deviation = data.deviation,
+      .fit = {data.size, data.resize, data.fit, data.interpolation},
+      .augmentation = augmentation_of(data),
+      .text_columns = data.text_columns,
+      .label_column = data.label_column,
+      .labelled = documents == "alone" && !task_of(config.model.family, config.model.task).masks,
+      .documents = documents,
+      .header = data.header,
+      .quotes = data.quotes,
+      .stride = data.stride,
+      .vocabulary = config.model.vocab};
 }
 
 Request request_of(const RunConfig& config, int world, std::vector<int> hosts) {

@@ -4,7 +4,8 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat csv() {
-  return {.make = [](const DataOptions& options) { return sentence_table("csv", options); },
+  return {.make = [](const DataOptions& options) { return table_dataset("csv", options); },
+          .varies = rows_vary,
           .keys = kHeaderTableKeys};
 }
 

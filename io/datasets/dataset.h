@@ -28,6 +28,10 @@ inline constexpr std::string_view kSplitNames[] = {"train", "validation", "test"
 /// is seen, or all from the start, so that the same samples come again.
 inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
 
+/// What becomes of documents, as the rows of a table: each is a sample of its own (alone), or they
+/// follow each other in one long text (joined). auto: joined where the next token is predicted.
+inline constexpr std::string_view kDocumentsNames[] = {"auto", "alone", "joined"};
+
 /// Which items of a labelled set are held out: a share of each class, drawn at random; or the last
 /// ones of its files.
 inline constexpr std::string_view kSplitRules[] = {"stratified", "end"};
@@ -52,6 +56,8 @@ struct DataOptions {
   Augmentation augmentation{};              // data.crop, data.flip ...
   std::vector<std::string> text_columns{};  // data.text_columns; empty: the usual ones
   std::string label_column{};               // data.label_column; likewise
+  bool labelled = true;                     // the task needs a label in each row
+  std::string documents = "alone";          // of kDocumentsNames, but auto (data.documents)
   bool header = true;                       // the first row has names (data.header)
   std::string quotes = "auto";              // of kQuotesNames (data.quotes)
   std::int64_t stride = 128;  // tokens from a window of a long text to the next (data.stride)

@@ -4,7 +4,8 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat jsonl() {
-  return {.make = [](const DataOptions& options) { return sentence_table("jsonl", options); },
+  return {.make = [](const DataOptions& options) { return table_dataset("jsonl", options); },
+          .varies = rows_vary,
           .keys = kTableKeys};
 }
 

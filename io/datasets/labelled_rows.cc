@@ -12,8 +12,8 @@ namespace {
 std::string columns_line(const TableReader& table, const TableColumns& columns) {
   std::vector<std::string> texts;
   for (const std::size_t column : columns.text) texts.push_back(table.columns()[column]);
-  std::string line = fmt::format("columns     {} and the label {}", fmt::join(texts, ", "),
-                                 table.columns()[*columns.label]);
+  std::string line = fmt::format("columns     {}", fmt::join(texts, ", "));
+  if (columns.label) line += fmt::format(" and the label {}", table.columns()[*columns.label]);
   if (!columns.ignored.empty()) line += fmt::format("; not {}", fmt::join(columns.ignored, ", "));
   if (!table.manner().empty()) line += fmt::format("; {}", table.manner());
   return escape_bytes(line) + "\n";
@@ -25,25 +25,35 @@ LabelledRows::LabelledRows(std::string_view format, const DataOptions& options)
     : format_(format),
       table_{options.quotes, options.header},
       text_columns_(options.text_columns),
-      label_column_(options.label_column) {}
+      label_column_(options.label_column),
+      needs_label_(options.labelled),
+      reads_label_(options.documents == "alone") {}
 
 void LabelledRows::read(const std::string& path) {
   starts_.push_back({path, rows_.size()});
   files_.push_back(open_table(format_, path, table_));
   TableReader& table = *files_.back();
-  const TableColumns columns =
-      find_columns(table.columns(), text_columns_, label_column_, path + ":1");
-  const bool pair = columns.text.size() == 2;
+  TableColumns columns =
+      find_columns(table.columns(), text_columns_, label_column_, path + ":1", needs_label_);
+  if (!reads_label_ && columns.label) {
+    columns.ignored.push_back(table.columns()[*columns.label]);
+    columns.label.reset();
+  }
+  const bool pair = columns.text.size() == 2, labelled = columns.label.has_value();
+  if (files_.size() > 1 && labelled != labelled_)
+    throw_input("some files have labels, others none", path + ":1", "files of one kind");
+  labelled_ = labelled;
   if (files_.size() > 1 && pair != pair_)
     throw_input("some files have one sentence in a row, others two", path + ":1",
                 "files of one kind");
   pair_ = pair;
   std::vector<std::size_t> wanted = columns.text;
-  wanted.push_back(*columns.label);
+  if (labelled) wanted.push_back(*columns.label);
   table.select(wanted);
   RowCells row;
   while (table.next(row)) {
-    LabelledRow read{.label = row.cells.back(), .line = row.line};
+    LabelledRow read{.line = row.line};
+    if (labelled) read.label = row.cells.back();
     for (std::size_t i = 0; i < columns.text.size(); ++i) {
       const CellText& cell = row.cells[i];
       if (cell.kind != CellText::Kind::value)

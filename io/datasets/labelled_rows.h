@@ -1,4 +1,4 @@
-// The rows of tables: a text or two, and a label as it is written.
+// The rows of tables: a text or two, and a label as it is written, where there is one.
 // Invariant: rows are in the order of the files and of their lines; texts are valid as long as the
 // LabelledRows is.
 #pragma once
@@ -28,12 +28,14 @@ class LabelledRows {
   LabelledRows(std::string_view format, const DataOptions& options);
 
   /// Appends the rows of a file. Input errors: a row that is broken or lacks a text, as of
-  /// find_columns(), a file of pairs among others.
+  /// find_columns(), a file of pairs among others; or one of labels where others have none.
   void read(const std::string& path);
 
   std::span<const LabelledRow> rows() const { return rows_; }
   /// Whether a row has two texts.
   bool is_pair() const { return pair_; }
+  /// Whether rows have labels: all, or where the task needs none, those of no file.
+  bool has_labels() const { return labelled_; }
   /// "FILE:LINE" of a row.
   std::string place_of(std::size_t row) const;
   /// Lines for a person: the columns, and how the files were read where that is not plain.
@@ -52,7 +54,8 @@ class LabelledRows {
   std::vector<std::unique_ptr<TableReader>> files_;  // what rows_ looks into
   std::vector<Start> starts_;
   std::vector<LabelledRow> rows_;
-  bool pair_ = false;
+  bool pair_ = false, labelled_ = true;
+  bool needs_label_, reads_label_;
   std::string summary_;
 };
 

@@ -8,6 +8,8 @@
 #include "io/datasets/class_labels.h"
 #include "io/datasets/labelled_rows.h"
 #include "io/datasets/sentences.h"
+#include "io/datasets/table_text.h"
+#include "io/datasets/windows.h"
 
 namespace concertina {
 namespace {
@@ -27,11 +29,9 @@ class SentenceTable final : public Dataset {
   bool repeats() const override { return true; }
   const Corpus& corpus() const override { return *files_.corpus; }
   std::string summary() const override {
-    return split_summary(corpus(), splits_,
-                         fmt::format("{} of {} classes", rows_.is_pair() ? "pairs" : "sentences",
-                                     labels_.names.size()),
-                         labels_.names) +
-           rows_.summary();
+    std::string items = rows_.is_pair() ? "pairs" : "sentences";
+    if (rows_.has_labels()) items += fmt::format(" of {} classes", labels_.names.size());
+    return split_summary(corpus(), splits_, items, labels_.names) + rows_.summary();
   }
   void write(const SampleAt& at, std::span<const View> views) const override;
 
@@ -54,7 +54,7 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
       encoder_(options.tokenizer),
       room_(options.tokens_per_sample),
       rows_(format, options),
-      fields_{tokens_field(room_), types_field(room_), lengths_field(), label_field()} {
+      fields_{tokens_field(room_), types_field(room_), lengths_field()} {
   std::array<std::uint64_t, 3> counts{};
   for (std::size_t split = 0; split < 3; ++split) {
     const std::size_t before = rows_.rows().size();
@@ -66,8 +66,11 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
     throw_input(
         fmt::format("a sample of {} tokens has no room for a sentence and its marks", room_),
         "model.context", fmt::format("at least {} tokens", least));
-  read_labels();
-  check_held_out(counts[0]);
+  if (rows_.has_labels()) {
+    fields_.push_back(label_field());
+    read_labels();
+    check_held_out(counts[0]);
+  }
   const std::vector<ItemKey> keys = row_keys();
   splits_ = split_items(options, counts,
                         {.keys = keys, .classes = labels_.names, .words = {.item = "row"}});
@@ -102,7 +105,8 @@ std::vector<ItemKey> SentenceTable::row_keys() const {
   std::vector<ItemKey> keys;
   keys.reserve(rows_.rows().size());
   for (std::size_t row = 0; row < rows_.rows().size(); ++row)
-    keys.push_back({row_hash(rows_.rows()[row], rows_.is_pair()), labels_.numbers[row]});
+    keys.push_back({row_hash(rows_.rows()[row], rows_.is_pair()),
+                    rows_.has_labels() ? labels_.numbers[row] : 0});
   return keys;
 }
 
@@ -110,7 +114,8 @@ void SentenceTable::write(const SampleAt& at, std::span<const View> views) const
   const std::uint64_t item = splits_.item(at.split, at.sample);
   const LabelledRow& row = rows_.rows()[item];
   const bool pair = rows_.is_pair();
-  if (!views[3].empty()) *views[3].i32() = at.most > 0 ? labels_.numbers[item] : kIgnored;
+  if (views.size() > 3 && !views[3].empty())
+    *views[3].i32() = at.most > 0 ? labels_.numbers[item] : kIgnored;
   if (views[0].empty() && views[1].empty() && views[2].empty()) return;
   std::vector<std::int32_t> a, b;
   encoder_.encode(row.text[0], a);
@@ -123,6 +128,15 @@ void SentenceTable::write(const SampleAt& at, std::span<const View> views) const
 
 std::unique_ptr<Dataset> sentence_table(std::string_view format, const DataOptions& options) {
   return std::make_unique<SentenceTable>(format, options);
+}
+
+std::unique_ptr<Dataset> table_dataset(std::string_view format, const DataOptions& options) {
+  return options.documents == "alone" ? sentence_table(format, options)
+                                      : table_text(format, options);
+}
+
+std::optional<Variation> rows_vary(const DataOptions& options) {
+  return options.documents == "alone" ? std::nullopt : windows_vary(options);
 }
 
 }  // namespace concertina

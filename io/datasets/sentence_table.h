@@ -1,23 +1,32 @@
-// Sentences, or pairs of them, and their classes, from tables.
+// Sentences, or pairs of them, and their classes, from tables; the formats of tables.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "io/datasets/split_files.h"
 
 namespace concertina {
 
-/// Fields tokens, types, lengths, label. A sample that is too long is cut as truncate_pair() says.
+/// Fields tokens, types, lengths, label; the label only where there are some, or the task needs
+/// them. A sample that is too long is cut as truncate_pair() says.
 /// Input errors: as of LabelledRows, number_classes() and split_items(); a label that is a list; a
 /// label of held-out files that none has to train on; a sample without room for the marks.
 std::unique_ptr<Dataset> sentence_table(std::string_view format, const DataOptions& options);
 
+/// The rows of a table as data.documents says: that, or table_text().
+std::unique_ptr<Dataset> table_dataset(std::string_view format, const DataOptions& options);
+/// As windows_vary(), where rows are documents of one long text.
+std::optional<Variation> rows_vary(const DataOptions& options);
+
 /// The formats of tables, which read these keys of [data].
-inline constexpr auto kTableKeys = with_split_keys({"data.text_columns", "data.label_column"});
-inline constexpr auto kHeaderTableKeys =
-    with_split_keys({"data.text_columns", "data.label_column", "data.header"});
+inline constexpr auto kTableKeys =
+    with_split_keys({"data.text_columns", "data.label_column", "data.documents", "data.windows"});
+inline constexpr auto kHeaderTableKeys = with_split_keys(
+    {"data.text_columns", "data.label_column", "data.documents", "data.windows", "data.header"});
 inline constexpr auto kTsvKeys =
-    with_split_keys({"data.text_columns", "data.label_column", "data.header", "data.quotes"});
+    with_split_keys({"data.text_columns", "data.label_column", "data.documents", "data.windows",
+                     "data.header", "data.quotes"});
 
 }  // namespace concertina

@@ -99,7 +99,7 @@ std::string usual_label(std::span<const std::string> names, const std::string& w
   std::vector<std::string_view> found;
   for (const std::string_view name : kLabelNames)
     if (std::ranges::find(names, name) != names.end()) found.push_back(name);
-  if (found.empty() && !needed) return "";
+  if (found.size() != 1 && !needed) return "";
   if (found.size() != 1)
     throw_input(
         found.empty() ? std::string("no column is called 'label'")

@@ -19,7 +19,8 @@ struct TableColumns {
 /// The columns that `text` (one or two names) and `label` name; where these are empty, those that
 /// GLUE's tasks have as they are published, and usual names. Input errors, at `where`: no such
 /// column, two of its name, several that it may be.
-/// `needs_label` false: there may be no column for it.
+/// `needs_label` false: there may be no column for it, or several that it may be, none of which
+/// then counts.
 TableColumns find_columns(std::span<const std::string> names, const std::vector<std::string>& text,
                           const std::string& label, const std::string& where,
                           bool needs_label = true);

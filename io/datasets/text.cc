@@ -17,21 +17,7 @@
 namespace concertina::dataset_makers {
 namespace {
 
-// The tokens of a text that a tokenizer with a vocabulary makes, in memory: 4 bytes per token.
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
-
-class TokenList final : public TokenSequence {
- public:
-  explicit TokenList(std::vector<std::int32_t> tokens) : tokens_(std::move(tokens)) {}
-  std::uint64_t size() const override { return tokens_.size(); }
-  void read(std::uint64_t begin, std::span<std::int32_t> tokens) const override {
-    std::copy_n(tokens_.begin() + static_cast<std::ptrdiff_t>(begin), tokens.size(),
-                tokens.begin());
-  }
-
- private:
-  std::vector<std::int32_t> tokens_;
-};
 
 std::vector<std::string_view> pieces_of(std::string_view text, const Tokenizer& tokenizer) {
   std::vector<std::string_view> pieces;

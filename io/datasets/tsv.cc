@@ -5,7 +5,8 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat tsv() {
-  return {.make = [](const DataOptions& options) { return sentence_table("tsv", options); },
+  return {.make = [](const DataOptions& options) { return table_dataset("tsv", options); },
+          .varies = rows_vary,
           .keys = kTsvKeys};
 }
 

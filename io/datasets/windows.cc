@@ -58,6 +58,7 @@ class WindowedDataset final : public Dataset {
   std::int64_t vocabulary() const override { return parts_.vocabulary; }
   bool repeats() const override { return cut_.fixed; }
   const Corpus& corpus() const override { return *parts_.corpus; }
+  const Splits* splits() const override { return parts_.splits.get(); }
   void verify(const std::function<void()>& progress) const override {
     parts_.tokens->verify(progress);
   }
@@ -139,13 +140,17 @@ void WindowedDataset::write(const SampleAt& at, std::span<const View> views) con
 
 std::string WindowedDataset::summary() const {
   std::string lines;
-  for (const std::string& file : corpus().files()) lines += fmt::format("file        {}\n", file);
+  if (parts_.splits != nullptr)
+    lines = split_summary(corpus(), *parts_.splits, "documents");
+  else
+    for (const std::string& file : corpus().files()) lines += fmt::format("file        {}\n", file);
   lines += fmt::format("{:<12}{}\n", parts_.word + "s", parts_.tokens->size());
   lines += fmt::format("training    {} {}s, {} samples of {} tokens an epoch\n", size(Split::train),
                        parts_.word, samples(Split::train), cut_.length);
   lines += fmt::format("validation  {} {}s\n", size(Split::validation), parts_.word);
   if (size(Split::test) > 0)
     lines += fmt::format("test        {} {}s\n", size(Split::test), parts_.word);
+  lines += parts_.columns;
   if (!parts_.begins.empty()) lines += fmt::format("begins      {}\n", parts_.begins);
   return lines;
 }

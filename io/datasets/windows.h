@@ -4,15 +4,18 @@
 // Dimensions: T tokens of a sample, N tokens of the training part.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/datasets/dataset.h"
+#include "io/datasets/split_files.h"
 
 namespace concertina {
 
@@ -25,6 +28,20 @@ class TokenSequence {
   virtual void read(std::uint64_t begin, std::span<std::int32_t> tokens) const = 0;
   /// As Dataset::verify().
   virtual void verify(const std::function<void()>& /*progress*/) const {}
+};
+
+/// Tokens in memory: 4 bytes per token.
+class TokenList final : public TokenSequence {
+ public:
+  explicit TokenList(std::vector<std::int32_t> tokens) : tokens_(std::move(tokens)) {}
+  std::uint64_t size() const override { return tokens_.size(); }
+  void read(std::uint64_t begin, std::span<std::int32_t> tokens) const override {
+    std::copy_n(tokens_.begin() + static_cast<std::ptrdiff_t>(begin), tokens.size(),
+                tokens.begin());
+  }
+
+ private:
+  std::vector<std::int32_t> tokens_;
 };
 
 /// Epoch e cuts N tokens into floor((N - 1 - offset_e) / T) windows from a random offset_e in
@@ -50,8 +67,10 @@ struct WindowedTokens {
   std::unique_ptr<const TokenSequence> tokens;
   std::array<std::uint64_t, 3> sizes{};
   std::int64_t vocabulary = 0;
-  std::string word = "byte";  // what a token is called
-  std::string begins;         // how the text begins, for a person
+  std::string word = "byte";               // what a token is called
+  std::string begins;                      // how the text begins, for a person
+  std::string columns{};                   // of tables: a line that says which were read
+  std::shared_ptr<const Splits> splits{};  // of documents; null: it is one text
 };
 
 /// Whether data.windows = `name` means fixed ones; an unknown name is an input error.

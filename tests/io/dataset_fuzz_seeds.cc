@@ -86,6 +86,15 @@ FuzzSeed image_folder_seed() {
   return seed;
 }
 
+/// As seed_of(), of documents that are rows.
+FuzzSeed documents_of(const std::string& name, const std::string& format, const std::string& file,
+                      const std::string& content) {
+  DataOptions options = of_format(format);
+  options.documents = "joined";
+  options.labelled = false;
+  return dataset_seed(name, options, {file}, {content});
+}
+
 }  // namespace
 
 /// A new format adds its line here.
@@ -131,6 +140,10 @@ std::vector<FuzzSeed> dataset_seeds() {
       windows_of("jsonl", "jsonl", "a.jsonl", 9,
                  "{\"text\": \"a \\u00fc\", \"label\": 1, \"more\": [1, {}]}\n\n{\"label\": 0.0, "
                  "\"text\": \"b\"}\n"),
+      documents_of("csv_documents", "csv", "a.csv",
+                   "text,id\n\"To be, \"\"or\"\"\nnot\",1\n,2\nto be,3\n"),
+      documents_of("jsonl_documents", "jsonl", "a.jsonl",
+                   "{\"text\": \"a \\u00fc\", \"score\": 1}\n\n{\"text\": \"bcd\"}\n"),
       windows_of("squad", "squad", "s.json", 68, squad_json("river Rhine", 15)),
   };
   if (has_libarchive() && png_codec().available() && jpeg_codec().available()) {

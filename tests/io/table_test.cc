@@ -4,8 +4,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/batch.h"
 #include "io/datasets/labelled_rows.h"
 #include "io/datasets/sentences.h"
+#include "io/datasets/split_files.h"
 #include "io/tables/table.h"
 #include "tests/io/reader_files.h"
 
@@ -161,6 +167,119 @@ TEST(Table, ColumnsAreThoseThatKeysName) {
   const auto pairs = open_dataset(options);
   EXPECT_EQ(pairs->samples(Split::train), 2U);
   EXPECT_EQ(sample_of(*pairs, {}).of.at("lengths")[0], 8);  // [CLS] fine [SEP] 1 [SEP]
+}
+
+/// The text that all windows of a split hold, in order, with the targets of the last.
+std::vector<std::int32_t> text_of(const Dataset& dataset, Split split) {
+  std::vector<std::int32_t> text;
+  for (std::uint64_t i = 0; i < dataset.samples(split); ++i) {
+    const ReadSample sample = sample_of(dataset, {.split = split, .sample = i});
+    if (text.empty()) text.push_back(sample.of.at("tokens")[0]);
+    for (const std::int32_t target : sample.of.at("targets"))
+      if (target != kIgnored) text.push_back(target);
+  }
+  return text;
+}
+
+TEST(Table, RowsAreDocumentsOfOneText) {
+  const Folder folder;
+  const auto gpt2 = make_tokenizer(CONCERTINA_SOURCE "/tests/golden/tokenizers/gpt2.json", "");
+  const std::int32_t end = *gpt2->special(SpecialToken::end);
+  const std::vector<std::string> texts{"Hello there", "a, \"b\"\nc", "na\xc3\xafve"};
+  const std::map<std::string, std::string> files{
+      {"csv",
+       "id,text,label,score\n1,Hello there,0,1\n2,\"a, "
+       "\"\"b\"\"\nc\",,\n3,,1,1\n4,na\xc3\xafve,2,2\n"},
+      {"jsonl",
+       "{\"text\": \"Hello there\", \"label\": [1]}\n{\"text\": \"a, \\\"b\\\"\\nc\"}\n\n"
+       "{\"text\": \"\"}\n{\"text\": \"na\\u00efve\"}\n"},
+      {"tsv", "text\tid\nHello there\t1\n\"a, \"\"b\"\"\nc\"\t2\n\t3\nna\xc3\xafve\t4\n"}};
+  for (const auto& [format, content] : files) {
+    DataOptions options{
+        .format = format, .files = {folder("t." + format, content)}, .validation = 0};
+    options.windows = "fixed";
+    options.tokens_per_sample = 1;
+    options.documents = "joined";
+    options.labelled = false;
+    options.tokenizer = gpt2;
+    std::vector<std::int32_t> expected;
+    for (const std::string& text : texts) {
+      gpt2->encode(text, expected);
+      expected.push_back(end);
+    }
+    const auto dataset = open_dataset(options);
+    EXPECT_EQ(text_of(*dataset, Split::train), expected) << format;
+    EXPECT_EQ(dataset->fields().size(), 2U);
+    EXPECT_TRUE(contains(dataset->summary(), "training    4 documents\n")) << dataset->summary();
+    EXPECT_TRUE(contains(dataset->summary(), "columns     text; not ")) << dataset->summary();
+    options.tokenizer = nullptr;
+    expected.clear();
+    for (const std::string& text : texts)
+      for (const char c : text + "\n") expected.push_back(static_cast<unsigned char>(c));
+    EXPECT_EQ(text_of(*open_dataset(options), Split::train), expected) << format;
+  }
+}
+
+TEST(Table, DocumentsAreHeldOutWhole) {
+  const Folder folder;
+  DataOptions options{.format = "jsonl", .validation = 0.25, .test = 0.25};
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += fmt::format("{{\"text\": \"{}\"}}\n", i % 20 + 100);
+  options.files = {folder("t.jsonl", rows)};
+  options.windows = "fixed";
+  options.tokens_per_sample = 1;
+  options.documents = "joined";
+  options.labelled = false;
+  const auto dataset = open_dataset(options);
+  std::map<std::string, std::set<Split>> splits;
+  std::map<std::string, int> seen;
+  for (const Split split : {Split::train, Split::validation, Split::test}) {
+    std::string word;
+    for (const std::int32_t byte : text_of(*dataset, split)) {
+      if (byte != '\n') word += static_cast<char>(byte);
+      if (byte != '\n') continue;
+      splits[word].insert(split);
+      ++seen[std::exchange(word, "")];
+    }
+    EXPECT_EQ(word, "");
+  }
+  EXPECT_EQ(seen.size(), 20U);
+  for (const auto& [word, count] : seen) EXPECT_EQ(count, 2) << word;
+  for (const auto& [word, in] : splits)
+    EXPECT_EQ(in.size(), 1U) << word;  // duplicates are not parted
+  ASSERT_NE(dataset->splits(), nullptr);
+  EXPECT_EQ(dataset->splits()->sizes, (std::array<std::uint64_t, 3>{20, 10, 10}));
+}
+
+TEST(Table, DocumentsThatCannotBeReadAreRefused) {
+  const Folder folder;
+  DataOptions options{.format = "csv", .validation = 0};
+  options.documents = "joined";
+  options.labelled = false;
+  options.tokens_per_sample = 1;
+  options.files = {folder("a.csv", "text\nfine\n\xff\xfe\n")};
+  options.tokenizer = make_tokenizer(CONCERTINA_SOURCE "/tests/golden/tokenizers/gpt2.json", "");
+  EXPECT_ERROR(open_dataset(options), "a.csv:3");
+  options.files = {folder("a.csv", "sentence1,sentence2\na,b\n")};
+  EXPECT_ERROR(open_dataset(options), "at: data.text_columns");
+  options.files = {folder("a.csv", "text\n\"\"\n")};
+  EXPECT_ERROR(open_dataset(options), "the text is shorter than one sample");
+}
+
+TEST(Table, ATaskWithoutLabelsNeedsNone) {
+  const Folder folder;
+  DataOptions options{
+      .format = "csv", .files = {folder("a.csv", "text\nabc\nde\n")}, .validation = 0};
+  options.tokens_per_sample = 6;
+  EXPECT_ERROR(open_dataset(options), "no column is called 'label'");
+  options.labelled = false;
+  const auto dataset = open_dataset(options);
+  EXPECT_EQ(dataset->fields().size(), 3U);
+  EXPECT_EQ(dataset->classes().size(), 0U);
+  EXPECT_EQ(sample_of(*dataset, {.sample = 1}).of.at("lengths")[0], 4);
+  folder("b.csv", "text,label\nabc,1\n");
+  options.files.push_back(folder.path("b.csv"));
+  EXPECT_ERROR(open_dataset(options), "some files have labels, others none");
 }
 
 TEST(Table, LabelsThatAreNoClassAreRefused) {

@@ -1,0 +1,103 @@
+#include "io/datasets/table_text.h"
+
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "io/datasets/labelled_rows.h"
+#include "io/datasets/split_files.h"
+#include "io/datasets/windows.h"
+#include "io/for_all.h"
+
+namespace concertina {
+namespace {
+
+/// Rows that one thread makes tokens of at a time.
+constexpr std::size_t kRowsTogether = 256;
+
+/// What follows each document.
+std::vector<std::int32_t> end_of_document(const Tokenizer& tokenizer) {
+  for (const SpecialToken mark : {SpecialToken::end, SpecialToken::separate})
+    if (const auto token = tokenizer.special(mark)) return {*token};
+  return tokenizer.tokens("\n");
+}
+
+/// Appends the rows that `items` name to `tokens`, on all cores of this process.
+void append_rows(const LabelledRows& rows, std::span<const std::uint64_t> items,
+                 const Tokenizer& tokenizer, std::vector<std::int32_t>& tokens) {
+  const std::vector<std::int32_t> end = end_of_document(tokenizer);
+  std::vector<std::vector<std::int32_t>> made((items.size() + kRowsTogether - 1) / kRowsTogether);
+  for_all(made.size(), {}, [&](std::size_t piece) {
+    const std::size_t first = piece * kRowsTogether;
+    for (const std::uint64_t item :
+         items.subspan(first, std::min(kRowsTogether, items.size() - first))) {
+      const std::size_t before = made[piece].size();
+      try {
+        tokenizer.encode(rows.rows()[item].text[0], made[piece]);
+      } catch (const Error& error) {
+        throw_input(error.message(), rows.place_of(item), error.fix());
+      }
+      if (made[piece].size() > before)
+        made[piece].insert(made[piece].end(), end.begin(), end.end());
+    }
+  });
+  for (std::vector<std::int32_t>& one : made) {
+    tokens.insert(tokens.end(), one.begin(), one.end());
+    one = {};
+  }
+}
+
+/// The rows of all files; how many each split's own files have.
+LabelledRows rows_of(std::string_view format, const DataOptions& options, const SplitFiles& files,
+                     std::array<std::uint64_t, 3>& counts) {
+  LabelledRows rows(format, options);
+  for (std::size_t split = 0; split < counts.size(); ++split) {
+    const std::size_t before = rows.rows().size();
+    for (const std::string& path : files.of[split]) rows.read(path);
+    counts[split] = rows.rows().size() - before;
+  }
+  if (rows.is_pair())
+    throw_input("a row has two texts, and the documents of a long text have one each",
+                "data.text_columns", "one column");
+  return rows;
+}
+
+Splits splits_of(const DataOptions& options, const LabelledRows& rows,
+                 const std::array<std::uint64_t, 3>& counts) {
+  std::vector<ItemKey> keys;
+  keys.reserve(rows.rows().size());
+  for (const LabelledRow& row : rows.rows()) keys.push_back({row_hash(row, false)});
+  return split_items(options, counts, {.keys = keys, .words = {.item = "document"}});
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> table_text(std::string_view format, const DataOptions& options) {
+  const std::shared_ptr<const Tokenizer> tokenizer = or_bytes(options.tokenizer);
+  const SplitFiles files = split_files(options);
+  std::array<std::uint64_t, 3> counts{};
+  const LabelledRows rows = rows_of(format, options, files, counts);
+  WindowedTokens parts;
+  parts.corpus = files.corpus;
+  parts.splits = std::make_shared<const Splits>(splits_of(options, rows, counts));
+  std::vector<std::int32_t> tokens;
+  for (std::size_t s = 0; s < counts.size(); ++s) {
+    std::vector<std::uint64_t> items(parts.splits->sizes[s]);
+    for (std::uint64_t i = 0; i < items.size(); ++i)
+      items[i] = parts.splits->item(static_cast<Split>(s), i);
+    const std::size_t before = tokens.size();
+    append_rows(rows, items, *tokenizer, tokens);
+    parts.sizes[s] = tokens.size() - before;
+    if (s == 0) parts.begins = escape_bytes(rows.rows()[items[0]].text[0].substr(0, 72));
+  }
+  parts.tokens = std::make_unique<TokenList>(std::move(tokens));
+  parts.vocabulary = tokenizer->vocabulary();
+  parts.word = "token";
+  parts.columns = rows.summary();
+  return windowed_dataset(options, std::move(parts));
+}
+
+}  // namespace concertina

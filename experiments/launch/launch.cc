@@ -114,15 +114,21 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
                             config.model.vocab, config.data.tokenizer, dataset->vocabulary()),
                 config.where("model.vocab"),
                 fmt::format("model.vocab = {}", dataset->vocabulary()));
-  const auto classes = static_cast<int>(dataset->classes().size());
-  if (field_index(*dataset, "label") >= 0 && classes > 0 && classes != config.model.classes)
-    throw_input(fmt::format("the model has {} classes, the data {}", config.model.classes, classes),
+  auto classes = static_cast<std::int64_t>(dataset->classes().size());
+  const int scores = field_index(*dataset, "scores");
+  if (scores >= 0) classes = dataset->fields()[static_cast<std::size_t>(scores)].elements();
+  const bool told =
+      scores >= 0 || field_index(*dataset, "label") >= 0 || field_index(*dataset, "tags") >= 0;
+  if (told && classes > 0 && classes != config.model.classes)
+    throw_input(fmt::format("the model has {1} {0}, the data {2}",
+                            dataset->classes().empty() ? "scores" : "classes", config.model.classes,
+                            classes),
                 config.where("model.classes"), fmt::format("model.classes = {}", classes));
   return dataset;
 }
 
-/// run.steps as it follows from run.epochs: the first step after which so many epochs are done. What
-/// looks for the best model has an evaluation each epoch, unless eval.every says otherwise.
+/// run.steps as it follows from run.epochs: the first step after which so many epochs are done.
+/// What looks for the best model has an evaluation each epoch, unless eval.every says otherwise.
 RunConfig with_steps(RunConfig config, const std::shared_ptr<const Dataset>& dataset) {
   if (config.run.epochs == 0 || dataset == nullptr) return config;
   const TrainingSource source(dataset, data_seed(config), config.batch.global);

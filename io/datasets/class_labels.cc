@@ -1,6 +1,7 @@
 #include "io/datasets/class_labels.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -80,9 +81,30 @@ std::vector<std::int32_t> checked_numbers(std::span<const std::string_view> labe
   return {numbers.begin(), numbers.end()};
 }
 
+ClassLabels classes_in(std::span<const std::string> order, std::span<const std::string_view> labels,
+                       const Places& place_of) {
+  ClassLabels classes{.names = {order.begin(), order.end()}};
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const auto name = std::ranges::find(order, labels[row]);
+    const auto number = name == order.end() ? whole_number_of(labels[row]) : name - order.begin();
+    if (!number || std::cmp_greater_equal(*number, order.size()))
+      throw_input(
+          fmt::format("the label '{}' is none of the classes that the model or data.classes "
+                      "names",
+                      labels[row].substr(0, 60)),
+          place_of(row),
+          fmt::format("one of: {}; or model.head = \"new\"",
+                      fmt::join(order.first(std::min<std::size_t>(20, order.size())), ", ")));
+    classes.numbers.push_back(static_cast<std::int32_t>(*number));
+  }
+  return classes;
+}
+
 }  // namespace
 
-ClassLabels number_classes(std::span<const std::string_view> labels, const Places& place_of) {
+ClassLabels number_classes(std::span<const std::string_view> labels, const Places& place_of,
+                           std::span<const std::string> order) {
+  if (!order.empty()) return classes_in(order, labels, place_of);
   ClassLabels classes;
   if (labels.empty()) return classes;
   if (are_numbers(labels, place_of)) {

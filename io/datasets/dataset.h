@@ -58,6 +58,9 @@ struct DataOptions {
   std::string label_column{};               // data.label_column; likewise
   bool labelled = true;                     // the task needs a label in each row
   std::string documents = "alone";          // of kDocumentsNames, but auto (data.documents)
+  std::string label_separator = ",";        // data.label_separator
+  std::vector<std::string> class_names{};   // data.classes; empty: numbered as they come
+  TargetKind targets = TargetKind::label;   // what the model's task says that a row tells
   bool header = true;                       // the first row has names (data.header)
   std::string quotes = "auto";              // of kQuotesNames (data.quotes)
   std::int64_t stride = 128;  // tokens from a window of a long text to the next (data.stride)

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "io/datasets/content_hash.h"
 #include "io/datasets/table_columns.h"
@@ -26,6 +28,7 @@ LabelledRows::LabelledRows(std::string_view format, const DataOptions& options)
       table_{options.quotes, options.header},
       text_columns_(options.text_columns),
       label_column_(options.label_column),
+      many_(options.targets == TargetKind::labels),
       needs_label_(options.labelled),
       reads_label_(options.documents == "alone") {}
 
@@ -33,8 +36,10 @@ void LabelledRows::read(const std::string& path) {
   starts_.push_back({path, rows_.size()});
   files_.push_back(open_table(format_, path, table_));
   TableReader& table = *files_.back();
-  TableColumns columns =
-      find_columns(table.columns(), text_columns_, label_column_, path + ":1", needs_label_);
+  const bool lists = many_ && label_column_.empty() &&
+                     std::ranges::find(table.columns(), "labels") != table.columns().end();
+  TableColumns columns = find_columns(table.columns(), text_columns_,
+                                      lists ? "labels" : label_column_, path + ":1", needs_label_);
   if (!reads_label_ && columns.label) {
     columns.ignored.push_back(table.columns()[*columns.label]);
     columns.label.reset();

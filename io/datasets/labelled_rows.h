@@ -51,6 +51,7 @@ class LabelledRows {
   TableFileOptions table_;
   std::vector<std::string> text_columns_;
   std::string label_column_;
+  bool many_;                                        // labels in a row
   std::vector<std::unique_ptr<TableReader>> files_;  // what rows_ looks into
   std::vector<Start> starts_;
   std::vector<LabelledRow> rows_;

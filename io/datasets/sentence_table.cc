@@ -9,6 +9,8 @@
 #include "io/datasets/labelled_rows.h"
 #include "io/datasets/sentences.h"
 #include "io/datasets/table_text.h"
+#include "io/datasets/tagged_words.h"
+#include "io/datasets/target_lists.h"
 #include "io/datasets/windows.h"
 
 namespace concertina {
@@ -24,27 +26,42 @@ class SentenceTable final : public Dataset {
   const Splits* splits() const override { return &splits_; }
   std::uint64_t samples(Split split) const override { return splits_.size(split); }
   std::int64_t targets_before(Split /*split*/, std::uint64_t sample) const override {
-    return static_cast<std::int64_t>(sample);
+    return static_cast<std::int64_t>(sample) * (scores_.each > 0 ? scores_.each : 1);
   }
   bool repeats() const override { return true; }
   const Corpus& corpus() const override { return *files_.corpus; }
   std::string summary() const override {
     std::string items = rows_.is_pair() ? "pairs" : "sentences";
-    if (rows_.has_labels()) items += fmt::format(" of {} classes", labels_.names.size());
-    return split_summary(corpus(), splits_, items, labels_.names) + rows_.summary();
+    if (kind_ == TargetKind::scores)
+      items += fmt::format(" with {} scores", scores_.each);
+    else if (rows_.has_labels())
+      items += fmt::format(" of {} classes", labels_.names.size());
+    return split_summary(corpus(), splits_, items, stratified_classes()) + rows_.summary();
   }
   void write(const SampleAt& at, std::span<const View> views) const override;
 
  private:
   void read_labels();
+  void read_lists();
+  /// Several classes of a row are no strata.
+  std::span<const std::string> stratified_classes() const {
+    return kind_ == TargetKind::label ? std::span<const std::string>(labels_.names)
+                                      : std::span<const std::string>();
+  }
+  /// Writes the row's label, or of its scores the first `most`.
+  void write_target(std::uint64_t row, std::int64_t most, View target) const;
   void check_held_out(std::size_t training_rows) const;
   std::vector<ItemKey> row_keys() const;
 
   SplitFiles files_;
   SentenceEncoder encoder_;
   std::int64_t room_;
+  TargetKind kind_;
+  std::string separator_;
+  std::vector<std::string> order_;  // of classes
   LabelledRows rows_;
-  ClassLabels labels_;
+  ClassLabels labels_;  // numbers where a row has one label
+  ScoreRows scores_;    // else
   Splits splits_;
   std::vector<Field> fields_;
 };
@@ -53,6 +70,9 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
     : files_(split_files(options)),
       encoder_(options.tokenizer),
       room_(options.tokens_per_sample),
+      kind_(options.targets),
+      separator_(options.label_separator),
+      order_(options.class_names),
       rows_(format, options),
       fields_{tokens_field(room_), types_field(room_), lengths_field()} {
   std::array<std::uint64_t, 3> counts{};
@@ -67,13 +87,24 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
         fmt::format("a sample of {} tokens has no room for a sentence and its marks", room_),
         "model.context", fmt::format("at least {} tokens", least));
   if (rows_.has_labels()) {
-    fields_.push_back(label_field());
-    read_labels();
+    kind_ == TargetKind::label ? read_labels() : read_lists();
+    fields_.push_back(kind_ == TargetKind::label ? label_field() : scores_field(scores_.each));
     check_held_out(counts[0]);
   }
   const std::vector<ItemKey> keys = row_keys();
   splits_ = split_items(options, counts,
-                        {.keys = keys, .classes = labels_.names, .words = {.item = "row"}});
+                        {.keys = keys, .classes = stratified_classes(), .words = {.item = "row"}});
+}
+
+void SentenceTable::read_lists() {
+  if (separator_.empty())
+    throw_input("nothing stands between labels", "data.label_separator", "such as \",\" or \"|\"");
+  std::vector<CellText> cells;
+  for (const LabelledRow& row : rows_.rows()) cells.push_back(row.label);
+  const auto place = [this](std::size_t row) { return rows_.place_of(row); };
+  scores_ = kind_ == TargetKind::scores ? read_scores(cells, separator_, place)
+                                        : read_label_sets(cells, separator_, place, order_);
+  labels_.names = scores_.names;
 }
 
 void SentenceTable::read_labels() {
@@ -84,21 +115,28 @@ void SentenceTable::read_labels() {
       throw_input("the label is a list, not a class", rows_.place_of(row), "one class in each row");
     labels.push_back(label.text);
   }
-  labels_ = number_classes(labels, [this](std::size_t row) { return rows_.place_of(row); });
+  labels_ = number_classes(
+      labels, [this](std::size_t row) { return rows_.place_of(row); }, order_);
 }
 
 /// No class is in the held-out files alone.
 void SentenceTable::check_held_out(std::size_t training_rows) const {
-  std::vector<bool> trained(labels_.names.size());
-  for (std::size_t row = 0; row < labels_.numbers.size(); ++row) {
-    const auto label = static_cast<std::size_t>(labels_.numbers[row]);
-    if (row < training_rows)
-      trained[label] = true;
-    else if (!trained[label])
-      throw_input(fmt::format("the label '{}' is that of no row of data.files",
-                              rows_.rows()[row].label.text.substr(0, 60)),
-                  rows_.place_of(row), "labels that the model is trained on");
-  }
+  const std::size_t classes = labels_.names.size();
+  std::vector<bool> trained(classes);
+  const auto has = [&](std::size_t row, std::size_t label) {
+    return kind_ == TargetKind::label ? std::cmp_equal(labels_.numbers[row], label)
+                                      : scores_.values[row * classes + label] > 0;
+  };
+  for (std::size_t row = 0; row < rows_.rows().size(); ++row)
+    for (std::size_t label = 0; label < classes; ++label) {
+      if (!has(row, label)) continue;
+      if (row < training_rows)
+        trained[label] = true;
+      else if (!trained[label])
+        throw_input(fmt::format("the label '{}' is that of no row of data.files",
+                                labels_.names[label].substr(0, 60)),
+                    rows_.place_of(row), "labels that the model is trained on");
+    }
 }
 
 std::vector<ItemKey> SentenceTable::row_keys() const {
@@ -106,16 +144,26 @@ std::vector<ItemKey> SentenceTable::row_keys() const {
   keys.reserve(rows_.rows().size());
   for (std::size_t row = 0; row < rows_.rows().size(); ++row)
     keys.push_back({row_hash(rows_.rows()[row], rows_.is_pair()),
-                    rows_.has_labels() ? labels_.numbers[row] : 0});
+                    rows_.has_labels() && kind_ == TargetKind::label ? labels_.numbers[row] : 0});
   return keys;
+}
+
+void SentenceTable::write_target(std::uint64_t row, std::int64_t most, View target) const {
+  if (kind_ == TargetKind::label) {
+    *target.i32() = most > 0 ? labels_.numbers[row] : kIgnored;
+    return;
+  }
+  for (std::int64_t i = 0; i < scores_.each; ++i)
+    target.f32()[i] = i < most ? scores_.values[row * static_cast<std::uint64_t>(scores_.each) +
+                                                static_cast<std::uint64_t>(i)]
+                               : kNoScore;
 }
 
 void SentenceTable::write(const SampleAt& at, std::span<const View> views) const {
   const std::uint64_t item = splits_.item(at.split, at.sample);
   const LabelledRow& row = rows_.rows()[item];
   const bool pair = rows_.is_pair();
-  if (views.size() > 3 && !views[3].empty())
-    *views[3].i32() = at.most > 0 ? labels_.numbers[item] : kIgnored;
+  if (views.size() > 3 && !views[3].empty()) write_target(item, at.most, views[3]);
   if (views[0].empty() && views[1].empty() && views[2].empty()) return;
   std::vector<std::int32_t> a, b;
   encoder_.encode(row.text[0], a);
@@ -127,7 +175,12 @@ void SentenceTable::write(const SampleAt& at, std::span<const View> views) const
 }  // namespace
 
 std::unique_ptr<Dataset> sentence_table(std::string_view format, const DataOptions& options) {
-  return std::make_unique<SentenceTable>(format, options);
+  if (options.targets != TargetKind::tags) return std::make_unique<SentenceTable>(format, options);
+  if (format != "jsonl")
+    throw_input(
+        fmt::format("a row of {} has one label, and this task wants one for each word", format),
+        "data.format", "\"conll\", or \"jsonl\" with lists of words and of classes");
+  return tagged_words(format, options);
 }
 
 std::unique_ptr<Dataset> table_dataset(std::string_view format, const DataOptions& options) {

@@ -9,10 +9,11 @@
 
 namespace concertina {
 
-/// Fields tokens, types, lengths, label; the label only where there are some, or the task needs
-/// them. A sample that is too long is cut as truncate_pair() says.
-/// Input errors: as of LabelledRows, number_classes() and split_items(); a label that is a list; a
-/// label of held-out files that none has to train on; a sample without room for the marks.
+/// Fields tokens, types, lengths, and where there are labels, or the task needs them, label, or
+/// scores where options.targets says so; with a class per word it is tagged_words(). A sample that
+/// is too long is cut as truncate_pair() says. Input errors: as of LabelledRows, number_classes(),
+/// read_scores(), read_label_sets() and split_items(); a label that is a list; a label of held-out
+/// files that none has to train on; a sample without room for the marks.
 std::unique_ptr<Dataset> sentence_table(std::string_view format, const DataOptions& options);
 
 /// The rows of a table as data.documents says: that, or table_text().
@@ -22,11 +23,13 @@ std::optional<Variation> rows_vary(const DataOptions& options);
 
 /// The formats of tables, which read these keys of [data].
 inline constexpr auto kTableKeys =
-    with_split_keys({"data.text_columns", "data.label_column", "data.documents", "data.windows"});
-inline constexpr auto kHeaderTableKeys = with_split_keys(
-    {"data.text_columns", "data.label_column", "data.documents", "data.windows", "data.header"});
+    with_split_keys({"data.text_columns", "data.label_column", "data.label_separator",
+                     "data.documents", "data.windows"});
+inline constexpr auto kHeaderTableKeys =
+    with_split_keys({"data.text_columns", "data.label_column", "data.label_separator",
+                     "data.documents", "data.windows", "data.header"});
 inline constexpr auto kTsvKeys =
-    with_split_keys({"data.text_columns", "data.label_column", "data.documents", "data.windows",
-                     "data.header", "data.quotes"});
+    with_split_keys({"data.text_columns", "data.label_column", "data.label_separator",
+                     "data.documents", "data.windows", "data.header", "data.quotes"});
 
 }  // namespace concertina

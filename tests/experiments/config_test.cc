@@ -107,7 +107,7 @@ TEST(Config, OptionsOfAnEntryThatIsNotChosenAreRefused) {
        "data.format = \"squad\"; \"text\" reads data.text, data.windows", "data.format=squad"},
       {"data.files=a", "data.files = [\"a\"] has no effect: data.format is \"text\"",
        "data.format = one of tokens, mnist, cifar10, cifar100, cifar100-coarse, tsv, csv, jsonl, "
-       "squad, webdataset, image-folder; \"text\" reads data.text, data.windows",
+       "conll, squad, webdataset, image-folder; \"text\" reads data.text, data.windows",
        "data.format=tokens"}};
   for (const auto& [option, message, fix, choice] : cases) {
     try {

@@ -55,6 +55,15 @@ FuzzSeed seed_of(const std::string& name, const std::string& format, const std::
   return dataset_seed(name, of_format(format), {file}, {content});
 }
 
+/// As windows_of(), of such targets.
+FuzzSeed targets_of(const std::string& name, const std::string& format, TargetKind kind,
+                    const std::string& content) {
+  DataOptions options = of_format(format);
+  options.tokens_per_sample = 9;
+  options.targets = kind;
+  return dataset_seed(name, options, {"a." + format}, {content});
+}
+
 /// As seed_of(), of texts in windows of so many tokens.
 FuzzSeed windows_of(const std::string& name, const std::string& format, const std::string& file,
                     std::int64_t tokens, const std::string& content) {
@@ -144,6 +153,19 @@ std::vector<FuzzSeed> dataset_seeds() {
                    "text,id\n\"To be, \"\"or\"\"\nnot\",1\n,2\nto be,3\n"),
       documents_of("jsonl_documents", "jsonl", "a.jsonl",
                    "{\"text\": \"a \\u00fc\", \"score\": 1}\n\n{\"text\": \"bcd\"}\n"),
+      targets_of("tsv_scores", "tsv", TargetKind::scores,
+                 "sentence1\tsentence2\tscore\na\tb\t3.800\nc\td\t-1e-3\n"),
+      targets_of(
+          "jsonl_scores", "jsonl", TargetKind::scores,
+          "{\"text\": \"a\", \"label\": [1, 0.5]}\n{\"text\": \"b\", \"label\": [-2, 3e1]}\n"),
+      targets_of("csv_labels", "csv", TargetKind::labels,
+                 "text,labels\na,\"x, y\"\nb,\nc,\"[\"\"x\"\"]\"\n"),
+      targets_of("jsonl_labels", "jsonl", TargetKind::labels,
+                 "{\"text\": \"a\", \"labels\": [1, 0]}\n{\"text\": \"b\", \"labels\": []}\n"),
+      targets_of("conll", "conll", TargetKind::tags,
+                 "-DOCSTART- -X- O O\n\nJohn NNP I-NP B-PER\nlives V I-VP O\r\n\nin P I-PP O\n"),
+      targets_of("jsonl_tags", "jsonl", TargetKind::tags,
+                 "{\"tokens\": [\"a\", \"bc\"], \"ner_tags\": [0, 1]}\n"),
       windows_of("squad", "squad", "s.json", 68, squad_json("river Rhine", 15)),
   };
   if (has_libarchive() && png_codec().available() && jpeg_codec().available()) {

@@ -1,0 +1,12 @@
+// data.format = "conll": a word and its class in each line, a line without any after each sentence
+// (Tjong Kim Sang and De Meulder 2003).
+#include "io/datasets/tagged_words.h"
+
+namespace concertina::dataset_makers {
+
+DatasetFormat conll() {
+  return {.make = [](const DataOptions& options) { return tagged_words("conll", options); },
+          .keys = kSplitKeys};
+}
+
+}  // namespace concertina::dataset_makers

@@ -100,10 +100,12 @@ std::vector<KeyElsewhere> size_keys(std::string_view usual_context,
   return keys;
 }
 
-std::vector<Architecture> decoders(const std::string& prefix) {
-  return {{"causal-lm", prefix + "ForCausalLM"},
-          {"classification", prefix + "ForSequenceClassification"},
-          {"", prefix + "Model"}};
+std::vector<Architecture> decoders(const std::string& prefix, bool tags) {
+  std::vector<Architecture> all{{"causal-lm", prefix + "ForCausalLM"},
+                                {"classification", prefix + "ForSequenceClassification"},
+                                {"", prefix + "Model"}};
+  if (tags) all.push_back({"token-classification", prefix + "ForTokenClassification"});
+  return all;
 }
 
 std::int64_t four_widths(const ModelConfig& config) {

@@ -136,8 +136,9 @@ std::vector<KeyElsewhere> size_keys(std::string_view usual_context,
                                     std::initializer_list<KeyElsewhere> rest,
                                     std::int64_t more = 0);
 
-/// A decoder's classes: for the next token, for classes, and the body. `prefix`: "Llama".
-std::vector<Architecture> decoders(const std::string& prefix);
+/// A decoder's classes: for the next token, for classes, for `tags` of tokens, and the body.
+/// `prefix`: "Llama".
+std::vector<Architecture> decoders(const std::string& prefix, bool tags = true);
 
 /// What most types take for the columns within an MLP.
 std::int64_t four_widths(const ModelConfig& config);

@@ -35,6 +35,7 @@ struct Task {
   /// The rows that its head reads.
   RowsRead (*reads)(const Trunk& trunk) = [](const Trunk&) { return RowsRead{}; };
   TargetKind targets = TargetKind::label;
+  bool classes = false;  // its head has model.classes logits
 };
 
 /// The tasks that models/meson.build lists.

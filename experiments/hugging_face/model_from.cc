@@ -8,6 +8,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/hugging_face/published_config_text.h"
 #include "experiments/hugging_face/published_weights.h"
+#include "experiments/hugging_face/stored_run.h"
 #include "models/task.h"
 
 namespace concertina {
@@ -15,11 +16,10 @@ namespace {
 
 /// Throws Error{bad_input} where model.head asks for new classes of a task that has none.
 void require_classes(const RunConfig& config) {
-  if (config.model.head == "kept" ||
-      &task_of(config.model.family, config.model.task) == &find_task("classification"))
+  if (config.model.head == "kept" || task_of(config.model.family, config.model.task).classes)
     return;
   throw_input("model.head = \"new\", but this task has no classes", config.where("model.head"),
-              "model.task = \"classification\"; the head of another task is new by itself");
+              "a task of model.classes; the head of another task is new by itself");
 }
 
 /// Whether `folder` has a tokenizer, of whatever kind.
@@ -37,6 +37,17 @@ bool has_tokenizer(const std::string& folder) {
 void adopt_tokenizer(const PublishedConfig& published, RunConfig& config) {
   if (!config.origins.contains("data.tokenizer") && has_tokenizer(config.model.from))
     set_key("data.tokenizer", config.model.from, published.path, config);
+}
+
+/// Classes are numbered as the model numbers them, unless data.classes says otherwise.
+void adopt_class_names(const PublishedConfig& published, RunConfig& config) {
+  const std::vector<std::string> names = class_names(published);
+  if (names.empty() || config.origins.contains("data.classes") ||
+      !keeps_classes(published.task, config))
+    return;
+  RunConfig theirs = config;
+  theirs.data.classes = names;
+  adopt_value("data.classes", theirs, published.path, false, config);
 }
 
 }  // namespace
@@ -67,6 +78,7 @@ void adopt_model_from(RunConfig& config) {
   const PublishedConfig published = read_published_config(config.model.from);
   adopt_published(published, config);
   adopt_tokenizer(published, config);
+  adopt_class_names(published, config);
   require_classes(config);
   // Before any memory is taken by what config.json says. A config.json alone can be planned.
   if (has_safetensors(config.model.from)) PublishedWeights(config.model.from, published, config);

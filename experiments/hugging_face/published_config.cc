@@ -15,6 +15,7 @@
 #include "io/file.h"
 #include "io/safetensors_folder.h"
 #include "io/strict_json.h"
+#include "models/task.h"
 
 namespace concertina {
 namespace {
@@ -125,6 +126,20 @@ std::string task_of_architecture(const PublishedConfig& published, const Publish
               published.path, "one of: " + all);
 }
 
+/// Which of the tasks of one architecture it is, as transformers decides it when it trains. Where
+/// problem_type does not say it, one class is a score.
+std::string task_of_problem(const PublishedConfig& published) {
+  const auto said = published.values.find("problem_type");
+  if (said == published.values.end())
+    return published.values.at("num_labels") == 1 ? "regression" : published.task;
+  for (const auto& [task, problem] : kProblemTypes)
+    if (said->second == problem) return std::string(task);
+  throw_input(fmt::format("problem_type = {} is not supported", said->second.dump().substr(0, 100)),
+              published.path,
+              "\"single_label_classification\", \"multi_label_classification\" or "
+              "\"regression\"");
+}
+
 /// As a config key has it: numbers and booleans as JSON has them, and words by the table. Input
 /// errors: no such word, no number where one is wanted.
 std::string config_text(const PublishedConfig& published, const KeyElsewhere& key,
@@ -198,21 +213,27 @@ void adopt_fixed(const FixedKey& fixed, const PublishedConfig& published, RunCon
   adopt_value(std::string(fixed.ours), theirs, published.path, false, config);
 }
 
-/// Classes of a head that is kept are of no regression and no several labels a sample: transformers
-/// takes these where problem_type says so, and a regression for one class.
-void check_problem(const PublishedConfig& published, const RunConfig& config) {
-  if (published.task != "classification" || config.model.task != published.task ||
-      config.model.head == "new")
-    return;
-  const auto problem = published.values.find("problem_type");
-  const bool said = problem != published.values.end();
-  if (said ? problem->second == "single_label_classification" : config.model.classes > 1) return;
-  throw_input(said ? fmt::format("problem_type = {} is not supported", problem->second.dump())
-                   : "a head of one class is a regression in transformers, which is not supported",
-              published.path, "a model of two or more classes, or model.head = \"new\"");
+}  // namespace
+
+std::vector<std::string> class_names(const PublishedConfig& published) {
+  const auto said = published.values.find("id2label");
+  if (said == published.values.end() || !said->second.is_object()) return {};
+  std::vector<std::string> names;
+  bool own = false;
+  for (std::size_t label = 0; label < said->second.size(); ++label) {
+    const auto name = said->second.find(std::to_string(label));
+    if (name == said->second.end() || !name->is_string()) return {};
+    names.push_back(name->get<std::string>());
+    own = own || names.back() != fmt::format("LABEL_{}", label);
+  }
+  if (!own || std::set(names.begin(), names.end()).size() != names.size()) return {};
+  return names;
 }
 
-}  // namespace
+bool keeps_classes(const std::string& task, const RunConfig& config) {
+  return !task.empty() && config.model.task == task && config.model.head != "new" &&
+         find_task(task).classes;
+}
 
 PublishedConfig read_published_config(const std::string& folder) {
   PublishedConfig published;
@@ -227,6 +248,7 @@ PublishedConfig read_published_config(const std::string& folder) {
   count_labels(published.values);
   check_rules(published);
   published.task = task_of_architecture(published, file);
+  if (published.task == "classification") published.task = task_of_problem(published);
   return published;
 }
 
@@ -244,10 +266,7 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
   std::set<std::string> done;
   for (const KeyElsewhere& key : published.table->keys) {
     // The classes of a head that is not there, or that another takes the place of.
-    if (key.ours == "model.classes" &&
-        (published.task != "classification" || config.model.task != published.task ||
-         config.model.head == "new"))
-      continue;
+    if (key.ours == "model.classes" && !keeps_classes(published.task, config)) continue;
     if (done.insert(std::string(key.ours)).second)
       adopt_key(published, std::string(key.ours), config);
   }
@@ -261,7 +280,6 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
           published.path,
           fmt::format("{} = {}, as the rest of it says", key.theirs, value.substr(0, 100)));
   }
-  check_problem(published, config);
 }
 
 }  // namespace concertina

@@ -5,6 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "experiments/config/config.h"
 #include "models/hugging_face.h"
@@ -23,6 +26,18 @@ struct PublishedConfig {
   std::map<std::string, nlohmann::json> values;
   const HuggingFace* table = nullptr;
 };
+
+/// What transformers calls the tasks that have one architecture, ...ForSequenceClassification.
+inline constexpr std::pair<std::string_view, std::string_view> kProblemTypes[] = {
+    {"classification", "single_label_classification"},
+    {"multi-label", "multi_label_classification"},
+    {"regression", "regression"}};
+
+/// The names of classes 0, 1, ...; empty where they have none but LABEL_0, LABEL_1, ..., or two
+/// have one name.
+std::vector<std::string> class_names(const PublishedConfig& published);
+/// Whether `config` goes on with the classes, or scores, of a model for `task`.
+bool keeps_classes(const std::string& task, const RunConfig& config);
 
 /// Input errors: no config.json, a model that is not supported, a key whose value would change
 /// figures and is not supported, a key that nobody here knows.

@@ -119,7 +119,7 @@ PublishedJson kept_rest(const RunConfig& config, const HuggingFace& table, std::
   for (const char* other : {"torch_dtype", "transformers_version", "problem_type"})
     erase(file, other);
   const auto classes = kept.values.find("num_labels");
-  const bool same = task == "classification" && kept.task == task && config.model.head != "new" &&
+  const bool same = kept.task == task && keeps_classes(kept.task, config) &&
                     classes != kept.values.end() && classes->second == config.model.classes;
   if (!same)
     for (const char* names : {"id2label", "label2id"}) erase(file, names);
@@ -165,7 +165,9 @@ std::optional<std::string> kept_published_config(const RunConfig& config, const 
   const std::optional<std::int64_t> padding = padding_token(config);
   const auto pads = kept.values.find("pad_token_id");
   const bool same_padding = !padding || (pads != kept.values.end() && pads->second == *padding);
-  if (!(copy == config) || kept.task.empty() || !same_type || !same_padding) return std::nullopt;
+  const bool same_names = config.data.classes.empty() || config.data.classes == class_names(kept);
+  if (!(copy == config) || !same_names || kept.task.empty() || !same_type || !same_padding)
+    return std::nullopt;
   return read_file(path, kMostConfigBytes);
 }
 
@@ -193,7 +195,11 @@ std::string published_config_text(const RunConfig& config, const std::string& ty
   const Family& family = lookup(models(), config.model.family, "model family", "model.family");
   const std::string_view task =
       config.model.task == "auto" ? family.usual_task : std::string_view(config.model.task);
-  const auto architecture = std::ranges::find(table.architectures, task, &Architecture::task);
+  const auto* const problem =
+      std::ranges::find(kProblemTypes, task, [](const auto& one) { return one.first; });
+  const bool sequence = problem != std::end(kProblemTypes);
+  const auto architecture = std::ranges::find(
+      table.architectures, sequence ? kProblemTypes[0].first : task, &Architecture::task);
   if (architecture == table.architectures.end())
     throw_input(fmt::format("transformers has no {} for {}", model_type, task),
                 config.where("model.task"), "another task");
@@ -208,11 +214,19 @@ std::string published_config_text(const RunConfig& config, const std::string& ty
     if (is_written(config, usual, key) && key.theirs != "num_labels")
       put(file, key.theirs, written_value(config, key));
   }
-  if (task == "classification" && config.model.classes != 2 && !file.contains("id2label"))
+  if (sequence && problem != std::begin(kProblemTypes)) file["problem_type"] = problem->second;
+  const std::vector<std::string>& names = config.data.classes;
+  const bool named = std::ssize(names) == config.model.classes;
+  if (find_task(task).classes &&
+      (named || (config.model.classes != 2 && !file.contains("id2label")))) {
+    for (const char* key : {"id2label", "label2id"}) file[key] = PublishedJson::object();
     for (int label = 0; label < config.model.classes; ++label) {
-      file["id2label"][std::to_string(label)] = fmt::format("LABEL_{}", label);
-      file["label2id"][fmt::format("LABEL_{}", label)] = label;
+      const std::string name =
+          named ? names[static_cast<std::size_t>(label)] : fmt::format("LABEL_{}", label);
+      file["id2label"][std::to_string(label)] = name;
+      file["label2id"][name] = label;
     }
+  }
   if (const auto padding = padding_token(config)) file["pad_token_id"] = *padding;
   return file.dump(2) + "\n";
 }

@@ -57,10 +57,11 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
                 folder, "a config.json and weights that belong together");
   const std::vector<StoredElsewhere> rules = table.tensors(model_config_of(config));
   const auto shapes = parameter_shapes(config);
+  const bool other_task = published.task != config.model.task;
   for (const auto& [ours, shape] : shapes) {
     const auto rule = std::ranges::find(rules, ours, &StoredElsewhere::ours);
     CONCERTINA_CHECK(rule != rules.end(), "{} has no name elsewhere", ours);
-    if (is_new(config, ours))
+    if (is_new(config, ours) || (other_task && is_of_classes(ours)))
       missing_.push_back(ours);
     else
       match(*rule, shape);

@@ -70,8 +70,13 @@ std::set<std::string> tensors_of_positions(const RunConfig& config) {
 
 }  // namespace
 
+bool is_of_classes(const std::string& tensor) {
+  return tensor.find("/classes.") != std::string::npos ||
+         tensor.find("/tags.") != std::string::npos;
+}
+
 bool is_new(const RunConfig& config, const std::string& tensor) {
-  return config.model.head == "new" && tensor.find("/classes.") != std::string::npos;
+  return config.model.head == "new" && is_of_classes(tensor);
 }
 
 void adopt_value(const std::string& key, const RunConfig& theirs, const std::string& source,
@@ -162,8 +167,10 @@ void adopt_stored(const StoredRun& run, RunConfig& config) {
       adopt_value(name, run.config, source, name == "model.context", config);
   }
   if (config.model.head == "kept" && &task_of_run(config) == &task_of_run(run.config) &&
-      &task_of_run(config) == &find_task("classification"))
+      task_of_run(config).classes) {
     adopt_value("model.classes", run.config, source, false, config);
+    adopt_unless_set("data.classes");
+  }
   if (run.config.data.tokenizer != RunConfig{}.data.tokenizer) adopt_unless_set("data.tokenizer");
 }
 

@@ -17,6 +17,8 @@ namespace concertina {
 void adopt_value(const std::string& key, const RunConfig& theirs, const std::string& source,
                  bool at_most, RunConfig& config);
 
+/// Whether `tensor`, by our name, is of the map to model.classes.
+bool is_of_classes(const std::string& tensor);
 /// Whether `tensor`, by our name, is drawn anew and not read from model.from: model.head says so.
 bool is_new(const RunConfig& config, const std::string& tensor);
 

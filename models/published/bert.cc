@@ -10,6 +10,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   const std::string head = head_unit(config.layers) + "/", masked = "cls.predictions.";
   add_dense(all, head + "pooler", {"bert.pooler.dense"}, true, true, true);
   add_dense(all, head + "classes", {"classifier"}, true, true, true);
+  add_dense(all, head + "tags", {"classifier"}, true, true, true);
   add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
   add_dense(all, head + "transform", {masked + "transform.dense"}, true, true, true);
   add_norm(all, head + "transform.ln", masked + "transform.LayerNorm", true, true);
@@ -24,6 +25,7 @@ HuggingFace bert() {
   table.architectures = {{"masked-lm", "BertForMaskedLM"},
                          {"masked-lm", "BertForPreTraining"},
                          {"classification", "BertForSequenceClassification"},
+                         {"token-classification", "BertForTokenClassification"},
                          {"question-answering", "BertForQuestionAnswering"},
                          {"", "BertModel"}};
   table.fixed = {{"model.bert.pooler", "tanh"}};

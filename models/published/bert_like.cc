@@ -9,6 +9,7 @@ std::vector<StoredElsewhere> roberta_tensors(const ModelConfig& config) {
   const std::string head = head_unit(config.layers) + "/";
   add_dense(all, head + "pooler", {"classifier.dense"}, true, true, true);
   add_dense(all, head + "classes", {"classifier.out_proj"}, true, true, true);
+  add_dense(all, head + "tags", {"classifier"}, true, true, true);
   add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
   add_dense(all, head + "transform", {"lm_head.dense"}, true, true, true);
   add_norm(all, head + "transform.ln", "lm_head.layer_norm", true, true);
@@ -79,6 +80,7 @@ HuggingFace roberta_like(const std::string& prefix) {
   HuggingFace table = bert_like("roberta.", 2);
   table.architectures = {{"masked-lm", prefix + "ForMaskedLM"},
                          {"classification", prefix + "ForSequenceClassification"},
+                         {"token-classification", prefix + "ForTokenClassification"},
                          {"question-answering", prefix + "ForQuestionAnswering"},
                          {"", prefix + "Model"}};
   table.fixed = {{"model.bert.pooler", "tanh"}};

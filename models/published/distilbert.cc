@@ -22,6 +22,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   const std::string head = head_unit(config.layers) + "/";
   add_dense(all, head + "pooler", {"pre_classifier"}, true, true, true);
   add_dense(all, head + "classes", {"classifier"}, true, true, true);
+  add_dense(all, head + "tags", {"classifier"}, true, true, true);
   add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
   add_dense(all, head + "transform", {"vocab_transform"}, true, true, true);
   add_norm(all, head + "transform.ln", "vocab_layer_norm", true, true);
@@ -39,6 +40,7 @@ HuggingFace distilbert() {
       .body = "distilbert.",
       .architectures = {{"masked-lm", "DistilBertForMaskedLM"},
                         {"classification", "DistilBertForSequenceClassification"},
+                        {"token-classification", "DistilBertForTokenClassification"},
                         {"question-answering", "DistilBertForQuestionAnswering"},
                         {"", "DistilBertModel"}},
       .keys = {{"n_layers", "model.layers"},

@@ -11,6 +11,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   const std::string head = head_unit(config.layers) + "/";
   add_dense(all, head + "pooler", {"classifier.dense"}, true, true, true);
   add_dense(all, head + "classes", {"classifier.out_proj"}, true, true, true);
+  add_dense(all, head + "tags", {"classifier"}, true, true, true);
   add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
   add_dense(all, head + "transform", {"generator_predictions.dense"}, true, true, true);
   add_norm(all, head + "transform.ln", "generator_predictions.LayerNorm", true, true);
@@ -29,6 +30,7 @@ HuggingFace electra() {
   HuggingFace table = bert_like("electra.");
   table.architectures = {{"masked-lm", "ElectraForMaskedLM"},
                          {"classification", "ElectraForSequenceClassification"},
+                         {"token-classification", "ElectraForTokenClassification"},
                          {"question-answering", "ElectraForQuestionAnswering"},
                          {"", "ElectraForPreTraining"},
                          {"", "ElectraModel"}};

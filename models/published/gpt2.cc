@@ -14,6 +14,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
              {"ln_1", {"attn.c_attn"}, "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj", false});
   add_norm(all, head_unit(layers) + "/ln", "transformer.ln_f", true);
   add_dense(all, head_unit(layers) + "/classes", {"score"}, true, false, true);
+  add_dense(all, head_unit(layers) + "/tags", {"classifier"}, true, true, true);
   return all;
 }
 
@@ -27,6 +28,7 @@ HuggingFace gpt2() {
       .body = "transformer.",
       .architectures = {{"causal-lm", "GPT2LMHeadModel"},
                         {"classification", "GPT2ForSequenceClassification"},
+                        {"token-classification", "GPT2ForTokenClassification"},
                         {"", "GPT2Model"}},
       .keys = {{"n_layer", "model.layers"},
                {"n_embd", "model.width"},

@@ -22,7 +22,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
     add_dense(all, ours + "up", {theirs + "mlp.dense_h_to_4h"}, true, true);
     add_dense(all, ours + "down", {theirs + "mlp.dense_4h_to_h"}, true, true);
   }
-  add_neox_head(all, config, "gpt_neox.final_layer_norm", "embed_out", false);
+  add_neox_head(all, config, "gpt_neox.final_layer_norm", "embed_out", false, "classifier");
   return all;
 }
 

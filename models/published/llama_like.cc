@@ -45,6 +45,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   add_norm(all, head_unit(layers) + "/ln", "model.norm", false);
   add_dense(all, head_unit(layers) + "/head", {"lm_head"}, true, false, true);
   add_dense(all, head_unit(layers) + "/classes", {"score"}, true, false, true);
+  add_dense(all, head_unit(layers) + "/tags", {"score"}, true, true, true);
   return all;
 }
 

@@ -30,11 +30,13 @@ std::string layer_unit(std::int64_t layer) {
 }
 
 void add_neox_head(std::vector<StoredElsewhere>& all, const ModelConfig& config,
-                   const std::string& norm, const std::string& logits, bool bias) {
+                   const std::string& norm, const std::string& logits, bool bias,
+                   const std::string& tags) {
   const std::string head = fmt::format("{:03}.head/", 1 + config.layers);
   add_norm(all, head + "ln", norm, true);
   add_dense(all, head + "head", {logits}, true, bias, true);
   add_dense(all, head + "classes", {"score"}, true, false, true);
+  add_dense(all, head + "tags", {tags}, true, true, true);
 }
 
 }  // namespace concertina::published

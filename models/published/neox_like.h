@@ -13,8 +13,10 @@ HuggingFace neox_like(const std::string& prefix, const std::string& body,
 
 /// "001.layer/".
 std::string layer_unit(std::int64_t layer);
-/// Adds the head after the last layer: its norm, the map to the logits, that to the classes.
+/// Adds the head after the last layer: its norm, the maps to the logits (`bias`: of that one), to
+/// the classes, and to the `tags` of tokens.
 void add_neox_head(std::vector<StoredElsewhere>& all, const ModelConfig& config,
-                   const std::string& norm, const std::string& logits, bool bias);
+                   const std::string& norm, const std::string& logits, bool bias,
+                   const std::string& tags);
 
 }  // namespace concertina::published

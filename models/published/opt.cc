@@ -36,7 +36,7 @@ HuggingFace opt() {
   using Use = KeyElsewhere::Use;
   return {.family = "gpt",
           .body = "model.",
-          .architectures = decoders("OPT"),
+          .architectures = decoders("OPT", false),
           .keys = size_keys("2048",
                             {{.theirs = "ffn_dim", .ours = "model.gpt.hidden", .zero = four_widths},
                              {.theirs = "activation_function",

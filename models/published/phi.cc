@@ -20,7 +20,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
     add_dense(all, ours + "up", {theirs + "mlp.fc1"}, true, true);
     add_dense(all, ours + "down", {theirs + "mlp.fc2"}, true, true);
   }
-  add_neox_head(all, config, "model.final_layernorm", "lm_head", true);
+  add_neox_head(all, config, "model.final_layernorm", "lm_head", true, "score");
   return all;
 }
 

@@ -10,7 +10,9 @@ UnitPlan classification_head(const Trunk& trunk) {
 
 }  // namespace
 
-extern const Task classification{
-    .head = classification_head, .about = "tell the class of a text or an image", .reads = one_row};
+extern const Task classification{.head = classification_head,
+                                 .about = "tell the class of a text or an image",
+                                 .reads = one_row,
+                                 .classes = true};
 
 }  // namespace concertina::model_tasks

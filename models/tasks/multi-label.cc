@@ -14,6 +14,7 @@ UnitPlan multi_label_head(const Trunk& trunk) {
 extern const Task multi_label{.head = multi_label_head,
                               .about = "tell all classes that a text is of",
                               .reads = one_row,
-                              .targets = TargetKind::labels};
+                              .targets = TargetKind::labels,
+                              .classes = true};
 
 }  // namespace concertina::model_tasks

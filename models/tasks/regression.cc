@@ -15,6 +15,7 @@ UnitPlan regression_head(const Trunk& trunk) {
 extern const Task regression{.head = regression_head,
                              .about = "tell scores of a text",
                              .reads = one_row,
-                             .targets = TargetKind::scores};
+                             .targets = TargetKind::scores,
+                             .classes = true};
 
 }  // namespace concertina::model_tasks

@@ -19,6 +19,7 @@ UnitPlan token_classification_head(const Trunk& trunk) {
 
 extern const Task token_classification{.head = token_classification_head,
                                        .about = "tell the class of each word of a text",
-                                       .targets = TargetKind::tags};
+                                       .targets = TargetKind::tags,
+                                       .classes = true};
 
 }  // namespace concertina::model_tasks

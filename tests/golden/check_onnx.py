@@ -212,6 +212,9 @@ def write_data(folder):
     (folder / "text.txt").write_text("\n".join(sentence(12) for _ in range(400)))
     rows = [f"{sentence(random.integers(1, 8))}\t{random.integers(0, 2)}" for _ in range(200)]
     (folder / "pairs.tsv").write_text("sentence\tlabel\n" + "\n".join(rows) + "\n")
+    (folder / "words.conll").write_text("\n".join(
+        "".join(f"{word} {'O' if len(word) < 4 else 'B-LONG'}\n" for word in sentence(5).split())
+        for _ in range(200)))
     paragraphs = []
     for i in range(60):
         context = sentence(random.integers(4, 9))
@@ -242,6 +245,14 @@ def cases(folder):
         "gpt-classification": ["model.family=gpt", *classified, tsv],
         "llama-classification": ["model.family=llama", *classified, tsv],
         "bert-classification": [bert, *classified, tsv],
+        "bert-regression": [bert, "model.vocab=260", "model.task=regression", "model.classes=1",
+                            "data.format=tsv", tsv],
+        "gpt-multi-label": ["model.family=gpt", "model.vocab=260", "model.task=multi-label",
+                            "data.format=tsv", tsv],
+        "bert-tokens": [bert, "model.vocab=260", "model.task=token-classification", "data.format=conll",
+                        f'data.files=["{folder}/words.conll"]'],
+        "llama-tokens": ["model.family=llama", "model.vocab=260", "model.task=token-classification",
+                         "data.format=conll", f'data.files=["{folder}/words.conll"]'],
         "bert-squad": [bert, "model.vocab=260", "model.task=question-answering", "data.format=squad",
                        f'data.files=["{folder}/squad.json"]', "model.context=96"],
         "vit": ["model.family=vit", "model.classes=10", "data.format=mnist", mnist],

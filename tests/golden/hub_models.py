@@ -255,6 +255,4 @@ REFUSED = {
     "facebook/opt-350m": "do_layer_norm_before = false is not supported",
     "microsoft/Phi-3-mini-128k-instruct": "longrope",
     "google/electra-small-discriminator": "embedding_size = 12 is not supported",
-    "cross-encoder/ms-marco-MiniLM-L6-v2": "a head of one class is a regression",
-    "dslim/bert-base-NER": "the architecture 'BertForTokenClassification' is not supported",
 }

@@ -41,6 +41,13 @@ MODELS = {
     "vit": lambda: t.ViTForImageClassification(t.ViTConfig(
         hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=24,
         image_size=8, patch_size=4, num_channels=3, num_labels=3)),
+    "bert-regression": lambda: t.BertForSequenceClassification(t.BertConfig(**BERT, num_labels=1)),
+    "bert-multi-label": lambda: t.BertForSequenceClassification(t.BertConfig(
+        **BERT, num_labels=3, problem_type="multi_label_classification")),
+    "bert-token-classification": lambda: t.BertForTokenClassification(t.BertConfig(
+        **BERT, id2label=dict(enumerate(["O", "B-PER", "I-PER"])))),
+    "llama-token-classification": lambda: t.LlamaForTokenClassification(
+        t.LlamaConfig(**LLAMA, num_labels=3)),
     "gpt2-classification": lambda: t.GPT2ForSequenceClassification(t.GPT2Config(
         vocab_size=VOCAB, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=CONTEXT,
         num_labels=3, pad_token_id=PADDING)),

@@ -17,6 +17,7 @@
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
 #include "io/datasets/split_files.h"
+#include "models/task.h"
 
 namespace concertina {
 namespace {
@@ -98,8 +99,10 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
                     step_text(step, stored), split, result.loss, bits, std::exp(result.loss),
                     text_share(result)));
   } else {
-    print_once(fmt::format("{}: {} loss {:.4f} nats per target{}, over {}\n",
-                           step_text(step, stored), split, result.loss, metrics_text(result),
+    const bool squares =
+        task_of(launch.config.model.family, launch.config.model.task).targets == TargetKind::scores;
+    print_once(fmt::format("{}: {} loss {:.4f} {}per target{}, over {}\n", step_text(step, stored),
+                           split, result.loss, squares ? "" : "nats ", metrics_text(result),
                            text_share(result)) +
                confusion_text(result, launch.dataset->classes()));
   }

@@ -22,7 +22,7 @@ class ClassPredictions final : public Predictions {
   std::size_t size() const override { return 1; }
   void answer(std::uint64_t, std::span<const float> logits,
               std::span<double> numbers) const override {
-    numbers[0] = static_cast<double>(std::ranges::max_element(logits) - logits.begin());
+    numbers[0] = static_cast<double>(likeliest(logits));
   }
   std::vector<Metric> metrics(std::span<const double> numbers) const override {
     return class_metrics(confusion(numbers));

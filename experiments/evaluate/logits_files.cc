@@ -66,7 +66,8 @@ void LogitsFiles::finish(std::int64_t samples) {
 void LogitsFiles::write_logits_header(std::int64_t samples) {
   const ModelSpec& model = trainer_.job().model;
   const std::vector<Field> fields = fields_of(model);
-  const bool one_row = std::ranges::find(fields, "label", &Field::name) != fields.end();
+  const bool one_row = std::ranges::any_of(
+      fields, [](const Field& field) { return field.name == "label" || field.name == "scores"; });
   File file(path("logits"), File::Mode::open_or_create);
   const auto all = static_cast<std::int64_t>((file.size() - kNpyHeader) / sizeof(float));
   std::vector<std::int64_t> shape{samples};

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "experiments/machine/gather.h"
 #include "io/csv.h"
 #include "io/file.h"
+#include "models/task.h"
 
 namespace concertina {
 
@@ -20,20 +20,38 @@ PredictionRows::PredictionRows(Trainer& trainer, std::shared_ptr<const Dataset> 
       dataset_(std::move(dataset)),
       split_(split),
       path_(std::move(path)),
+      kind_(task_of(trainer.config().model.family, trainer.config().model.task).targets),
       classes_(static_cast<std::size_t>(trainer.config().model.classes)),
       csv_(std::filesystem::path(path_).extension() == ".csv") {
   if (!csv_ && std::filesystem::path(path_).extension() != ".jsonl")
     throw_input("predictions are written as CSV or as lines of JSON", path_,
                 "--predictions FILE.csv or FILE.jsonl");
-  const std::vector<Field> reads = fields_of(trainer.job().model);
-  if (std::ranges::find(reads, "label", &Field::name) == reads.end())
-    throw_input("this model tells no classes", "--predictions", "--logits DIRECTORY");
+  views_.resize(dataset_->fields().size());
+  for (const Field& field : fields_of(trainer.job().model)) {
+    const auto count = static_cast<std::size_t>(field.elements());
+    View* const view = &views_[static_cast<std::size_t>(field_index(*dataset_, field.name))];
+    if (field.name == "scores") {
+      scores_.resize(each_ = count);
+      *view = {scores_.data(), count, DType::f32};
+    } else if (field.name == "label" || field.name == "tags") {
+      tags_.resize(count);
+      each_ = field.name == "tags" ? count : classes_;
+      *view = {tags_.data(), count, DType::i32};
+    }
+  }
+  if (each_ == 0)
+    throw_input("this model tells no classes and no scores", "--predictions", "--logits DIRECTORY");
 }
 
 SampleLogits PredictionRows::see() {
   return [this](std::uint64_t sample, std::span<const float> logits) {
     mine_.push_back(static_cast<double>(sample));
-    mine_.insert(mine_.end(), logits.begin(), logits.end());
+    if (kind_ != TargetKind::tags) {
+      mine_.insert(mine_.end(), logits.begin(), logits.end());
+      return;
+    }
+    for (std::size_t t = 0; t < each_; ++t)
+      mine_.push_back(static_cast<double>(likeliest(logits.subspan(t * classes_, classes_))));
   };
 }
 
@@ -41,70 +59,101 @@ void PredictionRows::finish() {
   const std::vector<std::vector<double>> gathered = gather_on_first(trainer_.world(), mine_);
   together(trainer_.world(), [&] {
     if (trainer_.world().rank() != 0) return;
-    const std::vector<Row> rows = rows_of(gathered);
-    atomic_replace(path_, csv_ ? csv(rows) : json_lines(rows));
+    std::vector<std::span<const double>> rows;
+    for (const std::vector<double>& numbers : gathered)
+      for (std::size_t at = 0; at < numbers.size(); at += 1 + each_)
+        rows.push_back(std::span(numbers).subspan(at, 1 + each_));
+    std::ranges::sort(rows, {}, [](std::span<const double> row) { return row[0]; });
+    std::string text;
+    for (const std::span<const double> row : rows) {
+      const Line one = line(static_cast<std::uint64_t>(row[0]), row.subspan(1));
+      if (csv_ && text.empty()) text = csv(one, /*names=*/true);
+      text += csv_ ? csv(one, /*names=*/false)
+                   : one.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    }
+    atomic_replace(path_, text);
   });
 }
 
-std::size_t PredictionRows::Row::prediction() const {
-  return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+PredictionRows::Line PredictionRows::line(std::uint64_t sample,
+                                          std::span<const double> numbers) const {
+  dataset_->write({.split = split_, .sample = sample}, views_);
+  Line line{{"index", sample}};
+  switch (kind_) {
+    case TargetKind::label:
+      add_class(numbers, line);
+      break;
+    case TargetKind::scores:
+      add_scores(numbers, line);
+      break;
+    case TargetKind::labels:
+      add_labels(numbers, line);
+      break;
+    case TargetKind::tags:
+      add_tags(numbers, line);
+  }
+  return line;
 }
 
-double PredictionRows::Row::probability() const {
-  const double most = *std::ranges::max_element(logits);
+void PredictionRows::add_class(std::span<const double> logits, Line& line) const {
+  const std::size_t prediction = likeliest(logits);
   double sum = 0;
-  for (const double logit : logits) sum += std::exp(logit - most);
-  return 1 / sum;
+  for (const double logit : logits) sum += std::exp(logit - logits[prediction]);
+  line["label"] = nullptr;
+  if (tags_[0] != kIgnored) line["label"] = name(static_cast<std::size_t>(tags_[0]));
+  line["prediction"] = name(prediction);
+  line["probability"] = 1 / sum;
+  line["logits"] = logits;
 }
 
-std::vector<PredictionRows::Row> PredictionRows::rows_of(
-    const std::vector<std::vector<double>>& gathered) const {
-  std::int32_t label = -1;
-  std::vector<View> views(dataset_->fields().size());
-  views[static_cast<std::size_t>(field_index(*dataset_, "label"))] = {&label, 1, DType::i32};
-  std::vector<Row> rows;
-  for (const std::vector<double>& numbers : gathered)
-    for (std::size_t at = 0; at < numbers.size(); at += 1 + classes_) {
-      Row row{.sample = static_cast<std::uint64_t>(numbers[at])};
-      row.logits = std::span(numbers).subspan(at + 1, classes_);
-      dataset_->write({.split = split_, .sample = row.sample}, views);
-      row.label = label;
-      rows.push_back(row);
-    }
-  std::ranges::sort(rows, {}, &Row::sample);
-  return rows;
+/// One number, or a list of several.
+void PredictionRows::add_scores(std::span<const double> logits, Line& line) const {
+  const std::vector<double> right(scores_.begin(), scores_.end());
+  line["score"] = right.size() == 1 ? Line(right[0]) : Line(right);
+  line["prediction"] = right.size() == 1 ? Line(logits[0]) : Line(logits);
+}
+
+void PredictionRows::add_labels(std::span<const double> logits, Line& line) const {
+  line["labels"] = line["prediction"] = Line::array();
+  for (std::size_t k = 0; k < classes_; ++k) {
+    if (scores_[k] > 0) line["labels"].push_back(name(k));
+    if (logits[k] > 0) line["prediction"].push_back(name(k));
+  }
+  line["logits"] = logits;
+}
+
+/// Of words alone.
+void PredictionRows::add_tags(std::span<const double> told, Line& line) const {
+  line["tags"] = line["prediction"] = Line::array();
+  for (std::size_t t = 0; t < each_; ++t) {
+    if (tags_[t] == kIgnored) continue;
+    line["tags"].push_back(name(static_cast<std::size_t>(tags_[t])));
+    line["prediction"].push_back(name(static_cast<std::size_t>(told[t])));
+  }
 }
 
 std::string PredictionRows::name(std::size_t one) const {
   return one < dataset_->classes().size() ? dataset_->classes()[one] : std::to_string(one);
 }
 
-std::string PredictionRows::csv(const std::vector<Row>& rows) const {
-  std::vector<std::string> cells{"index", "label", "prediction", "probability"};
-  for (std::size_t one = 0; one < classes_; ++one) cells.push_back("logit_" + name(one));
-  std::string text = csv_line(cells);
-  for (const Row& row : rows) {
-    cells = {std::to_string(row.sample),
-             row.label < 0 ? "" : name(static_cast<std::size_t>(row.label)), name(row.prediction()),
-             fmt::format("{}", row.probability())};
-    for (const double logit : row.logits) cells.push_back(fmt::format("{}", logit));
-    text += csv_line(cells);
+std::string PredictionRows::csv(const Line& line, bool names) const {
+  const auto cell = [](const Line& value) {
+    if (value.is_null()) return std::string();
+    if (value.is_string()) return value.get<std::string>();
+    return value.is_number_float()
+               ? fmt::format("{}", value.get<double>())
+               : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  std::vector<std::string> cells;
+  for (const auto& [key, value] : line.items()) {
+    if (key != "logits") {
+      cells.push_back(names ? key : cell(value));
+      continue;
+    }
+    for (std::size_t one = 0; one < value.size(); ++one)
+      cells.push_back(names ? "logit_" + name(one) : cell(value[one]));
   }
-  return text;
-}
-
-std::string PredictionRows::json_lines(const std::vector<Row>& rows) const {
-  std::string text;
-  for (const Row& row : rows) {
-    nlohmann::ordered_json line{{"index", row.sample},
-                                {"label", nullptr},
-                                {"prediction", name(row.prediction())},
-                                {"probability", row.probability()},
-                                {"logits", row.logits}};
-    if (row.label >= 0) line["label"] = name(static_cast<std::size_t>(row.label));
-    text += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  }
-  return text;
+  return csv_line(cells);
 }
 
 }  // namespace concertina

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +15,7 @@ namespace concertina {
 class PredictionRows {
  public:
   /// Rows of `split` for `path`, FILE.csv or FILE.jsonl. Input errors: another name, or a model
-  /// that tells no classes.
+  /// that tells no classes and no scores.
   PredictionRows(Trainer& trainer, std::shared_ptr<const Dataset> dataset, Split split,
                  std::string path);
 
@@ -23,26 +25,29 @@ class PredictionRows {
   void finish();
 
  private:
-  struct Row {
-    std::uint64_t sample = 0;
-    std::int32_t label = -1;  // unknown
-    std::span<const double> logits{};
-    std::size_t prediction() const;
-    /// That of the prediction, by softmax.
-    double probability() const;
-  };
-  std::vector<Row> rows_of(const std::vector<std::vector<double>>& gathered) const;
+  using Line = nlohmann::ordered_json;  // of one sample
+  Line line(std::uint64_t sample, std::span<const double> numbers) const;
+  void add_class(std::span<const double> logits, Line& line) const;
+  void add_scores(std::span<const double> logits, Line& line) const;
+  void add_labels(std::span<const double> logits, Line& line) const;
+  void add_tags(std::span<const double> told, Line& line) const;
   std::string name(std::size_t one) const;
-  std::string csv(const std::vector<Row>& rows) const;
-  std::string json_lines(const std::vector<Row>& rows) const;
+  /// The cells of a line, or with `names` those of the columns.
+  std::string csv(const Line& line, bool names) const;
 
   Trainer& trainer_;
   std::shared_ptr<const Dataset> dataset_;
   Split split_;
   std::string path_;
+  TargetKind kind_;
   std::size_t classes_;
   bool csv_;
-  std::vector<double> mine_;  // sample and logits of each
+  /// Of one sample: what is right, as the field of its targets has it.
+  std::vector<std::int32_t> tags_;
+  std::vector<float> scores_;
+  std::vector<View> views_;
+  std::size_t each_ = 0;      // numbers per sample: logits, or of words the class of each token
+  std::vector<double> mine_;  // sample and numbers of each
 };
 
 }  // namespace concertina

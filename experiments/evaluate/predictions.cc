@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/datasets/questions.h"
+#include "models/task.h"
 
 namespace concertina {
 
@@ -11,9 +12,13 @@ std::unique_ptr<Predictions> make_predictions(const RunConfig& config, std::span
   const auto has = [&](std::string_view name) {
     return std::ranges::find(reads, name, &Field::name) != reads.end();
   };
-  if (has("label"))
-    return class_predictions(std::move(dataset), split,
-                             static_cast<std::size_t>(config.model.classes));
+  const auto classes = static_cast<std::size_t>(config.model.classes);
+  if (has("label")) return class_predictions(std::move(dataset), split, classes);
+  if (has("scores"))
+    return score_predictions(
+        std::move(dataset), split, classes,
+        task_of(config.model.family, config.model.task).targets == TargetKind::labels);
+  if (has("tags")) return tag_predictions(std::move(dataset), split, classes);
   const QuestionAnswers* questions = questions_of(*dataset);
   if (has("start") && questions != nullptr)
     return span_predictions(std::move(dataset), *questions, split);

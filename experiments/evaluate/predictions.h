@@ -3,6 +3,7 @@
 // same bits at every layout; all ranks have them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,14 +33,26 @@ class Predictions {
   virtual Confusion confusion(std::span<const double> /*numbers*/) const { return {}; }
 };
 
+/// The place of the largest logit: of equals, the first.
+template <class T>
+std::size_t likeliest(std::span<const T> logits) {
+  return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+}
+
 /// The kind of a model's predictions follows from the targets that it reads: classes from a label,
-/// spans from a start and an end. Null for any other: tokens are scored by their loss alone.
+/// scores, classes of words from tags, spans from a start and an end. Null for any other: tokens
+/// are scored by their loss alone.
 std::unique_ptr<Predictions> make_predictions(const RunConfig& config, std::span<const Field> reads,
                                               std::shared_ptr<const Dataset> dataset, Split split);
 
 /// The kinds.
 std::unique_ptr<Predictions> class_predictions(std::shared_ptr<const Dataset> dataset, Split split,
                                                std::size_t classes);
+/// `labels`: what is told is which classes a sample is of.
+std::unique_ptr<Predictions> score_predictions(std::shared_ptr<const Dataset> dataset, Split split,
+                                               std::size_t scores, bool labels);
+std::unique_ptr<Predictions> tag_predictions(std::shared_ptr<const Dataset> dataset, Split split,
+                                             std::size_t classes);
 std::unique_ptr<Predictions> span_predictions(std::shared_ptr<const Dataset> dataset,
                                               const QuestionAnswers& questions, Split split);
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/host_name.h"
+#include "core/number_text.h"
 #include "experiments/machine/gather.h"
 #include "experiments/predict/predict_memory.h"
 

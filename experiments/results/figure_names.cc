@@ -60,7 +60,7 @@ BetterEnd better_by_name(const std::string& column) {
   if (ends("_per_s") || column == "mfu" || ends("accuracy") || ends("exact_match") || ends("f1") ||
       ends("precision") || ends("recall") || ends("correlation"))
     return BetterEnd::higher;
-  if (ends("loss") || ends("_ms") || ends("_s") || ends("_bytes") || column == "seconds" ||
+  if (ends("loss") || ends("_error") || ends("_ms") || ends("_s") || ends("_bytes") || column == "seconds" ||
       column.find("bubble") != std::string::npos)
     return BetterEnd::lower;
   return BetterEnd::neither;

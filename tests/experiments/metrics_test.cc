@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/evaluate/class_counts.h"
+#include "experiments/evaluate/score_metrics.h"
 
 namespace concertina {
 namespace {
@@ -37,6 +38,41 @@ TEST(ClassMetrics, AreThoseOfScikitLearn) {
     ++cases;
   }
   EXPECT_GE(cases, 7);
+}
+
+std::vector<double> numbers_of(const nlohmann::json& one, const char* name) {
+  return one[name].get<std::vector<double>>();
+}
+
+TEST(ScoreMetrics, AreThoseOfScipyAndScikitLearn) {
+  const nlohmann::json all = golden();
+  for (const auto& [kind, metrics] :
+       {std::pair("scores", &regression_metrics), std::pair("labels", &label_set_metrics)}) {
+    EXPECT_GE(all[kind].size(), 4U);
+    for (const nlohmann::json& one : all[kind]) {
+      SCOPED_TRACE(one["name"].get<std::string>());
+      expect_figures(metrics(numbers_of(one, "told"), numbers_of(one, "right"), one["columns"]),
+                     one["figures"]);
+    }
+  }
+}
+
+/// As seqeval counts them in its default mode.
+TEST(EntityMetrics, AreOfWholeNames) {
+  const std::vector<std::string> names{"B-LOC", "B-PER", "I-LOC", "I-PER", "O"};
+  enum : std::size_t { B_LOC, B_PER, I_LOC, I_PER, O };
+  const std::vector<TaggedPair> sentences{
+      {.told = {B_PER, I_PER, O, B_LOC}, .right = {B_PER, I_PER, O, B_LOC}},  // 2 of 2
+      {.told = {B_PER, O, O}, .right = {B_PER, I_PER, O}},                    // too short
+      {.told = {I_LOC, I_LOC, I_PER}, .right = {B_LOC, I_LOC, B_PER}},        // 2 of 2: I may begin
+      {.told = {B_LOC, B_LOC}, .right = {B_LOC, I_LOC}},                      // 2 for 1
+      {.told = {O, O}, .right = {O, B_PER}}};
+  const std::vector<Metric> metrics = entity_metrics(sentences, names);
+  ASSERT_EQ(metrics.size(), 3U);
+  EXPECT_DOUBLE_EQ(metrics[0].value, 4.0 / 7);  // told 7
+  EXPECT_DOUBLE_EQ(metrics[1].value, 4.0 / 7);  // there are 7
+  EXPECT_DOUBLE_EQ(metrics[2].value, 4.0 / 7);
+  EXPECT_TRUE(entity_metrics(sentences, std::vector<std::string>{"0", "1", "2", "3", "4"}).empty());
 }
 
 TEST(ClassMetrics, HaveExactCountsOfManySamples) {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Writes metrics.json: figures of labels and predictions as scikit-learn computes them.
+"""Writes metrics.json: figures of labels and predictions as scikit-learn and scipy compute them.
 
-  python3 tests/golden/make_metrics.py      (scikit-learn, numpy)
+  python3 tests/golden/make_metrics.py      (scikit-learn, scipy, numpy)
 """
 import json
 import pathlib
 import warnings
 
 import numpy
+import scipy
 import sklearn
 from sklearn import metrics
 
@@ -33,6 +34,40 @@ def noisy(rng, labels, count, share):
     return numpy.where(rng.random(len(labels)) < share, rng.integers(0, count, len(labels)), labels)
 
 
+def scores(name, told, right):
+    """Of [rows, columns]; correlations are means over the columns, 0 of a constant one."""
+    def correlation(of):
+        each = [of(told[:, k], right[:, k]).statistic for k in range(told.shape[1])]
+        return float(numpy.mean(numpy.nan_to_num(each)))
+    return {"name": name, "columns": told.shape[1], "told": told.ravel().tolist(), "right": right.ravel().tolist(),
+            "figures": {"mean_squared_error": metrics.mean_squared_error(right, told),
+                        "mean_absolute_error": metrics.mean_absolute_error(right, told),
+                        "pearson_correlation": correlation(scipy.stats.pearsonr),
+                        "spearman_correlation": correlation(scipy.stats.spearmanr)}}
+
+
+def label_sets(name, told, right):
+    return {"name": name, "columns": told.shape[1], "told": told.ravel().tolist(), "right": right.ravel().tolist(),
+            "figures": {"subset_accuracy": metrics.accuracy_score(right, told),
+                        "micro_f1": metrics.f1_score(right, told, average="micro"),
+                        "macro_f1": metrics.f1_score(right, told, average="macro")}}
+
+
+def more(rng):
+    a = rng.normal(size=(150, 1))
+    b = (0.6 * a + rng.normal(size=(150, 1))).round(1)  # with equals
+    wide = rng.normal(size=(80, 3))
+    constant = wide.copy()
+    constant[:, 1] = 2.5
+    sets = (rng.random((120, 6)) < [0.5, 0.3, 0.1, 0.02, 0, 0.9]).astype(int)
+    noise = numpy.where(rng.random(sets.shape) < 0.2, 1 - sets, sets)
+    return {"scores": [scores("one column", a, b), scores("the same", a, a), scores("reversed", -b, b),
+                       scores("three columns", wide + rng.normal(size=wide.shape), wide),
+                       scores("a constant column", wide, constant)],
+            "labels": [label_sets("noisy", noise, sets), label_sets("perfect", sets, sets),
+                       label_sets("none told", 0 * sets, sets), label_sets("two classes", sets[:, :2], noise[:, :2])]}
+
+
 def main():
     rng = numpy.random.default_rng(20261125)
     two = rng.integers(0, 2, 200)
@@ -47,7 +82,7 @@ def main():
              classes("seven", seven, noisy(rng, seven, 7, 0.5), 7),
              classes("three of eight", some, rng.choice([0, 2, 5, 6], 120), 8)]
     path = pathlib.Path(__file__).with_name("metrics.json")
-    path.write_text(json.dumps({"scikit-learn": sklearn.__version__, "classes": cases}, separators=(",", ":")) + "\n")
+    path.write_text(json.dumps({"scikit-learn": sklearn.__version__, "scipy": scipy.__version__, "classes": cases} | more(rng), separators=(",", ":")) + "\n")
 
 
 main()

@@ -23,6 +23,9 @@ for ranks in 1 2 3 4; do
   same "$ranks" model.family=bert model.bert.types=0 model.dropout=0.1 freeze.units=3
   same "$ranks" model.family=bert model.task=classification parallel.recompute=full model.attention_dropout=0.1
   same "$ranks" model.family=bert model.task=question-answering parallel.recompute=mlp 'freeze.tensors=["*", "!*.bias", "!*.head/*"]'
+  same "$ranks" model.family=bert model.task=regression model.classes=3 freeze.units=1
+  same "$ranks" model.family=gpt model.task=multi-label model.dropout=0.1
+  same "$ranks" model.family=llama model.task=token-classification model.classes=5 model.dropout=0.1
   same "$ranks" model.family=vit model.classes=5 freeze.units=2 parallel.recompute=3-5 model.attention_dropout=0.1
 done
 echo "1 passed, 0 failed"

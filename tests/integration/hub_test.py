@@ -97,6 +97,9 @@ def write_data(folder):
     for classes in range(2, 10):
         (folder / f"rows{classes}.tsv").write_text("sentence\tlabel\n" + "".join(
             f"{sentence(rng.randrange(1, 6))} {i}\t{i % classes}\n" for i in range(60)))
+        (folder / f"words{classes}.conll").write_text("\n".join(
+            "".join(f"{word} {k % classes}\n" for k, word in enumerate(f"{i} {sentence(9)}".split()))
+            for i in range(60)))
     paragraphs = []
     for i in range(40):
         context = " ".join(rng.choices("abcdefgh", k=6))
@@ -123,6 +126,9 @@ def data_of(config, folder):
     if "SequenceClassification" in kind:
         classes = len(config["id2label"])
         return [*common, "data.format=tsv", f'data.files=["{folder}/rows{max(classes, 2)}.tsv"]']
+    if "TokenClassification" in kind:
+        return [*common, "data.format=conll",
+                f'data.files=["{folder}/words{len(config["id2label"])}.conll"]']
     return [*common, f"data.text={folder}/text.txt"]
 
 

@@ -1,0 +1,146 @@
+#include "experiments/evaluate/score_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+namespace concertina {
+namespace {
+
+std::vector<double> column_of(std::span<const double> values, std::size_t column,
+                              std::size_t columns) {
+  std::vector<double> one;
+  for (std::size_t i = column; i < values.size(); i += columns) one.push_back(values[i]);
+  return one;
+}
+
+double pearson(std::span<const double> a, std::span<const double> b) {
+  const auto mean = [](std::span<const double> values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  };
+  const double mean_a = mean(a), mean_b = mean(b);
+  double both = 0, of_a = 0, of_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double x = a[i] - mean_a, y = b[i] - mean_b;
+    both += x * y;
+    of_a += x * x;
+    of_b += y * y;
+  }
+  return of_a == 0 || of_b == 0 ? 0 : both / std::sqrt(of_a) / std::sqrt(of_b);
+}
+
+std::vector<double> ranks(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
+  std::vector<double> rank(values.size());
+  for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
+    while (last < order.size() && values[order[last]] == values[order[first]]) ++last;
+    for (std::size_t i = first; i < last; ++i)
+      rank[order[i]] = static_cast<double>(first + last - 1) / 2;
+  }
+  return rank;
+}
+
+/// What a tag says: where in a name its word stands ('O': in none), and the kind of it.
+struct TagParts {
+  char place = 'O';
+  std::string_view kind{};
+};
+
+TagParts parts_of(std::string_view name) {
+  return name == "O" ? TagParts() : TagParts{name[0], name.substr(2)};
+}
+
+using Entity = std::tuple<std::string_view, std::size_t, std::size_t>;  // kind, first word, end
+
+/// The names in a sentence: one begins at a B, and at an I that follows no word of its kind.
+std::set<Entity> entities(std::span<const std::size_t> tags, std::span<const TagParts> parts) {
+  std::set<Entity> found;
+  for (std::size_t first = 0, end = 0; first < tags.size(); first = std::max(end, first + 1)) {
+    const TagParts& begin = parts[tags[first]];
+    if (begin.place == 'O') continue;
+    for (end = first + 1; end < tags.size(); ++end)
+      if (parts[tags[end]].place != 'I' || parts[tags[end]].kind != begin.kind) break;
+    found.emplace(begin.kind, first, end);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Metric> regression_metrics(std::span<const double> told, std::span<const double> scores,
+                                       std::size_t columns) {
+  double squares = 0, distances = 0, pearsons = 0, spearmans = 0;
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    squares += (told[i] - scores[i]) * (told[i] - scores[i]);
+    distances += std::abs(told[i] - scores[i]);
+  }
+  for (std::size_t column = 0; column < columns && !told.empty(); ++column) {
+    const std::vector<double> a = column_of(told, column, columns),
+                              b = column_of(scores, column, columns);
+    pearsons += pearson(a, b);
+    spearmans += pearson(ranks(a), ranks(b));
+  }
+  const auto count = static_cast<double>(told.size()), each = static_cast<double>(columns);
+  return {{"mean_squared_error", squares / count, true, false},
+          {"mean_absolute_error", distances / count, true, false},
+          {"pearson_correlation", pearsons / each, false, false},
+          {"spearman_correlation", spearmans / each, false, false}};
+}
+
+std::vector<Metric> label_set_metrics(std::span<const double> told, std::span<const double> labels,
+                                      std::size_t columns) {
+  std::vector<ClassCounts> counts(columns);
+  const std::size_t rows = told.size() / columns;
+  std::size_t exact = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    bool same = true;
+    for (std::size_t k = 0; k < columns; ++k) {
+      const bool tells = told[row * columns + k] > 0, is = labels[row * columns + k] > 0;
+      counts[k].right += tells && is ? 1 : 0;
+      counts[k].wrong += tells && !is ? 1 : 0;
+      counts[k].missed += !tells && is ? 1 : 0;
+      same = same && tells == is;
+    }
+    exact += same ? 1 : 0;
+  }
+  ClassCounts all;
+  double f1 = 0;
+  for (const ClassCounts& one : counts) {
+    all.right += one.right, all.wrong += one.wrong, all.missed += one.missed;
+    f1 += one.f1();
+  }
+  return {{"subset_accuracy", static_cast<double>(exact) / static_cast<double>(rows)},
+          {"micro_f1", all.f1()},
+          {"macro_f1", f1 / static_cast<double>(columns)}};
+}
+
+std::vector<Metric> entity_metrics(std::span<const TaggedPair> sentences,
+                                   std::span<const std::string> names) {
+  std::vector<TagParts> parts;
+  bool words = false;
+  for (const std::string& name : names) {
+    if (name != "O" && !name.starts_with("B-") && !name.starts_with("I-")) return {};
+    words = words || name != "O";
+    parts.push_back(parts_of(name));
+  }
+  if (!words) return {};
+  ClassCounts counts;
+  for (const auto& [told, right] : sentences) {
+    const std::set<Entity> found = entities(told, parts), there = entities(right, parts);
+    const auto both =
+        std::ranges::count_if(found, [&](const Entity& one) { return there.contains(one); });
+    counts.right += both;
+    counts.wrong += std::ssize(found) - both;
+    counts.missed += std::ssize(there) - both;
+  }
+  return {{"entity_precision", counts.precision()},
+          {"entity_recall", counts.recall()},
+          {"entity_f1", counts.f1()}};
+}
+
+}  // namespace concertina

@@ -27,6 +27,10 @@ inline constexpr const char* kTraceFile = "trace.json";
 /// Is the page that `report` writes, on a run or on a study.
 inline constexpr const char* kPageFile = "report.html";
 inline constexpr const char* kTensorBoardFolder = "tensorboard";
+/// Holds what the model of model.from came with besides its weights, and the names of classes.
+inline constexpr const char* kModelFolder = "model";
+/// Holds the files of data.tokenizer.
+inline constexpr const char* kTokenizerFolder = "tokenizer";
 inline constexpr const char* kCheckpointFolder = "checkpoints";  // unless checkpoint.dir is set
 
 /// The path of one of these in the run `directory`.

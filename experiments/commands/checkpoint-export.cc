@@ -7,6 +7,9 @@
 #include "core/number_text.h"
 #include "experiments/commands/checkpoint_options.h"
 #include "experiments/config/byte_size.h"
+#include "experiments/hugging_face/exported_files.h"
+#include "experiments/hugging_face/kept_files.h"
+#include "experiments/hugging_face/model_card.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/best_commit.h"
@@ -151,12 +154,19 @@ int run_checkpoint_export(const ExportOptions& options) {
   if (!options.force)
     for (const char* file : {"config.json", kSafetensors, kSafetensorsIndex})
       require_nothing_at((fs::path(options.out) / file).string(), kForceExport);
-  const StoredRun run = stored_run_of(options);
+  StoredRun run = stored_run_of(options);
+  run.config = with_kept_tokenizer(run.config);
   CheckpointReader reader = open_stored(run);
+  FileTexts others = exported_files(run.config);
+  others["README.md"] = model_card(run, reader.manifest().step);
+  for (const auto& [name, text] : others)
+    if (!options.force) require_nothing_at((fs::path(options.out) / name).string(), kForceExport);
   write_published(
       options.out, run.config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
       [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); },
       most, untied_table(reader, run.config));
+  for (const auto& [name, text] : others)
+    atomic_replace((fs::path(options.out) / name).string(), text);
   if (options.json)
     print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}));
   else
@@ -195,8 +205,8 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
 
 Command command_checkpoint_export() {
   return make_command<ExportOptions>(
-      "write a model as transformers reads it: config.json and model.safetensors; or as ONNX",
-      add_export_options, run_checkpoint_export);
+      "write a model as transformers reads it, with its tokenizer; or as ONNX", add_export_options,
+      run_checkpoint_export);
 }
 
 }  // namespace concertina

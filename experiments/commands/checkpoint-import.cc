@@ -5,6 +5,7 @@
 
 #include "experiments/commands/command.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/model_from.h"
 #include "experiments/hugging_face/start_from.h"
 #include "experiments/launch/launch.h"
@@ -59,6 +60,7 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
       throw_input("this run is there already", options.out, "another --out");
     owned->write_config(write_config(with_absolute_paths(launch.config)));
     keep_model_from(launch.config);
+    keep_for_export(launch.config, {});
   });
   save_checkpoint(launch.trainer, checkpoint_directory(launch.config), 0, launch.identity(false));
   if (leads) print_once(fmt::format("{}: the model of {}\n", out.string(), options.folder));

@@ -111,6 +111,11 @@ void read_run_directory(const std::string& path, RunConfig& config) {
   config.run.dir = directory.has_parent_path() ? directory.parent_path().string() : ".";
   config.origins["run.name"] = config.origins["run.dir"] = path;
   if (config.run.epochs > 0) config.origins.erase("run.steps");  // it follows from them
+  const std::string kept = (directory / kTokenizerFolder).string();
+  std::error_code error;  // that it was read from may be gone by now
+  if (names_tokenizer_files(config.data.tokenizer) && !fs::exists(config.data.tokenizer, error) &&
+      fs::is_directory(kept, error))
+    config.data.tokenizer = kept;
 }
 
 void set_config(std::string_view assignment, RunConfig& config) {

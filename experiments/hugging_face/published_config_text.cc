@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/hugging_face/kept_files.h"
 #include "experiments/run/planning.h"
 #include "io/datasets/sentences.h"
 #include "io/file.h"
+#include "io/run_files.h"
 #include "models/task.h"
 
 namespace concertina {
@@ -105,38 +108,61 @@ void erase(PublishedJson& file, std::string_view key) {
   if (object->empty()) file.erase(object);
 }
 
+/// The config.json that the model of a run came with; none: it is of our own making.
+std::optional<PublishedConfig> kept_config(const RunConfig& config) {
+  if (std::error_code error; !std::filesystem::exists(kept_folder(config) + "/config.json", error))
+    return std::nullopt;
+  return read_published_config(kept_folder(config));
+}
+
 /// What the model's own config.json says besides what we would write, such as special tokens and
 /// names of classes, where these are still as many; of another type, nothing.
 PublishedJson kept_rest(const RunConfig& config, const HuggingFace& table, std::string_view task) {
-  const std::string path = kept_folder(config) + "/config.json";
-  if (std::error_code error; !std::filesystem::exists(path, error)) return PublishedJson::object();
-  const PublishedConfig kept = read_published_config(kept_folder(config));
-  if (kept.table != &table) return PublishedJson::object();
-  auto file = PublishedJson::parse(read_file(path, kMostConfigBytes));
+  const std::optional<PublishedConfig> kept = kept_config(config);
+  if (!kept || kept->table != &table) return PublishedJson::object();
+  auto file =
+      PublishedJson::parse(read_file(kept_folder(config) + "/config.json", kMostConfigBytes));
   for (const KeyElsewhere& key : table.keys) erase(file, key.theirs);
   for (const RuleElsewhere& rule : table.rules) erase(file, rule.theirs);
   for (const DerivedElsewhere& key : table.derived) erase(file, key.theirs);
   for (const char* other : {"torch_dtype", "transformers_version", "problem_type"})
     erase(file, other);
-  const auto classes = kept.values.find("num_labels");
-  const bool same = kept.task == task && keeps_classes(kept.task, config) &&
-                    classes != kept.values.end() && classes->second == config.model.classes;
+  const auto classes = kept->values.find("num_labels");
+  const bool same = kept->task == task && keeps_classes(kept->task, config) &&
+                    classes != kept->values.end() && classes->second == config.model.classes;
   if (!same)
     for (const char* names : {"id2label", "label2id"}) erase(file, names);
   return file;
 }
 
-/// The type that the model of a run came as; empty: it is of our own making.
-std::string kept_type(const RunConfig& config) {
-  const std::string path = kept_folder(config) + "/config.json";
-  if (std::error_code error; !std::filesystem::exists(path, error)) return "";
-  return read_published_config(kept_folder(config)).type;
+/// id2label and label2id, as config.json has them.
+PublishedJson numbered(const std::vector<std::string>& names) {
+  PublishedJson file;
+  for (std::size_t label = 0; label < names.size(); ++label) {
+    file["id2label"][std::to_string(label)] = names[label];
+    file["label2id"][names[label]] = label;
+  }
+  return file;
+}
+
+std::vector<std::string> usual_names(int classes) {
+  std::vector<std::string> names;
+  for (int label = 0; label < classes; ++label) names.push_back(fmt::format("LABEL_{}", label));
+  return names;
+}
+
+/// The names of the classes by the config, or by the run's data; none where these are not as many.
+std::vector<std::string> names_of_classes(const RunConfig& config) {
+  std::vector<std::string> names =
+      config.data.classes.empty() ? kept_classes(config) : config.data.classes;
+  if (!std::cmp_equal(names.size(), config.model.classes)) names.clear();
+  return names;
 }
 
 }  // namespace
 
 std::string kept_folder(const RunConfig& config) {
-  return run_directory(config) + "/model";
+  return run_file(run_directory(config), kModelFolder);
 }
 
 void keep_published_config(const std::string& folder, const RunConfig& config) {
@@ -150,32 +176,38 @@ void keep_published_config(const std::string& folder, const RunConfig& config) {
     text = file.dump(2) + "\n";
   }
   atomic_replace(kept_folder(config) + "/config.json", text);
+  for (const char* other : {kGenerationConfig, kPreprocessorConfig})
+    if (std::error_code error; std::filesystem::exists(fmt::format("{}/{}", folder, other), error))
+      atomic_replace(fmt::format("{}/{}", kept_folder(config), other),
+                     read_file(fmt::format("{}/{}", folder, other), kMostConfigBytes));
 }
 
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type) {
-  const std::string path = kept_folder(config) + "/config.json";
-  if (std::error_code error; !std::filesystem::exists(path, error)) return std::nullopt;
-  const PublishedConfig kept = read_published_config(kept_folder(config));
+  const std::optional<PublishedConfig> kept = kept_config(config);
+  if (!kept) return std::nullopt;
   RunConfig copy = config;
   copy.origins.clear();
-  adopt_published(kept, copy);
+  adopt_published(*kept, copy);
   copy.origins = config.origins;
-  const auto says = kept.values.find("dtype");
-  const bool same_type = says == kept.values.end() || says->second == type;
+  const auto says = kept->values.find("dtype");
+  const bool same_type = says == kept->values.end() || says->second == type;
   const std::optional<std::int64_t> padding = padding_token(config);
-  const auto pads = kept.values.find("pad_token_id");
-  const bool same_padding = !padding || (pads != kept.values.end() && pads->second == *padding);
-  const bool same_names = config.data.classes.empty() || config.data.classes == class_names(kept);
-  if (!(copy == config) || !same_names || kept.task.empty() || !same_type || !same_padding)
+  const auto pads = kept->values.find("pad_token_id");
+  const bool same_padding = !padding || (pads != kept->values.end() && pads->second == *padding);
+  const std::vector<std::string> names = names_of_classes(config);
+  const bool same_names = names.empty() || names == class_names(*kept);
+  if (!(copy == config) || kept->task.empty() || !same_type || !same_padding || !same_names)
     return std::nullopt;
-  return read_file(path, kMostConfigBytes);
+  return read_file(kept_folder(config) + "/config.json", kMostConfigBytes);
 }
 
 const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
-  const std::string kept = kept_type(config);
+  const std::optional<PublishedConfig> kept = kept_config(config);
+  const std::string_view kept_type = kept ? std::string_view(kept->type) : "";
   const Entry<HuggingFace>* found = nullptr;
   for (const Entry<HuggingFace>& entry : published_models())
-    if (says_all(entry.value, config) && (found == nullptr || entry.name == kept)) found = &entry;
+    if (says_all(entry.value, config) && (found == nullptr || entry.name == kept_type))
+      found = &entry;
   if (found != nullptr) return *found;
   std::string all;
   for (const auto& [type, table] : published_models())
@@ -215,18 +247,10 @@ std::string published_config_text(const RunConfig& config, const std::string& ty
       put(file, key.theirs, written_value(config, key));
   }
   if (sequence && problem != std::begin(kProblemTypes)) file["problem_type"] = problem->second;
-  const std::vector<std::string>& names = config.data.classes;
-  const bool named = std::ssize(names) == config.model.classes;
-  if (find_task(task).classes &&
-      (named || (config.model.classes != 2 && !file.contains("id2label")))) {
-    for (const char* key : {"id2label", "label2id"}) file[key] = PublishedJson::object();
-    for (int label = 0; label < config.model.classes; ++label) {
-      const std::string name =
-          named ? names[static_cast<std::size_t>(label)] : fmt::format("LABEL_{}", label);
-      file["id2label"][std::to_string(label)] = name;
-      file["label2id"][name] = label;
-    }
-  }
+  if (const std::vector<std::string> names = names_of_classes(config); !names.empty())
+    file.update(numbered(names));
+  else if (find_task(task).classes && config.model.classes != 2 && !file.contains("id2label"))
+    file.update(numbered(usual_names(config.model.classes)));
   if (const auto padding = padding_token(config)) file["pad_token_id"] = *padding;
   return file.dump(2) + "\n";
 }

@@ -69,4 +69,13 @@ std::vector<std::string> command_line() {
   return words;
 }
 
+std::string shell_word(const std::string& word) {
+  static const std::string kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=@:+,%-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 }  // namespace concertina

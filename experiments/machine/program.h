@@ -15,5 +15,7 @@ std::string program_identity();
 
 /// The words of this process' command line.
 std::vector<std::string> command_line();
+/// `word` for a shell: in quotes where it needs them.
+std::string shell_word(const std::string& word);
 
 }  // namespace concertina

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/machine/program.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/run_files.h"
@@ -21,15 +22,6 @@ namespace {
 
 constexpr double kMostSeconds = 1e9;
 constexpr std::array<std::string_view, 3> kStopSignals = {"USR1", "TERM", "INT"};
-
-std::string quoted(const std::string& word) {
-  static const std::string kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=@:+,%-";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
 
 /// Whether `name`, in the braces that open at `open`, can only be meant as a placeholder.
 bool is_placeholder(const std::string& word, std::size_t open, const std::string& name) {
@@ -125,7 +117,7 @@ std::vector<std::string> split_words(const std::string& command, const std::stri
 
 std::string shell_line(const std::vector<std::string>& words) {
   std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + quoted(word);
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_word(word);
   return text;
 }
 

@@ -18,6 +18,7 @@
 #include "experiments/config/config.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/evaluate/generate.h"
+#include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/model_from.h"
 #include "experiments/hugging_face/start_from.h"
 #include "experiments/machine/gather.h"
@@ -239,6 +240,7 @@ void TrainLaunch::open_logs(const nlohmann::json& stored) {
   if (trains() || !history.config)
     owned_->write_config(write_config(with_absolute_paths(resolved)));
   if (stored.empty()) keep_model_from(config);  // a first launch
+  keep_for_export(config, dataset->classes());
   monitor = std::make_unique<Monitor>(config, directory, done);
   log_start();
   nlohmann::ordered_json facts = launch_facts(*this, done);

@@ -10,6 +10,7 @@
 #include "io/datasets/sentences.h"
 #include "io/file.h"
 #include "io/tokenizers/library_characters.h"
+#include "io/tokenizers/published_tokenizer.h"
 #include "io/tokenizers/tokenizer.h"
 #include "tests/io/io_test.h"
 #include "tests/io/tokenizer_corpus.h"
@@ -215,6 +216,65 @@ TEST(TokenizerFamilies, NewCharactersAreWhatTheyAreThere) {
   EXPECT_EQ(library_normal_form("a\u0345\u0301", "NFD"), "a\u0301\u0345");
   EXPECT_EQ(library_normal_form("a\u0345\u0898", "NFD"), "a\u0345\u0898");
   EXPECT_NE(newer_characters("L").find("31350"), std::string::npos);
+}
+
+/// A folder with `files`.
+void write_files(const std::string& folder, const FileTexts& files) {
+  std::filesystem::create_directories(folder);
+  for (const auto& [name, text] : files) atomic_replace(folder + "/" + name, text);
+}
+
+TEST(PublishedTokenizer, ADescriptionThatIsMadeGivesTheSameTokens) {
+  const TemporaryDirectory root;
+  const std::string tokenizers = kFamilyGolden + "tokenizers/";
+  write_files(root.path() + "/cased",
+              {{"vocab.txt", read_file(tokenizers + "uncased.txt", 1 << 24)},
+               {"tokenizer_config.json", R"({"do_lower_case": false})"}});
+  for (const std::string& choice : {std::string(kBytesTokenizer), tokenizers + "gpt2",
+                                    tokenizers + "uncased.txt", root.path() + "/cased"}) {
+    FileTexts files = tokenizer_files(choice, "data.tokenizer");
+    const auto described = make_description(files, choice);
+    ASSERT_TRUE(described) << choice;
+    write_files(root.path() + "/made", {{kTokenizerJson, *described}});
+    const auto before = make_tokenizer(choice, "data.tokenizer");
+    const auto after = make_tokenizer(root.path() + "/made", "data.tokenizer");
+    EXPECT_EQ(before->vocabulary(), after->vocabulary()) << choice;
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      const std::string text = tokenizer_corpus::chunk(11, i);
+      ASSERT_EQ(before->tokens(text), after->tokens(text)) << choice << ", chunk " << i;
+    }
+    // What a run keeps is the same tokenizer.
+    if (files.empty()) continue;
+    write_files(root.path() + "/kept", files);
+    EXPECT_EQ(make_tokenizer(root.path() + "/kept", "data.tokenizer")->fingerprint(),
+              before->fingerprint());
+    std::filesystem::remove_all(root.path() + "/kept");
+  }
+}
+
+TEST(PublishedTokenizer, MarksOfARunAreWrittenToTheDescription) {
+  const TemporaryDirectory root;
+  const SentenceEncoder encoder(nullptr, /*masks=*/true);
+  const Marks around{.single = {encoder.parts(false).begin(), encoder.parts(false).end()},
+                     .pair = {encoder.parts(true).begin(), encoder.parts(true).end()}};
+  const std::map<std::int32_t, std::string> names{
+      {256, "[CLS]"}, {257, "[SEP]"}, {258, "[MASK]"}, {259, "[PAD]"}};
+  const auto description = make_description({}, "bytes");
+  write_files(root.path(),
+              {{kTokenizerJson, with_marks(*description, names, 256, &around, "bytes")}});
+  const auto made = make_tokenizer(root.path(), "data.tokenizer");
+  EXPECT_EQ(made->vocabulary(), 260);
+  EXPECT_EQ(made->special(SpecialToken::mask), 258);
+  EXPECT_EQ(made->tokens("a[MASK]"), (std::vector<std::int32_t>{'a', 258}));
+  const SentenceEncoder again(made, true);
+  ASSERT_NE(made->marks(), nullptr);
+  for (const bool pair : {false, true}) {
+    ASSERT_EQ(again.parts(pair).size(), encoder.parts(pair).size());
+    for (std::size_t i = 0; i < again.parts(pair).size(); ++i) {
+      const Marks::Part &a = again.parts(pair)[i], &b = encoder.parts(pair)[i];
+      EXPECT_EQ(std::tuple(a.text, a.token, a.type), std::tuple(b.text, b.token, b.type));
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,69 @@
+#include "experiments/hugging_face/kept_files.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "experiments/hugging_face/published_config_text.h"
+#include "io/file.h"
+#include "io/run_files.h"
+#include "io/tokenizers/published_tokenizer.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostNames = std::uint64_t{1} << 28;
+
+std::string classes_path(const RunConfig& config) {
+  return kept_folder(config) + "/classes.json";
+}
+
+std::string tokenizer_folder(const RunConfig& config) {
+  return run_file(run_directory(config), kTokenizerFolder);
+}
+
+bool are_numbers(std::span<const std::string> names) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] != std::to_string(i)) return false;
+  return true;
+}
+
+}  // namespace
+
+void keep_for_export(const RunConfig& config, std::span<const std::string> classes) {
+  std::error_code ignored;
+  const std::string folder = tokenizer_folder(config);
+  for (const auto& [name, text] :
+       tokenizer_files(config.data.tokenizer, config.where("data.tokenizer"))) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    if (fs::exists(path, ignored)) continue;
+    make_directories(folder);
+    atomic_replace(path, text);
+  }
+  if (are_numbers(classes) || fs::exists(classes_path(config), ignored)) return;
+  make_directories(kept_folder(config));
+  const nlohmann::json names = std::vector<std::string>(classes.begin(), classes.end());
+  atomic_replace(classes_path(config),
+                 names.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+std::vector<std::string> kept_classes(const RunConfig& config) {
+  const std::string path = classes_path(config);
+  if (std::error_code error; !fs::exists(path, error)) return {};
+  const auto json = nlohmann::json::parse(read_file(path, kMostNames), nullptr, false);
+  const bool texts = json.is_array() && std::ranges::all_of(json, [](const nlohmann::json& name) {
+                       return name.is_string();
+                     });
+  if (!texts) throw_input("this is no list of names", path, "the file as the run has written it");
+  return json.get<std::vector<std::string>>();
+}
+
+RunConfig with_kept_tokenizer(RunConfig config) {
+  const std::string folder = tokenizer_folder(config);
+  if (std::error_code error; fs::is_directory(folder, error)) config.data.tokenizer = folder;
+  return config;
+}
+
+}  // namespace concertina

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "experiments/config/config_environment.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/hugging_face/model_from.h"
@@ -58,7 +59,10 @@ void add_config_options(CLI::App& app, ConfigOptions& options) {
                  "@FILE.toml, later ones overlay earlier ones; a run directory; or an "
                  "assignment as for --set")
       ->type_name("@FILE|RUN|TABLE.KEY=VALUE");
-  app.add_option("--set", options.sets, "set one config key, after all files; may be repeated")
+  app.add_option(
+         "--set", options.sets,
+         "set one config key, after all files and variables such as CONCERTINA__RUN__STEPS; may "
+         "be repeated")
       ->type_name("TABLE.KEY=VALUE")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -134,6 +138,7 @@ RunConfig load(const ConfigOptions& options) {
     else
       read_source(argument, config);
   }
+  read_environment(environment_variables(), config);
   for (const std::string& assignment : assignments) set_config(assignment, config);
   for (const std::string& assignment : options.sets) set_config(assignment, config);
   adopt_model_from(config);

@@ -64,8 +64,8 @@ void add_newest_option(CLI::App& app, bool& newest);
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 CLI::Validator number(double low, double high);
 
-/// Defaults, sources from left to right, then --set; validated. A run directory DIR means
-/// DIR/config.toml with run.dir and run.name set to where DIR is now.
+/// Defaults, sources from left to right, the environment's keys, then --set; validated. A run
+/// directory DIR means DIR/config.toml with run.dir and run.name set to where DIR is now.
 RunConfig load(const ConfigOptions& options);
 
 /// Throws Error{bad_input} unless a file can be made, or replaced, at `path`, which `option` names:

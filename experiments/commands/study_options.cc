@@ -1,4 +1,5 @@
 #include "experiments/commands/study_options.h"
+#include "experiments/config/config_environment.h"
 
 #include <fmt/format.h>
 
@@ -201,6 +202,11 @@ void require_no_launcher(const std::string& command) {
         "a study launches its trials itself", "command line",
         fmt::format("concertina study {} without mpirun or srun; [launch] has their launcher",
                     command));
+  // Its trials would have these keys, whatever their own files say.
+  if (const Variables variables = environment_variables(); !variables.empty())
+    throw_input("the keys of a study's trials are those of its file",
+                "environment variable " + variables[0].first,
+                fmt::format("unset {}, and the key in the study's file", variables[0].first));
 }
 
 void hold_study_signals() {

@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "core/number_text.h"
 #include "core/version.h"
+#include "experiments/config/config_environment.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/program.h"
@@ -188,6 +189,8 @@ OrderedJson launch_facts(const Launch& launch, std::int64_t from) {
                        {"from", from},
                        {"to", nullptr}};
   facts["libraries"] = {{"mpi", mpi_library()}, {"hdf5", hdf5_version()}};
+  for (const auto& [variable, value] : from_environment(config))
+    facts["environment"][variable] = value;
   if (!launch.data_fingerprint.empty()) facts["text"] = launch.data_fingerprint;
   if (!launch.isa.empty()) facts.update({{"isa", launch.isa}, {"onednn", cpu::onednn_version()}});
   return facts;

@@ -13,6 +13,7 @@
 #include "core/cpu/isa.h"
 #include "core/error.h"
 #include "core/index.h"
+#include "experiments/config/config_environment.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/machine/machine.h"
@@ -79,6 +80,8 @@ nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const 
   for (const std::vector<RankClaim>& claims : all)
     for (const RankClaim& claim : claims)
       if (&claims == &all[0] || find_claim(all[0], claim.key) == nullptr) keys.push_back(claim.key);
+  // A variable that rank 0 lacks says more than the key that it sets.
+  std::ranges::stable_partition(keys, names_key);
   for (const std::string& key : keys) {
     std::map<std::string, std::vector<int>> ranks_with;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -94,7 +97,8 @@ nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const 
       texts.push_back(fmt::format("{} on {}", value, ranks_text(ranks)));
     return refusal_of(fmt::format("the ranks do not agree on {}: {}", key, fmt::join(texts, ", ")),
                       find_key(key) != nullptr ? config.where(key) + " (rank 0)" : key,
-                      "the same program, options and files for all ranks");
+                      names_key(key) ? fmt::format("mpirun -x {}, so that all ranks have it", key)
+                                     : "the same program, options and files for all ranks");
   }
   return refusal_of("the ranks do not agree", "start of the run", "one program for all ranks");
 }
@@ -168,6 +172,8 @@ void throw_on_all(Communicator& world, const nlohmann::json& refusal, std::uint6
 std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& command,
                                  const std::string& data) {
   std::vector<RankClaim> claims{{"the program", program_identity()}, {"the command", command}};
+  for (const auto& [variable, value] : from_environment(config))
+    claims.push_back({variable, value});
   for (const Key& key : config_keys()) {
     const bool file = key.name == "parallel.schedule" && is_schedule_file(config.parallel.schedule);
     if (may_differ(key.name)) continue;

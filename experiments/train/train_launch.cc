@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/config/config.h"
+#include "experiments/config/config_environment.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/evaluate/generate.h"
 #include "experiments/hugging_face/kept_files.h"
@@ -268,6 +269,8 @@ void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) con
 }
 
 void TrainLaunch::log_start() const {
+  for (const auto& [variable, value] : from_environment(config))
+    log::info("from the environment: {} = {}", variable, value);
   const int frozen = config.freeze.units;
   const auto stages = std::ssize(trainer.layout().pipelines[0].stages);
   log::info("{}: {}, {} per pipeline, {}, {}{}", directory, short_form(trainer.layout()),

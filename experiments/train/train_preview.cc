@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/number_text.h"
+#include "experiments/config/config_environment.h"
 #include "experiments/predict/plan_report.h"
 #include "experiments/predict/predict_memory.h"
 #include "experiments/record/run_costs.h"
@@ -139,6 +140,8 @@ std::string train_preview(const TrainLaunch& launch) {
   if (const Splits* const splits = launch.dataset->splits())
     for (const std::string& part : split_lines(*splits, launch.dataset->classes()))
       text += line("data", part);
+  for (const auto& [variable, value] : from_environment(config))
+    text += line("environment", fmt::format("{} = {}", variable, value));
   text += line("learning rate", lr_text(launch));
   text += line("memory", memory_text(launch));
   if (launch.cache.slots() > 0) text += line("activations", cache_text(launch.cache));

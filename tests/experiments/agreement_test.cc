@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "experiments/config/config_environment.h"
 #include "experiments/run/text_identity.h"
 #include "io/sha256.h"
 #include "parallel/comm/thread_communicator.h"
@@ -54,6 +55,16 @@ TEST(Agreement, SaysWhichRanksHaveWhat) {
   EXPECT_EQ(all[0],
             "the ranks do not agree on optimizer.lr: 0.001 on ranks 0,2, 0.25 on rank 1, 0.5 on "
             "ranks 3-4");
+}
+
+TEST(Agreement, AVariableOfSomeRanksIsNamed) {
+  const Variables set{{"CONCERTINA__RUN__THREADS", "2"}};  // a key that may differ, even
+  const auto all = answers(3, [&](int rank, RunConfig& config) {
+    if (rank == 0) read_environment(set, config);
+  });
+  EXPECT_EQ(
+      all[0],
+      "the ranks do not agree on CONCERTINA__RUN__THREADS: 2 on rank 0, nothing on ranks 1-2");
 }
 
 TEST(Agreement, ASetOfInstructionsThatIsNamedIsTakenOrRefused) {

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "experiments/adopt/idle_policies.h"
 #include "experiments/cache/cache_room.h"
+#include "experiments/config/config_environment.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 
@@ -708,6 +709,55 @@ RC_GTEST_PROP(ConfigRoundTrip, NoTextCrashesTheReader, (const std::string& text)
   } catch (const Error& error) {
     RC_ASSERT(error.code() == Exit::bad_input);
   }
+}
+
+TEST(Environment, VariablesAreKeysBetweenFilesAndTheCommandLine) {
+  RunConfig config = parse("[run]\nsteps = 3\n[batch]\nglobal = 16\n");
+  read_environment({{"CONCERTINA__RUN__STEPS", "10"},
+                    {"CONCERTINA__LR__ONE_CYCLE__DIV", "30.5"},
+                    {"Concertina__model__llama__KV_heads", "2"},
+                    {"CONCERTINA__DATA__TEXT", "a.txt"}},
+                   config);
+  EXPECT_EQ(config.run.steps, 10);
+  EXPECT_EQ(config.batch.global, 16);
+  EXPECT_EQ(config.data.text, std::vector<std::string>{"a.txt"});
+  EXPECT_EQ(config.where("run.steps"), "environment variable CONCERTINA__RUN__STEPS: run.steps");
+  set_config("run.steps=7", config);
+  EXPECT_EQ(config.run.steps, 7);
+  EXPECT_EQ(from_environment(config), (Variables{{"CONCERTINA__DATA__TEXT", "[\"a.txt\"]"},
+                                                 {"CONCERTINA__LR__ONE_CYCLE__DIV", "30.5"},
+                                                 {"Concertina__model__llama__KV_heads", "2"}}));
+}
+
+TEST(Environment, WhatNamesNoKeyIsAnErrorWithTheNearest) {
+  const auto refusal = [](const Variables& variables) {
+    RunConfig config;
+    return input_error([&] { read_environment(variables, config); });
+  };
+  const Error unknown = refusal({{"CONCERTINA__RUN__STEPZ", "10"}});
+  expect_has(unknown.message(), "'run.stepz'");
+  expect_has(unknown.where(), "CONCERTINA__RUN__STEPZ");
+  expect_has(unknown.fix(), "CONCERTINA__RUN__STEPS (for run.steps)");
+  expect_has(refusal({{"CONCERTINA__", "1"}}).where(), "CONCERTINA__");
+  expect_has(refusal({{"CONCERTINA__RUN__STEPS", "ten"}}).where(), "CONCERTINA__RUN__STEPS");
+  expect_has(refusal({{"CONCERTINA__RUN__STEPS", "1"}, {"CONCERTINA__run__steps", "1"}}).message(),
+             "are both run.steps");
+}
+
+TEST(Environment, EveryKeyHasAVariableOfItsOwn) {
+  std::set<std::string> all;
+  for (const Key& key : config_keys()) {
+    std::string name(key.name);
+    std::ranges::replace(name, '-', '_');
+    EXPECT_EQ(name.find("__"), std::string::npos);
+    EXPECT_TRUE(all.insert(name).second) << name;
+  }
+  ASSERT_EQ(::setenv("CONCERTINA__RUN__NAME", "from here", 1), 0);
+  const Variables found = environment_variables();
+  ::unsetenv("CONCERTINA__RUN__NAME");
+  EXPECT_NE(std::ranges::find(
+                found, std::pair<std::string, std::string>("CONCERTINA__RUN__NAME", "from here")),
+            found.end());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/error.h"
 #include "experiments/commands/data_options.h"
@@ -75,7 +76,7 @@ nlohmann::ordered_json splits_json(const Splits& splits, std::span<const std::st
 
 void inspect_dataset(const InspectOptions& options, const RunConfig& config) {
   const std::shared_ptr<const Dataset> dataset =
-      open_dataset(data_options(config, tokenizer_of(config)));
+      open_sources(config, tokenizer_of(config), std::identity());
   for (const char* const option : {"--context", "--tokenizer"})
     options.excludes(option, fmt::format("--format {}, which has no tokens", config.data.format),
                      field_index(*dataset, "tokens") < 0);

@@ -137,6 +137,7 @@ RunConfig config_of(const EvalOptions& options) {
         fmt::format("the run's data.format is \"{}\", and --text names a text", config.data.format),
         "--text", "--files FILE, which evaluates on all of another file");
   if (!options.text.empty()) config.data.text = options.text;
+  if (!options.text.empty() || !options.files.empty()) config.data.weights.clear();
   if (!options.files.empty()) {
     config.data.test_files = options.files;
     config.data.test = 0;

@@ -141,6 +141,24 @@ void check_documents(const RunConfig& config) {
               causal ? "data.documents = \"joined\"" : "data.documents = \"alone\"");
 }
 
+/// A source is an entry of each list of files.
+void check_weights(const RunConfig& config) {
+  const std::size_t count = config.data.weights.size();
+  if (count == 0) return;
+  const std::string own = files_key(config);
+  for (const auto& [key, files] : {std::pair{own, data_files(config)},
+                                   {"data.validation_files", config.data.validation_files},
+                                   {"data.test_files", config.data.test_files}})
+    if (files.size() != count && (key == own || !files.empty()))
+      throw_input(
+          fmt::format("data.weights has {} numbers, {} has {} entries", count, key, files.size()),
+          config.where("data.weights"),
+          fmt::format("one weight for each file or glob of {}, in its order", key));
+  if (config.cache.memory.bytes > 0 || config.cache.disk.bytes > 0)
+    throw_input("sources that are mixed by weight are not cached", config.where("data.weights"),
+                "no data.weights, or cache.memory = 0 and cache.disk = 0");
+}
+
 std::optional<Variation> data_varies(const RunConfig& config) {
   if (config.data.views > 0) return std::nullopt;
   if (task_of(config.model.family, config.model.task).masks)

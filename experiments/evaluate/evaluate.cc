@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "core/clock.h"
@@ -10,6 +11,7 @@
 #include "core/number_text.h"
 #include "experiments/machine/exit.h"
 #include "experiments/machine/gather.h"
+#include "io/datasets/mixture.h"
 
 namespace concertina {
 std::string text_share(const Validation& validation) {
@@ -124,9 +126,55 @@ class Answers {
 
 }  // namespace
 
+namespace {
+
+/// The name of a figure, with one '_' where others have no letter or digit.
+std::string figure_name(std::string_view source) {
+  std::string name = "loss";
+  bool gap = true;
+  for (const char c : source) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (plain && gap) name += '_';
+    if (plain) name += c;
+    gap = !plain;
+  }
+  return name;
+}
+
+/// The loss of each source, and of all targets together.
+Validation evaluate_mixture(Trainer& trainer, const Mixture& mixture, const HeldOut& held_out,
+                            const std::function<bool()>& stop, const SampleLogits& see) {
+  Validation all;
+  for (std::size_t s = 0; s < mixture.sources().size(); ++s) {
+    const MixSource& source = mixture.sources()[s];
+    const std::uint64_t first = mixture.first(held_out.split, s);
+    SampleLogits see_numbered;
+    if (see)
+      see_numbered = [&](std::uint64_t sample, std::span<const float> logits) {
+        see(first + sample, logits);
+      };
+    const Validation one = evaluate(trainer, source.dataset, held_out, stop, see_numbered);
+    all.loss += one.loss * static_cast<double>(one.targets);
+    all.tokens = one.tokens;
+    all.targets += one.targets;
+    all.of += one.of;
+    all.seconds += one.seconds;
+    all.samples += one.samples;
+    if (one.targets > 0)
+      all.metrics.push_back(
+          {figure_name(source.name), one.loss, /*minimise=*/true, /*share=*/false});
+  }
+  if (all.targets > 0) all.loss /= static_cast<double>(all.targets);
+  return all;
+}
+
+}  // namespace
+
 Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
                     const HeldOut& held_out, const std::function<bool()>& stop,
                     const SampleLogits& see) {
+  if (const Mixture* const mixture = mixture_of(*dataset))
+    return evaluate_mixture(trainer, *mixture, held_out, stop, see);
   const double start = now();
   const Job& job = trainer.job();
   const std::int64_t samples = job.batch(), microbatch = job.model.samples;

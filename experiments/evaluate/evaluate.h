@@ -21,7 +21,7 @@ namespace concertina {
 inline constexpr std::int64_t kEvaluationBatch = 4096;
 
 /// The samples to evaluate: the first `batches` x kEvaluationBatch targets of a split; 0: all of
-/// it.
+/// it; of a mixture, of each source.
 struct HeldOut {
   Split split = Split::validation;  // or test
   std::int64_t batches = 0;
@@ -55,7 +55,8 @@ std::string confusion_text(const Validation& validation, std::span<const std::st
 
 /// The loss over `held_out`, a part of `dataset`. Collective; the same bits at any layout: losses
 /// are summed in microbatch order. No targets: loss 0. `stop`, asked after each batch on all ranks
-/// with the same answer, ends it early: the result is of no use then.
+/// with the same answer, ends it early: the result is of no use then. Of a mixture the loss is a
+/// mean over the targets of all sources, and that of each is a metric, loss_<source>.
 Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
                     const HeldOut& held_out, const std::function<bool()>& stop = {},
                     const SampleLogits& see = {});

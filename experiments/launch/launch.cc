@@ -105,11 +105,13 @@ RunConfig with_isa(RunConfig config, const std::string& isa) {
 std::shared_ptr<const Dataset> open_data(const RunConfig& config,
                                          const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (data_files(config).empty()) return nullptr;
-  std::shared_ptr<const Dataset> dataset = open_dataset(data_options(config, tokenizer));
   // With their marks: a mask is a token as well.
-  if (task_of(config.model.family, config.model.task).masks)
-    dataset = masked_tokens(dataset, tokenizer);
-  dataset = with_views(dataset, static_cast<std::uint64_t>(config.data.views));
+  const bool masks = task_of(config.model.family, config.model.task).masks;
+  const std::shared_ptr<const Dataset> dataset =
+      open_sources(config, tokenizer, [&](std::shared_ptr<const Dataset> source) {
+        if (masks) source = masked_tokens(std::move(source), tokenizer);
+        return with_views(std::move(source), static_cast<std::uint64_t>(config.data.views));
+      });
   if (config.model.vocab < dataset->vocabulary())
     throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
                             config.model.vocab, config.data.tokenizer, dataset->vocabulary()),

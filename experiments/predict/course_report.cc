@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <functional>
+
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
@@ -48,7 +50,7 @@ std::int64_t samples_of(const RunConfig& config) {
     throw_input("cannot tell how many samples an epoch has", files_key(config),
                 fmt::format("--samples N, or {}=FILE", files_key(config)));
   return static_cast<std::int64_t>(
-      open_dataset(data_options(config, tokenizer_of(config)))->samples(Split::train));
+      open_sources(config, tokenizer_of(config), std::identity())->samples(Split::train));
 }
 
 /// The layers frozen during each epoch.
@@ -149,7 +151,8 @@ LadderShape mean_layer(const LadderRun& run) {
     first = end;
   }
   const auto layers = static_cast<double>(model.layer_ends.size());
-  for (double* time : {&layer.forward, &layer.input, &layer.weight, &layer.frozen, &layer.first_input})
+  for (double* time :
+       {&layer.forward, &layer.input, &layer.weight, &layer.frozen, &layer.first_input})
     *time /= layers;
   return layer;
 }

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "experiments/config/schedule_file.h"
+#include "io/datasets/mixture.h"
 #include "models/optimizer.h"
 #include "models/task.h"
 
@@ -122,6 +123,37 @@ DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenize
       .quotes = data.quotes,
       .stride = data.stride,
       .vocabulary = config.model.vocab};
+}
+
+namespace {
+
+/// The entries without the folder that they have in common.
+std::vector<std::string> names_of_sources(std::vector<std::string> entries) {
+  std::size_t common = entries[0].rfind('/') + 1;  // 0: there is none
+  for (const std::string& entry : entries)
+    while (!entry.starts_with(entries[0].substr(0, common)))
+      common = common < 2 ? 0 : entries[0].rfind('/', common - 2) + 1;
+  for (std::string& entry : entries) entry.erase(0, common);
+  return entries;
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> open_sources(
+    const RunConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
+    const std::function<std::shared_ptr<const Dataset>(std::shared_ptr<const Dataset>)>& finish) {
+  const DataOptions all = data_options(config, tokenizer);
+  if (config.data.weights.empty()) return finish(open_dataset(all));
+  const std::vector<std::string> names = names_of_sources(all.files);
+  std::vector<MixSource> sources;
+  for (std::size_t s = 0; s < names.size(); ++s) {
+    DataOptions one = all;
+    one.files = {all.files[s]};
+    if (!all.validation_files.empty()) one.validation_files = {all.validation_files[s]};
+    if (!all.test_files.empty()) one.test_files = {all.test_files[s]};
+    sources.push_back({names[s], finish(open_dataset(one)), config.data.weights[s]});
+  }
+  return std::make_shared<const Mixture>(std::move(sources));
 }
 
 Request request_of(const RunConfig& config, int world, std::vector<int> hosts) {

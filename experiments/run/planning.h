@@ -3,6 +3,7 @@
 // same whether ranks exist or not.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,11 @@ std::int64_t tokens_of_step(const RunConfig& config);
 Job job_of(const RunConfig& config);
 /// The keys of [data] for a text; `config` names one.
 DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
+/// The data that the config names: its source, or the mixture of them (data.weights). `finish`
+/// makes of each source what is drawn from.
+std::shared_ptr<const Dataset> open_sources(
+    const RunConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
+    const std::function<std::shared_ptr<const Dataset>(std::shared_ptr<const Dataset>)>& finish);
 /// data.tokenizer.
 std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config);
 

@@ -142,6 +142,11 @@ void require_seen_by_all(Communicator& world, const RunConfig& config) {
 
 }  // namespace
 
+std::uint64_t samples_of_run(const RunConfig& config) {
+  return static_cast<std::uint64_t>(config.run.steps) *
+         static_cast<std::uint64_t>(config.batch.global);
+}
+
 TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment& mpi)
     : Launch(asked, mpi, "train"),
       directory(run_directory(asked)),
@@ -152,6 +157,8 @@ TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment&
   if (leads() && !mode.dry_run && dataset->splits() != nullptr)
     for (const std::string& line : split_lines(*dataset->splits(), dataset->classes()))
       log::info("{}", line);
+  if (leads() && !mode.dry_run)
+    for (const std::string& line : dataset->notes(samples_of_run(config))) log::info("{}", line);
   own_identity = identity(/*remember=*/!mode.dry_run);
   if (config.generate.tokens > 0)  // not at the end of the training, when it is done
     prompt_tokens(trainer.job().model, *tokenizer, config.generate.prompt);

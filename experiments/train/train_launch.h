@@ -22,6 +22,9 @@ struct TrainMode {
   bool dry_run = false;       // everything up to the first step, and nothing is written
 };
 
+/// That run.steps take.
+std::uint64_t samples_of_run(const RunConfig& config);
+
 class TrainLaunch : public Launch {
  public:
   /// Refuses what cannot run. Collective, as open().

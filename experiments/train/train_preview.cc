@@ -142,6 +142,8 @@ std::string train_preview(const TrainLaunch& launch) {
       text += line("data", part);
   for (const auto& [variable, value] : from_environment(config))
     text += line("environment", fmt::format("{} = {}", variable, value));
+  for (const std::string& part : launch.dataset->notes(samples_of_run(config)))
+    text += line("data", part);
   text += line("learning rate", lr_text(launch));
   text += line("memory", memory_text(launch));
   if (launch.cache.slots() > 0) text += line("activations", cache_text(launch.cache));

@@ -115,6 +115,9 @@ class Dataset {
   /// Some lines for a person: files, sizes, samples per epoch, how it begins.
   virtual std::string summary() const = 0;
 
+  /// Lines for the log of a run that draws so many samples; none where there is nothing to say.
+  virtual std::vector<std::string> notes(std::uint64_t /*samples*/) const { return {}; }
+
   std::int64_t targets(Split split) const { return targets_before(split, samples(split)); }
 };
 

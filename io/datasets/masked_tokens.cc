@@ -32,6 +32,9 @@ class MaskedTokens final : public Dataset {
   const Splits* splits() const override { return dataset_->splits(); }
   const Corpus& corpus() const override { return dataset_->corpus(); }
   std::string summary() const override { return dataset_->summary(); }
+  std::vector<std::string> notes(std::uint64_t samples) const override {
+    return dataset_->notes(samples);
+  }
 
  private:
   /// Marks `candidates`: places of tokens that may be chosen. Returns how many of them are chosen.

@@ -68,24 +68,34 @@ std::uint64_t Permutation::operator()(std::uint64_t index) const {
   return value;
 }
 
-TrainingSource::TrainingSource(std::shared_ptr<const Dataset> dataset, std::uint64_t seed,
-                               std::int64_t global_batch)
-    : dataset_(std::move(dataset)),
-      seed_(seed),
-      global_batch_(global_batch),
-      epoch_(make_epoch(0, 0)),
-      row_(dataset_->fields().size()) {
-  CONCERTINA_CHECK(global_batch >= 1, "batch of {}", global_batch);
-}
+EpochRow::EpochRow(std::shared_ptr<const Dataset> dataset, std::uint64_t seed)
+    : dataset_(std::move(dataset)), seed_(seed), epoch_(make_epoch(0, 0)) {}
 
-TrainingSource::Epoch TrainingSource::make_epoch(std::uint64_t number, std::uint64_t first) const {
+EpochRow::Epoch EpochRow::make_epoch(std::uint64_t number, std::uint64_t first) const {
   return {number, first, Permutation(seed_, number, dataset_->samples_of_epoch(seed_, number))};
 }
 
-void TrainingSource::seek(std::uint64_t index) const {
-  if (index < epoch_.first) epoch_ = make_epoch(0, 0);
+const EpochRow::Epoch& EpochRow::at(std::uint64_t index) {
+  if (index < epoch_.first / 2) epoch_ = make_epoch(0, 0);
+  while (index < epoch_.first)
+    epoch_ = make_epoch(epoch_.number - 1,
+                        epoch_.first - dataset_->samples_of_epoch(seed_, epoch_.number - 1));
   while (index - epoch_.first >= epoch_.order.size())
     epoch_ = make_epoch(epoch_.number + 1, epoch_.first + epoch_.order.size());
+  return epoch_;
+}
+
+TrainingSource::TrainingSource(std::shared_ptr<const Dataset> dataset, std::uint64_t seed,
+                               std::int64_t global_batch)
+    : dataset_(std::move(dataset)),
+      mixture_(mixture_of(*dataset_)),
+      seed_(seed),
+      global_batch_(global_batch),
+      row_(dataset_->fields().size()) {
+  CONCERTINA_CHECK(global_batch >= 1, "batch of {}", global_batch);
+  if (mixture_ == nullptr) rows_.emplace_back(dataset_, seed);
+  for (std::size_t s = 0; mixture_ != nullptr && s < mixture_->sources().size(); ++s)
+    rows_.emplace_back(mixture_->sources()[s].dataset, Mixture::seed_of(seed, s));
 }
 
 std::uint64_t TrainingSource::index_of(std::int64_t step, std::int64_t place) const {
@@ -96,21 +106,31 @@ std::uint64_t TrainingSource::index_of(std::int64_t step, std::int64_t place) co
 }
 
 TrainingSource::Place TrainingSource::place(std::uint64_t index) const {
-  seek(index);
-  return {epoch_.number, epoch_.order(index - epoch_.first)};
+  const std::size_t source = mixture_ == nullptr ? 0 : mixture_->order().source(index);
+  const std::uint64_t within =
+      mixture_ == nullptr ? index : mixture_->order().before(index, source);
+  const EpochRow::Epoch& epoch = rows_[source].at(within);
+  return {epoch.number, (mixture_ == nullptr ? 0 : mixture_->first(Split::train, source)) +
+                            epoch.order(within - epoch.first)};
 }
 
 TrainingSource::Position TrainingSource::position(std::int64_t step) const {
   const std::uint64_t index = index_of(step, 0);
-  seek(index);
-  return {epoch_.number, index - epoch_.first, epoch_.order.size()};
+  if (mixture_ != nullptr) {
+    const std::uint64_t samples = mixture_->samples(Split::train);
+    return {index / samples, index % samples, samples};
+  }
+  const EpochRow::Epoch& epoch = rows_[0].at(index);
+  return {epoch.number, index - epoch.first, epoch.order.size()};
 }
 
 std::int64_t TrainingSource::first_step(std::uint64_t epoch) const {
-  Epoch at = make_epoch(0, 0);
-  while (at.number < epoch) at = make_epoch(at.number + 1, at.first + at.order.size());
+  std::uint64_t first = 0;
+  if (mixture_ != nullptr) first = epoch * mixture_->samples(Split::train);
+  for (std::uint64_t e = 0; mixture_ == nullptr && e < epoch; ++e)
+    first += dataset_->samples_of_epoch(seed_, e);
   const auto batch = static_cast<std::uint64_t>(global_batch_);
-  return static_cast<std::int64_t>((at.first + batch - 1) / batch);
+  return static_cast<std::int64_t>((first + batch - 1) / batch);
 }
 
 std::uint64_t TrainingSource::sample(std::int64_t step, std::int64_t place) const {

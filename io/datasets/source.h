@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "io/datasets/dataset.h"
+#include "io/datasets/mixture.h"
 
 namespace concertina {
 
@@ -33,8 +33,29 @@ class Permutation {
   int half_bits_ = 1;
 };
 
-/// Sample k of step s is number s * B + k of an endless row of epochs, each of which takes all its
-/// samples in a random order. Not for several threads at once.
+/// The samples of a dataset as an endless row of epochs, each of which takes all its samples in a
+/// random order. Not for several threads at once.
+class EpochRow {
+ public:
+  EpochRow(std::shared_ptr<const Dataset> dataset, std::uint64_t seed);
+
+  struct Epoch {
+    std::uint64_t number = 0, first = 0;  // `first`: index of its first sample
+    Permutation order;
+  };
+  /// The epoch of the sample with this index. Takes time in proportion to the epochs from the last
+  /// one asked for, or from the first where that is nearer.
+  const Epoch& at(std::uint64_t index);
+  Epoch make_epoch(std::uint64_t number, std::uint64_t first) const;
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  std::uint64_t seed_;
+  Epoch epoch_;  // of the last sample asked for
+};
+
+/// Sample k of step s is number s * B + k of an EpochRow; of a mixture (io/datasets/mixture.h) it
+/// is the next one in the row of the source that is drawn. Not for several threads at once.
 class TrainingSource final : public BatchSource {
  public:
   TrainingSource(std::shared_ptr<const Dataset> dataset, std::uint64_t seed,
@@ -45,15 +66,14 @@ class TrainingSource final : public BatchSource {
             std::span<const View> views) override;
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
-  /// Which sample number `index` = s * B + k of the row of epochs is.
+  /// Which sample number `index` = s * B + k is, in which epoch; of a mixture that of its source.
   struct Place {
     std::uint64_t epoch = 0, sample = 0;
   };
   Place place(std::uint64_t index) const;
   /// Whole epochs of which all samples are in the first `steps` steps.
   std::int64_t epochs_done(std::int64_t steps) const {
-    return static_cast<std::int64_t>(
-        place(static_cast<std::uint64_t>(steps * global_batch_)).epoch);
+    return static_cast<std::int64_t>(position(steps).epoch);
   }
 
   /// How far a run is before a step: `done` of the `samples` of epoch `epoch`; done < samples.
@@ -65,8 +85,8 @@ class TrainingSource final : public BatchSource {
   /// of that step's samples are of the next one. Takes time in proportion to `epoch`.
   std::int64_t first_step(std::uint64_t epoch) const;
 
-  /// The order of an epoch's samples.
-  Permutation order(std::uint64_t epoch) const { return make_epoch(epoch, 0).order; }
+  /// The order of an epoch's samples; not of a mixture.
+  Permutation order(std::uint64_t epoch) const { return rows_[0].make_epoch(epoch, 0).order; }
 
   /// Which sample stands at `place` in [0, B) of the batch of `step`: the same number for the same
   /// sample in the same view, whatever the epoch, in [0, samples_of_views()). Only where
@@ -78,20 +98,14 @@ class TrainingSource final : public BatchSource {
   std::uint64_t samples_of_views() const { return dataset_->views() * samples_per_epoch(); }
 
  private:
-  struct Epoch {
-    std::uint64_t number = 0, first = 0;  // `first`: index of its first sample
-    Permutation order;
-  };
-  Epoch make_epoch(std::uint64_t number, std::uint64_t first) const;
-  /// Sets `epoch_` to the one of sample `index`.
-  void seek(std::uint64_t index) const;
   std::uint64_t index_of(std::int64_t step, std::int64_t place) const;
 
   std::shared_ptr<const Dataset> dataset_;
+  const Mixture* mixture_;  // null: the dataset is none
   std::uint64_t seed_;
   std::int64_t global_batch_;
-  mutable Epoch epoch_;    // of the last sample asked for
-  std::vector<View> row_;  // of one sample
+  mutable std::vector<EpochRow> rows_;  // of the dataset, or of the sources of a mixture
+  std::vector<View> row_;               // of one sample
 };
 
 /// The start of a held-out split in order: `step` is the number of a batch. What is left over in

@@ -31,6 +31,9 @@ class Views final : public Dataset {
   const Corpus& corpus() const override { return dataset_->corpus(); }
   void verify(const std::function<void()>& progress) const override { dataset_->verify(progress); }
   std::string summary() const override { return dataset_->summary(); }
+  std::vector<std::string> notes(std::uint64_t samples) const override {
+    return dataset_->notes(samples);
+  }
 
  private:
   std::shared_ptr<const Dataset> dataset_;

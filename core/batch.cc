@@ -64,6 +64,9 @@ Field types_field(std::int64_t tokens) {
 Field lengths_field() {
   return {"lengths", DType::i32, {}};
 }
+Field starts_field(std::int64_t tokens) {
+  return {"starts", DType::i32, {tokens}};
+}
 Field label_field() {
   return {"label", DType::i32, {}};
 }

@@ -76,6 +76,8 @@ Field scores_field(std::int64_t scores);  // f32 [K], or kNoScore
 Field tags_field(std::int64_t tokens);    // i32 [T]: a class per token, or kIgnored
 Field start_field();                      // i32 []: an answer's first token, or kIgnored
 Field end_field();                        // i32 []: an answer's last token, or kIgnored
+/// i32 [T]: of packed documents, the place in the sample at which each token's begins.
+Field starts_field(std::int64_t tokens);
 Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width);  // f32 [C, H, W]
 
 /// A text as tokens and what comes after each of them.

@@ -76,6 +76,7 @@ struct AttentionShape {
   bool causal = true;         // query i sees keys [0, i]; else all
   bool padded = false;        // every op gives lengths; else none does
   bool drops = false;         // ops may have a mask; else none does
+  bool packed = false;        // causal, and every op gives starts; else none does
   bool operator==(const AttentionShape&) const = default;
 
   std::int64_t kv() const { return kv_heads == 0 ? heads : kv_heads; }
@@ -107,8 +108,8 @@ class Attention {
   virtual void backward(const AttentionBackward& op) = 0;
 
  protected:
-  /// Throws where an op's lengths or mask are not what the shape promises.
-  void require(View lengths, const DropoutMask& mask) const;
+  /// Throws where an op's lengths, mask or starts are not what the shape promises.
+  void require(View lengths, const DropoutMask& mask, View starts) const;
 
  private:
   AttentionShape shape_;

@@ -1,5 +1,7 @@
 #include "core/ops.h"
 
+#include <utility>
+
 #include "core/error.h"
 
 namespace concertina {
@@ -40,7 +42,10 @@ Attention::Attention(const AttentionShape& shape) : shape_(shape) {
                    "{} heads of queries, {} of keys", shape.heads, shape.kv());
 }
 
-void Attention::require(View lengths, const DropoutMask& mask) const {
+void Attention::require(View lengths, const DropoutMask& mask, View starts) const {
+  const std::int64_t rows = shape_.packed ? shape_.samples * shape_.tokens : 0;
+  CONCERTINA_CHECK(std::cmp_equal(starts.count, rows) && (!shape_.packed || shape_.causal),
+                   "{} starts for {} rows of packed documents", starts.count, rows);
   const std::size_t expected = shape_.padded ? static_cast<std::size_t>(shape_.samples) : 0;
   CONCERTINA_CHECK(lengths.count == expected && (expected == 0 || lengths.dtype == DType::i32),
                    "{} lengths for {} samples{}", lengths.count, shape_.samples,

@@ -80,13 +80,17 @@ struct LinearWeight {
 /// at or after lengths[samples] (int32; may be empty: T) are seen by no query; a length below 1
 /// counts as 1, one above T as T. A query there is one like any other. Where the mask's share is
 /// not 0, it drops probabilities: v is weighted with what is kept of them, scaled; lse is of all.
+/// Where the shape is packed, starts[R] (int32) parts a sample into documents: neighbouring rows of
+/// equal starts are one, whose queries see its own keys alone, by the same bits as if it were a
+/// sample of its own.
 struct AttentionForward {
   static constexpr std::string_view kName = "attention forward";
   Attention& attention;
   View qkv, lengths{};  // [R,(H+2K)D]: q, k, v side by side, heads contiguous inside each
   View y, lse;
   DropoutMask mask{};  // see AttentionShape::mask_row()
-  auto views() { return std::array{&qkv, &lengths, &y, &lse}; }
+  View starts{};
+  auto views() { return std::array{&qkv, &lengths, &y, &lse, &starts}; }
   void run() const { attention.forward(*this); }
 };
 
@@ -99,7 +103,8 @@ struct AttentionBackward {
   View dy, qkv, lengths{}, y, lse;
   View dqkv;
   DropoutMask mask{};  // that of the forward pass
-  auto views() { return std::array{&dy, &qkv, &lengths, &y, &lse, &dqkv}; }
+  View starts{};       // likewise
+  auto views() { return std::array{&dy, &qkv, &lengths, &y, &lse, &dqkv, &starts}; }
   void run() const { attention.backward(*this); }
 };
 
@@ -172,13 +177,15 @@ struct RotaryTable {
 /// x[R,stride], in place, by the angles of the row's position (RoPE, Su et al. 2021, with the pairs
 /// of Hugging Face's Llama); a head's columns after the first P = `columns` stay. For qkv together:
 /// heads = query heads + key heads. `inverse`: the transposed rotation, which brings gradients
-/// back.
+/// back. The position of row r is r % T, from the place starts[r] on where starts[R] (int32) are
+/// given.
 struct Rotate {
   static constexpr std::string_view kName = "rotary embedding";
   View x, table;  // table[T,P]
   std::int64_t stride, heads, head_dim, columns, tokens;
   bool inverse;
-  auto views() { return std::array{&x, &table}; }
+  View starts{};
+  auto views() { return std::array{&x, &table, &starts}; }
 };
 
 /// y[R,F] = silu(u[:, :F]) u[:, F:] of u[R,2F] (SwiGLU, Shazeer 2020), F = `width`.
@@ -227,14 +234,15 @@ struct ActivationInput {
 
 /// x[R,C] = wte[token] + wtt[type] + wpe[position]; tokens[R] int32 in [0, V), types[R] int32 in
 /// [0, K), R = samples x T. wpe may be empty (Llama), and wtt (all but BERT); without types, all
-/// are of type 0.
+/// are of type 0. Positions are as those of Rotate.
 struct Embed {
   static constexpr std::string_view kName = "embedding";
   View tokens, wte, wpe{};  // wpe[T,C]
   std::int64_t t;
   View x;
   View types{}, wtt{};  // wtt[K,C]
-  auto views() { return std::array{&tokens, &wte, &wpe, &x, &types, &wtt}; }
+  View starts{};
+  auto views() { return std::array{&tokens, &wte, &wpe, &x, &types, &wtt, &starts}; }
 };
 
 /// dwte[V,C], dwpe[T,C], dwtt[K,C] = (accumulate ? old : 0) + sums of dx[R,C] over rows, in an
@@ -246,7 +254,8 @@ struct EmbedWeight {
   View dwte, dwpe{};
   bool accumulate;
   View types{}, dwtt{};
-  auto views() { return std::array{&tokens, &dx, &dwte, &dwpe, &types, &dwtt}; }
+  View starts{};
+  auto views() { return std::array{&tokens, &dx, &dwte, &dwpe, &types, &dwtt, &starts}; }
 };
 
 /// patches[S N, channels P P] of image[S,channels,height,width] fp32: N patches of P x P pixels in

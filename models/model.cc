@@ -132,7 +132,8 @@ UnitShape unit_shape(const ModelConfig& config) {
           config.precision.products,
           config.dropout,
           config.label_smoothing,
-          config.attention_dropout};
+          config.attention_dropout,
+          config.packed};
 }
 
 std::unique_ptr<Unit> Model::make_unit(int index, Backend& backend) const {

@@ -39,6 +39,7 @@ struct ModelConfig {
   bool unties = false;                   // ModelSpec::unties
   double init_std = 0.02;                // of the initial weights
   std::vector<std::string> untrained{};  // see freeze_tensors()
+  bool packed = false;                   // samples are of several documents (starts_field())
   OptionValues options{};                // of the family; make_model() adds those left out
 };
 

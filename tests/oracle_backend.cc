@@ -75,13 +75,13 @@ class OracleAttention final : public Attention {
 
   void forward(const AttentionForward& op) override {
     const std::vector<float> in = to_floats(op.qkv);
-    require(op.lengths, op.mask);
+    require(op.lengths, op.mask, op.starts);
     Out out(op.y);
     oracle::attention(shape(), in.data(), op.lengths.i32(), out.data(), op.lse.f32(), op.mask);
   }
   void backward(const AttentionBackward& op) override {
     const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.qkv);
-    require(op.lengths, op.mask);
+    require(op.lengths, op.mask, op.starts);
     Out out(op.dqkv);
     oracle::attention_backward(shape(), grad.data(), in.data(), op.lengths.i32(), out.data(),
                                op.mask);

@@ -67,9 +67,12 @@ void run(const RotaryTable& op, const Context& context) {
 void run(const Rotate& op, const Context& context) {
   typed(op.x.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(count_of(op.x) / op.stride, kRowRun, [&](std::int64_t r, std::int64_t end) {
-      for (; r < end; ++r)
-        loops.rotate(op.x.as<T>() + r * op.stride, op.table.f32() + r % op.tokens * op.columns,
-                     op.heads, op.head_dim, op.columns, op.inverse);
+      for (; r < end; ++r) {
+        const std::int64_t start = op.starts.empty() ? 0 : op.starts.i32()[r];
+        loops.rotate(op.x.as<T>() + r * op.stride,
+                     op.table.f32() + (r % op.tokens - start) * op.columns, op.heads, op.head_dim,
+                     op.columns, op.inverse);
+      }
     });
   });
 }

@@ -1,6 +1,7 @@
 #include "core/cpu/operators.h"
 
 #include "core/cpu/run_op.h"
+#include "core/error.h"
 
 namespace concertina::cpu {
 namespace {
@@ -19,26 +20,26 @@ class HeadAttention final : public Attention {
   }
 
   void forward(const AttentionForward& op) override {
-    require(op.lengths, op.mask);
+    require(op.lengths, op.mask, op.starts);
     each_head([&](const Head& at, void* scratch) {
       const T* qkv = op.qkv.as<T>();
-      const auto drop = score_dropout(shape(), op.mask, at.sample, at.head);
-      loops_.forward(head_shape(length_of(shape(), op.lengths, at.sample), drop ? &*drop : nullptr),
-                     qkv + at.q, qkv + at.k, qkv + at.v, op.y.as<T>() + at.y, op.lse.f32() + at.lse,
-                     scratch);
+      each_document(op, at, [&](const Head& of, const HeadShape& head) {
+        loops_.forward(head, qkv + of.q, qkv + of.k, qkv + of.v, op.y.as<T>() + of.y,
+                       op.lse.f32() + of.lse, scratch);
+      });
     });
   }
 
   void backward(const AttentionBackward& op) override {
-    require(op.lengths, op.mask);
+    require(op.lengths, op.mask, op.starts);
     each_head([&](const Head& at, void* scratch) {
       const T* qkv = op.qkv.as<T>();
       T* grad = op.dqkv.as<T>();
-      const auto drop = score_dropout(shape(), op.mask, at.sample, at.head);
-      loops_.backward(
-          head_shape(length_of(shape(), op.lengths, at.sample), drop ? &*drop : nullptr),
-          qkv + at.q, qkv + at.k, qkv + at.v, op.y.as<T>() + at.y, op.lse.f32() + at.lse,
-          op.dy.as<T>() + at.y, grad + at.q, grad + at.k, grad + at.v, scratch);
+      each_document(op, at, [&](const Head& of, const HeadShape& head) {
+        loops_.backward(head, qkv + of.q, qkv + of.k, qkv + of.v, op.y.as<T>() + of.y,
+                        op.lse.f32() + of.lse, op.dy.as<T>() + of.y, grad + of.q, grad + of.k,
+                        grad + of.v, scratch);
+      });
     });
   }
 
@@ -61,10 +62,32 @@ class HeadAttention final : public Attention {
     });
   }
 
+  /// f(where it is, its shape) of the head, or of each document in it, which is as a sample of its
+  /// own: what the mask would hide is not computed, and it has the same bits.
+  template <class F>
+  void each_document(const auto& op, const Head& at, F&& f) const {
+    const AttentionShape& s = shape();
+    auto drop = score_dropout(s, op.mask, at.sample, at.head);
+    const ScoreDropout* const dropped = drop ? &*drop : nullptr;
+    if (!s.packed) return f(at, head_shape(length_of(s, op.lengths, at.sample), dropped));
+    const std::int32_t* const starts = op.starts.i32() + at.sample * s.tokens;
+    const std::uint32_t first = drop ? drop->first : 0;
+    for (Int begin = 0, end = 0; begin < s.tokens; begin = end) {
+      while (end < s.tokens && starts[end] == starts[begin]) ++end;
+      if (drop) drop->first = first + static_cast<std::uint32_t>(begin) * drop->row;
+      const Int in_qkv = begin * s.qkv_width(), in_y = begin * s.width();
+      HeadShape head = head_shape(end - begin, dropped);
+      head.tokens = end - begin;
+      f(Head{at.sample, at.head, at.q + in_qkv, at.k + in_qkv, at.v + in_qkv, at.y + in_y,
+             at.lse + begin},
+        head);
+    }
+  }
+
   HeadShape head_shape(Int length, const ScoreDropout* drop) const {
     const AttentionShape& s = shape();
     const SeenKeys seen = s.causal ? SeenKeys{1, 1, length} : SeenKeys{length, 0, length};
-    return {s.tokens, s.head_dim, s.qkv_width(), s.width(), s.group(), seen, drop};
+    return {s.tokens, s.head_dim, s.qkv_width(), s.width(), s.group(), s.tokens, seen, drop};
   }
 
   const PanelAttention<T>& loops_;
@@ -87,7 +110,11 @@ std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& 
     return std::make_unique<HeadAttention<float>>(shape, *context.loops.attention_f32, context);
   if (context.pair_attention != nullptr && shape.head_dim % 2 == 0)
     return std::make_unique<HeadAttention<Bf16>>(shape, *context.pair_attention, context);
-  return make_product_attention(shape, context);
+  if (!shape.packed) return make_product_attention(shape, context);
+  if (context.packed_attention == nullptr || shape.head_dim % 2 != 0)
+    throw_input("attention in bf16 over packed documents is by AVX512-BF16, and of even heads",
+                "data.documents", "numerics.compute = \"fp32\", or data.documents = \"joined\"");
+  return std::make_unique<HeadAttention<Bf16>>(shape, *context.packed_attention, context);
 }
 
 }  // namespace concertina::cpu

@@ -24,6 +24,7 @@ class CpuBackend final : public Backend {
                  Workspace(threads),
                  isa.bf16_products && has_bf16_products(),
                  has_bf16_products() && !has_amx_products() ? isa.pair_attention : nullptr,
+                 has_bf16_products() ? isa.pair_attention : nullptr,
                  has_packed_products() ? nullptr : isa.panel_products} {}
 
   std::string describe() const override {

@@ -30,13 +30,13 @@ namespace concertina::cpu {
 using Int = std::int64_t;
 
 /// All groups.
-#define CONCERTINA_LOOPS(TYPED, FP32)                                          \
-  CONCERTINA_ACTIVATION_LOOPS(TYPED, FP32)                                     \
-  CONCERTINA_ELEMENTWISE_LOOPS(TYPED, FP32)                                    \
-  CONCERTINA_EPILOGUE_LOOPS(TYPED, FP32)                                       \
-  CONCERTINA_NORM_LOOPS(TYPED, FP32)                                           \
-  CONCERTINA_TOKEN_ROW_LOOPS(TYPED, FP32) CONCERTINA_UPDATE_LOOPS(TYPED, FP32) \
-      CONCERTINA_VOCABULARY_LOOPS(TYPED, FP32)
+#define CONCERTINA_LOOPS(TYPED, FP32)       \
+  CONCERTINA_ACTIVATION_LOOPS(TYPED, FP32)  \
+  CONCERTINA_ELEMENTWISE_LOOPS(TYPED, FP32) \
+  CONCERTINA_EPILOGUE_LOOPS(TYPED, FP32)    \
+  CONCERTINA_NORM_LOOPS(TYPED, FP32)        \
+  CONCERTINA_TOKEN_ROW_LOOPS(TYPED, FP32)   \
+  CONCERTINA_UPDATE_LOOPS(TYPED, FP32) CONCERTINA_VOCABULARY_LOOPS(TYPED, FP32)
 #define CONCERTINA_NO_LOOP(result, name, parameters)
 #define CONCERTINA_POINTER(result, name, parameters) result(*name) parameters;
 
@@ -95,11 +95,12 @@ struct AttentionLoops {
 /// Attention over panels of activations of type T, of one head of keys and values in one sample and
 /// the `group` neighbouring heads of queries that share it. `stride` is that of rows of qkv in
 /// elements, `width` that of y's. All start at this head's (or the first query head's) first column
-/// of the sample's first row, lse[group,T] at the first query head's. The gradient of keys
-/// that no query sees is zero. Rows of `drop` are the queries of all these heads, one head after
-/// the other.
+/// of the sample's first row, lse at the first query head's; that of the next is `rows` further.
+/// The gradient of keys that no query sees is zero. Rows of `drop` are the queries of all these
+/// heads, `rows` of each.
 struct HeadShape {
   std::int64_t tokens, head_dim, stride, width, group;
+  std::int64_t rows;  // at least `tokens`
   SeenKeys seen;
   const ScoreDropout* drop;  // null: nothing is dropped
 

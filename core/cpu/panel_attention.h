@@ -93,7 +93,7 @@ template <class Format, class T = typename Format::Element>
                       sum[i]);
     for (Int i = 0; i < rows; ++i) lse[i0 + i] = top[i] + __builtin_logf(sum[i]);
     if (shape.drop != nullptr)
-      drop_strip<Format>(shape, head * t + i0, i0, rows, ld, s, scratch.keep);
+      drop_strip<Format>(shape, head * shape.rows + i0, i0, rows, ld, s, scratch.keep);
     const Strided<Word> weights{reinterpret_cast<const Word*>(s), ld, 1};
     micro_gemm(rows, p, words<Format>(end), weights, scratch.values, out, p, false);
     for (Int i = 0; i < rows; ++i)
@@ -116,8 +116,7 @@ void forward(const HeadShape& shape, const T* q, const T* k, const T* v, T* y, f
   scratch.out = cut.take(kStrip * padded(d));
   if (shape.drop != nullptr) scratch.keep = cut.take<std::uint32_t>(mask_words(keys));
   for (Int head = 0; head < shape.group; ++head)
-    forward_head<Format>(shape, scratch, head, q + head * d, y + head * d,
-                         lse + head * shape.tokens);
+    forward_head<Format>(shape, scratch, head, q + head * d, y + head * d, lse + head * shape.rows);
 }
 
 template <class T>
@@ -201,7 +200,7 @@ class Backward {
     for (Int i = 0; i < row.rows; ++i) {
       const Int valid = i == 0 ? row.valid : row.next;
       std::uint32_t* keep = keep_ + i * row_words_;
-      kept_of_row(*shape_.drop, head_ * shape_.tokens + query + i, valid, keep);
+      kept_of_row(*shape_.drop, head_ * shape_.rows + query + i, valid, keep);
       drop_grads(keep, shape_.drop->rule.scale, valid, row.dp + i * row.stride);
     }
   }
@@ -253,7 +252,7 @@ void backward(const HeadShape& shape, const T* q, const T* k, const T* v, const 
   for (Int head = 1; head < shape.group; ++head) {
     const Int at = head * d;
     prefetch_head(shape, q + at, y + at, dy + at);
-    heads.add_head(head, q + at, y + at, lse + head * shape.tokens, dy + at, dq + at);
+    heads.add_head(head, q + at, y + at, lse + head * shape.rows, dy + at, dq + at);
   }
   heads.store(dk, dv);
 }

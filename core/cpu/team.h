@@ -87,8 +87,9 @@ struct Context {
   Team team;
   Workspace workspace;
   bool bf16_products = false;  // the processor has them; else bf16 values are multiplied as fp32
-  const PanelAttention<Bf16>* pair_attention = nullptr;  // where it has nothing better
-  const PanelProducts* panel_products = nullptr;         // of linear maps in fp32, likewise
+  const PanelAttention<Bf16>* pair_attention = nullptr;    // where it has nothing better
+  const PanelAttention<Bf16>* packed_attention = nullptr;  // of packed documents
+  const PanelProducts* panel_products = nullptr;           // of linear maps in fp32, likewise
 };
 
 }  // namespace concertina::cpu

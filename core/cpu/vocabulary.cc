@@ -7,6 +7,10 @@ namespace concertina::cpu {
 
 namespace {
 
+std::int64_t position_of(const auto& op, std::int64_t row) {
+  return row % op.t - (op.starts.empty() ? 0 : op.starts.i32()[row]);
+}
+
 std::int64_t type_of(const auto& op, std::int64_t row) {
   return op.types.empty() ? 0 : op.types.i32()[row];
 }
@@ -20,8 +24,8 @@ void run(const Embed& op, const Context& context) {
       for (; r < end; ++r)
         loops.embed(op.wte.f32() + op.tokens.i32()[r] * c,
                     op.wtt.empty() ? nullptr : op.wtt.f32() + type_of(op, r) * c,
-                    op.wpe.empty() ? nullptr : op.wpe.f32() + r % op.t * c, op.x.as<T>() + r * c,
-                    c);
+                    op.wpe.empty() ? nullptr : op.wpe.f32() + position_of(op, r) * c,
+                    op.x.as<T>() + r * c, c);
     });
   });
 }
@@ -35,7 +39,7 @@ void run(const EmbedWeight& op, const Context& context) {
         std::fill_n(table.f32() + at, n, 0.0F);
     for (std::int64_t r = 0; r < rows; ++r)
       loops.accumulate(op.dx.as<T>() + r * c + i, op.dwte.f32() + op.tokens.i32()[r] * c + i,
-                       op.dwpe.empty() ? nullptr : op.dwpe.f32() + r % op.t * c + i,
+                       op.dwpe.empty() ? nullptr : op.dwpe.f32() + position_of(op, r) * c + i,
                        op.dwtt.empty() ? nullptr : op.dwtt.f32() + type_of(op, r) * c + i, n);
   };
   typed(op.dx.dtype, context.loops, [&](const auto& loops) {

@@ -14,12 +14,12 @@ class CudaAttention final : public Attention {
       : Attention(shape), context_(context) {}
 
   void forward(const AttentionForward& op) override {
-    require(op.lengths, op.mask);
+    require(op.lengths, op.mask, op.starts);
     attention_forward(context_.stream, shape(), op, place_of(op.mask));
   }
 
   void backward(const AttentionBackward& op) override {
-    require(op.lengths, op.mask);
+    require(op.lengths, op.mask, op.starts);
     const View delta{context_.workspace.scratch(), delta_count(shape()), DType::f32};
     attention_delta(context_.stream, shape(), op.dy, op.y, delta);
     attention_backward(context_.stream, shape(), op, delta, place_of(op.mask));
@@ -46,6 +46,9 @@ std::unique_ptr<Attention> by_dnn(const AttentionShape& shape, Context& context)
 }  // namespace
 
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context) {
+  if (shape.packed)
+    throw_input("the kernels of the GPU have no masks of packed documents", "data.documents",
+                "run.device = \"cpu\", or data.documents = \"joined\"");
   require_heads(shape, context.attention);
   std::unique_ptr<Attention> attention = by_dnn(shape, context);
   need(shape, attention != nullptr, context.workspace);

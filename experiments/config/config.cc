@@ -132,13 +132,19 @@ bool is_causal_lm(const RunConfig& config) {
 void check_documents(const RunConfig& config) {
   const bool causal = is_causal_lm(config), alone = documents_of(config) == "alone";
   const bool masks = task_of(config.model.family, config.model.task).masks;
-  if (config.data.documents == "auto" || !applies(*find_key("data.documents"), config) || masks ||
-      causal != alone)
+  const bool packed = config.data.documents == "packed";
+  if (packed && causal && config.run.device == "cuda")
+    throw_input("the kernels of the GPU have no masks of packed documents",
+                config.where("data.documents"),
+                "run.device = \"cpu\", or data.documents = \"joined\"");
+  if (config.data.documents == "auto" || !applies(*find_key("data.documents"), config) ||
+      (packed ? causal : masks || causal != alone))
     return;
-  throw_input(fmt::format("data.documents = \"{}\" is of no use for model.task = \"{}\"",
-                          config.data.documents, config.model.task),
-              config.where("data.documents"),
-              causal ? "data.documents = \"joined\"" : "data.documents = \"alone\"");
+  throw_input(
+      fmt::format("data.documents = \"{}\" is of no use for model.task = \"{}\"",
+                  config.data.documents, config.model.task),
+      config.where("data.documents"),
+      causal || (packed && masks) ? "data.documents = \"joined\"" : "data.documents = \"alone\"");
 }
 
 /// A source is an entry of each list of files.

@@ -16,7 +16,9 @@ constexpr int kTokensBetweenStops = 16;
 class ContextSource final : public BatchSource {
  public:
   ContextSource(const std::vector<std::int32_t>& text, std::int64_t tokens)
-      : text_(text), tokens_(tokens), fields_(text_fields(tokens)) {}
+      : text_(text), tokens_(tokens), fields_(text_fields(tokens)) {
+    fields_.push_back(starts_field(tokens));  // of packed documents: the text is one
+  }
 
   /// Row of a sample whose logits predict the next token.
   std::int64_t last_row() const { return length() - 1; }
@@ -25,6 +27,7 @@ class ContextSource final : public BatchSource {
   void load(std::int64_t, std::int64_t, std::int64_t count, std::span<const View> views) override {
     const View tokens = views[0], targets = views[1];
     if (!targets.empty()) std::fill_n(targets.i32(), targets.count, -1);
+    if (!views[2].empty()) std::fill_n(views[2].i32(), views[2].count, 0);
     if (tokens.empty()) return;
     std::fill_n(tokens.i32(), tokens.count, 0);
     for (std::int64_t s = 0; s < count; ++s)
@@ -36,7 +39,7 @@ class ContextSource final : public BatchSource {
   std::int64_t length() const { return std::min(tokens_, static_cast<std::int64_t>(text_.size())); }
   const std::vector<std::int32_t>& text_;
   std::int64_t tokens_;
-  const std::vector<Field> fields_;
+  std::vector<Field> fields_;
 };
 
 /// Inverse transform sampling in fp64, in index order.
@@ -56,9 +59,11 @@ std::int32_t sample(std::span<const float> logits, double temperature, float uni
   return static_cast<std::int32_t>(weights.size()) - 1;
 }
 
-/// Whether it reads nothing but tokens, and targets for each of them.
+/// Whether it reads nothing but tokens, targets for each of them, and where documents start.
 bool writes_text(const ModelSpec& model) {
-  return fields_of(model) == text_fields(model.tokens_per_sample);
+  std::vector<Field> reads = fields_of(model);
+  std::erase(reads, starts_field(model.tokens_per_sample));
+  return reads == text_fields(model.tokens_per_sample);
 }
 
 }  // namespace

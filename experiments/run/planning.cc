@@ -45,6 +45,7 @@ ModelConfig model_config_of(const RunConfig& config) {
           .unties = config.freeze.tied == "trains",
           .init_std = m.init_std,
           .untrained = config.freeze.tensors,
+          .packed = config.data.documents == "packed",
           .options = m.options.at(m.family)};
 }
 

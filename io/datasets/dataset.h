@@ -28,9 +28,10 @@ inline constexpr std::string_view kSplitNames[] = {"train", "validation", "test"
 /// is seen, or all from the start, so that the same samples come again.
 inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
 
-/// What becomes of documents, as the rows of a table: each is a sample of its own (alone), or they
-/// follow each other in one long text (joined). auto: joined where the next token is predicted.
-inline constexpr std::string_view kDocumentsNames[] = {"auto", "alone", "joined"};
+/// What becomes of documents, as the rows of a table: each is a sample of its own (alone), they
+/// follow each other in one long text (joined), or several share a sample and do not see each other
+/// (packed). auto: joined where the next token is predicted, else alone.
+inline constexpr std::string_view kDocumentsNames[] = {"auto", "alone", "joined", "packed"};
 
 /// Which items of a labelled set are held out: a share of each class, drawn at random; or the last
 /// ones of its files.

@@ -189,7 +189,7 @@ std::unique_ptr<Dataset> table_dataset(std::string_view format, const DataOption
 }
 
 std::optional<Variation> rows_vary(const DataOptions& options) {
-  return options.documents == "alone" ? std::nullopt : windows_vary(options);
+  return options.documents == "joined" ? windows_vary(options) : std::nullopt;
 }
 
 }  // namespace concertina

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "io/datasets/labelled_rows.h"
+#include "io/datasets/packed.h"
 #include "io/datasets/split_files.h"
 #include "io/datasets/windows.h"
 #include "io/for_all.h"
@@ -25,11 +26,14 @@ std::vector<std::int32_t> end_of_document(const Tokenizer& tokenizer) {
   return tokenizer.tokens("\n");
 }
 
-/// Appends the rows that `items` name to `tokens`, on all cores of this process.
+/// Appends the rows that `items` name to `tokens`, and to `bounds` where each of them ends, on all
+/// cores of this process.
 void append_rows(const LabelledRows& rows, std::span<const std::uint64_t> items,
-                 const Tokenizer& tokenizer, std::vector<std::int32_t>& tokens) {
+                 const Tokenizer& tokenizer, std::vector<std::int32_t>& tokens,
+                 std::vector<std::uint64_t>& bounds) {
   const std::vector<std::int32_t> end = end_of_document(tokenizer);
   std::vector<std::vector<std::int32_t>> made((items.size() + kRowsTogether - 1) / kRowsTogether);
+  std::vector<std::vector<std::uint64_t>> ends(made.size());  // in `made`
   for_all(made.size(), {}, [&](std::size_t piece) {
     const std::size_t first = piece * kRowsTogether;
     for (const std::uint64_t item :
@@ -40,13 +44,15 @@ void append_rows(const LabelledRows& rows, std::span<const std::uint64_t> items,
       } catch (const Error& error) {
         throw_input(error.message(), rows.place_of(item), error.fix());
       }
-      if (made[piece].size() > before)
-        made[piece].insert(made[piece].end(), end.begin(), end.end());
+      if (made[piece].size() == before) continue;
+      made[piece].insert(made[piece].end(), end.begin(), end.end());
+      ends[piece].push_back(made[piece].size());
     }
   });
-  for (std::vector<std::int32_t>& one : made) {
-    tokens.insert(tokens.end(), one.begin(), one.end());
-    one = {};
+  for (std::size_t piece = 0; piece < made.size(); ++piece) {
+    for (const std::uint64_t one : ends[piece]) bounds.push_back(tokens.size() + one);
+    tokens.insert(tokens.end(), made[piece].begin(), made[piece].end());
+    made[piece] = {};
   }
 }
 
@@ -84,12 +90,13 @@ std::unique_ptr<Dataset> table_text(std::string_view format, const DataOptions& 
   parts.corpus = files.corpus;
   parts.splits = std::make_shared<const Splits>(splits_of(options, rows, counts));
   std::vector<std::int32_t> tokens;
+  std::vector<std::uint64_t> bounds{0};
   for (std::size_t s = 0; s < counts.size(); ++s) {
     std::vector<std::uint64_t> items(parts.splits->sizes[s]);
     for (std::uint64_t i = 0; i < items.size(); ++i)
       items[i] = parts.splits->item(static_cast<Split>(s), i);
     const std::size_t before = tokens.size();
-    append_rows(rows, items, *tokenizer, tokens);
+    append_rows(rows, items, *tokenizer, tokens, bounds);
     parts.sizes[s] = tokens.size() - before;
     if (s == 0) parts.begins = escape_bytes(rows.rows()[items[0]].text[0].substr(0, 72));
   }
@@ -97,6 +104,8 @@ std::unique_ptr<Dataset> table_text(std::string_view format, const DataOptions& 
   parts.vocabulary = tokenizer->vocabulary();
   parts.word = "token";
   parts.columns = rows.summary();
+  if (options.documents == "packed")
+    return packed_dataset(options, std::move(parts), std::move(bounds));
   return windowed_dataset(options, std::move(parts));
 }
 

@@ -206,6 +206,23 @@ void read_megatron(const std::string& path, std::uint64_t bytes, TokenRun& run) 
                   path, 18, "an index of text (multimodal ones, which have modes, are not read)");
   check_megatron(index, path, sequences, documents, run.width, bytes);
   run.size = bytes / static_cast<std::uint64_t>(run.width);
+  run.parted = true;
+}
+
+/// Documents are of whole sequences, whose lengths are known to be sound.
+std::vector<std::uint64_t> megatron_bounds(const std::string& path) {
+  const std::string index = read_file(path, std::uint64_t{16} << 30);
+  const auto sequences = number_at<std::uint64_t>(index, 18);
+  const auto documents = number_at<std::uint64_t>(index, 26);
+  std::vector<std::uint64_t> bounds;
+  std::uint64_t sequence = 0, at = 0;
+  for (std::uint64_t d = 0; d < documents; ++d) {
+    const auto first = number_at<std::uint64_t>(index, 34 + 12 * sequences + 8 * d);
+    for (; sequence < first; ++sequence)
+      at += static_cast<std::uint64_t>(number_at<std::int32_t>(index, 34 + 4 * sequence));
+    bounds.push_back(at);
+  }
+  return bounds;
 }
 
 TokenRun run_of_ours(const std::string& path) {
@@ -217,7 +234,7 @@ TokenRun run_of_ours(const std::string& path) {
   run.width = info.width();
   run.vocabulary = static_cast<std::int64_t>(info.vocabulary);
   run.tokenizer = info.tokenizer;
-  run.hashed = true;
+  run.hashed = run.parted = true;
   return run;
 }
 
@@ -232,6 +249,20 @@ std::string index_beside(const std::string& path) {
   if (!path.ends_with(".bin")) return "";
   const std::string index = path.substr(0, path.size() - 4) + ".idx";
   return std::filesystem::exists(index) ? index : "";
+}
+
+void append_bounds(const TokenRun& run, std::vector<std::uint64_t>& bounds) {
+  std::vector<std::uint64_t> own;
+  if (run.hashed) {
+    const TokenFile file(run.path);
+    own.resize(file.info().documents + 1);
+    file.bounds(0, own);
+  } else {
+    own = megatron_bounds(index_beside(run.path));
+  }
+  own.push_back(run.size);
+  for (const std::uint64_t bound : own)
+    if (const std::uint64_t at = run.first + bound; at > bounds.back()) bounds.push_back(at);
 }
 
 TokenRun read_token_run(const std::string& path, std::uint64_t bytes) {

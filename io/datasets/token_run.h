@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace concertina {
 
@@ -21,11 +22,15 @@ struct TokenRun {
   std::int64_t vocabulary = 0;  // 0: the file does not say
   std::string tokenizer{};      // its fingerprint; empty: likewise
   bool hashed = false;          // the file says its own hash
+  bool parted = false;          // the file says where documents begin
 };
 
 /// Reads the header of the file at `path`, of `bytes`; bytes_before and first are 0. Input errors,
 /// with the byte: a header or index that lies; what looks like no file of tokens.
 TokenRun read_token_run(const std::string& path, std::uint64_t bytes);
+/// Appends to `bounds` where the documents of a run that is parted begin, in its tokens; its first
+/// stands there already, and its end is added.
+void append_bounds(const TokenRun& run, std::vector<std::uint64_t>& bounds);
 /// The path of Megatron's index of `path`; empty where there is none.
 std::string index_beside(const std::string& path);
 /// Throws the input error `what` about byte `at` of a file.

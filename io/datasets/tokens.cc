@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "io/datasets/packed.h"
 #include "io/datasets/split_files.h"
 #include "io/datasets/token_run.h"
 #include "io/datasets/windows.h"
@@ -13,6 +14,8 @@
 
 namespace concertina::dataset_makers {
 namespace {
+
+constexpr std::string_view kTokensKeys[] = {"data.windows", "data.documents"};
 
 class TokenFiles final : public TokenSequence {
  public:
@@ -110,6 +113,18 @@ std::string begins_with(const TokenSequence& tokens, const std::vector<TokenRun>
   return escape_bytes(options.tokenizer->decode(start).substr(0, kShown));
 }
 
+/// Where the documents of all files begin, and the end.
+std::vector<std::uint64_t> bounds_of(const std::vector<TokenRun>& runs) {
+  std::vector<std::uint64_t> bounds{0};
+  for (const TokenRun& run : runs) {
+    if (!run.parted)
+      throw_input(fmt::format("{} does not say where documents begin", run.path), "data.documents",
+                  "data.documents = \"joined\", or files of `data prepare` or Megatron");
+    append_bounds(run, bounds);
+  }
+  return bounds;
+}
+
 std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
   SplitFiles files = split_files(options);
   std::vector<TokenRun> runs;
@@ -140,18 +155,25 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
   auto corpus = std::make_shared<const Corpus>(all, "data.files");
   auto tokens = std::make_unique<TokenFiles>(corpus, runs, options.vocabulary);
   std::string begins = begins_with(*tokens, runs, options);
-  return windowed_dataset(options, {.corpus = std::move(corpus),
-                                    .tokens = std::move(tokens),
-                                    .sizes = sizes,
-                                    .vocabulary = vocabulary,
-                                    .word = "token",
-                                    .begins = std::move(begins)});
+  WindowedTokens parts{.corpus = std::move(corpus),
+                       .tokens = std::move(tokens),
+                       .sizes = sizes,
+                       .vocabulary = vocabulary,
+                       .word = "token",
+                       .begins = std::move(begins)};
+  if (options.documents == "packed")
+    return packed_dataset(options, std::move(parts), bounds_of(runs));
+  return windowed_dataset(options, std::move(parts));
 }
 
 }  // namespace
 
 DatasetFormat tokens() {
-  return {.make = make_tokens, .varies = windows_vary, .keys = kWindowKeys};
+  return {.make = make_tokens,
+          .varies = [](const DataOptions& options) -> std::optional<Variation> {
+            return options.documents == "packed" ? std::nullopt : windows_vary(options);
+          },
+          .keys = kTokensKeys};
 }
 
 }  // namespace concertina::dataset_makers

@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-enum Read { kLengths };
+enum Read { kLengths, kStarts = kLengths };  // one of them
 
 AttentionShape attention_shape(const UnitShape& s, const AttentionSpec& spec) {
   return {.samples = s.samples,
@@ -21,7 +21,8 @@ AttentionShape attention_shape(const UnitShape& s, const AttentionSpec& spec) {
           .kv_heads = spec.kv_heads,
           .causal = spec.causal,
           .padded = spec.padded,
-          .drops = s.attention_dropout > 0};
+          .drops = s.attention_dropout > 0,
+          .packed = s.packed};
 }
 
 RotarySpec rotary_of(const AttentionShape& shape, RotarySpec rotary) {
@@ -100,7 +101,7 @@ class Rotary final : public UnitPart {
   }
 
   /// `inverse`: of gradients.
-  void rotate(View qkv, bool inverse) const {
+  void rotate(View qkv, bool inverse, View starts) const {
     if (!spec_.turns()) return;
     backend_.run(Rotate{.x = qkv,
                         .table = table_,
@@ -109,7 +110,8 @@ class Rotary final : public UnitPart {
                         .head_dim = shape_.head_dim,
                         .columns = spec_.columns,
                         .tokens = shape_.tokens,
-                        .inverse = inverse});
+                        .inverse = inverse,
+                        .starts = starts});
   }
 
  private:
@@ -207,13 +209,14 @@ class AttentionBranch final : public Branch {
     const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
     qkv_.forward(h, {}, s.qkv);
     if (norms_) norms_->forward(s);
-    rotary_.rotate(s.qkv, false);
+    rotary_.rotate(s.qkv, false, starts(io));
     backend_.run(AttentionForward{.attention = *attention_,
                                   .qkv = s.qkv,
                                   .lengths = lengths(io),
                                   .y = s.y,
                                   .lse = s.lse,
-                                  .mask = mask(io)});
+                                  .mask = mask(io),
+                                  .starts = starts(io)});
     if (!y.empty()) proj_.forward(s.y, last, y);
   }
 
@@ -229,8 +232,9 @@ class AttentionBranch final : public Branch {
                                    .y = s.y,
                                    .lse = s.lse,
                                    .dqkv = g.dqkv,
-                                   .mask = mask(io)});
-    rotary_.rotate(g.dqkv, true);
+                                   .mask = mask(io),
+                                   .starts = starts(io)});
+    rotary_.rotate(g.dqkv, true, starts(io));
     if (norms_) norms_->backward_input(s, g, scratch);
     if (!dh.empty()) qkv_.backward_input(g.dqkv, last, dh);
   }
@@ -251,6 +255,7 @@ class AttentionBranch final : public Branch {
     return {shape_.attention_dropout, io.random, attention_->shape().mask_elements()};
   }
   View lengths(const UnitIo& io) const { return spec_.padded ? io.fields[kLengths] : View{}; }
+  View starts(const UnitIo& io) const { return shape_.packed ? io.fields[kStarts] : View{}; }
 
   UnitShape shape_;
   AttentionSpec spec_;
@@ -312,7 +317,10 @@ BranchPlan attention_branch(const UnitShape& shape, const AttentionSpec& spec) {
       for (ParameterSpec& parameter : head_norm(spec, name).parameters(heads.head_dim))
         plan.parameters.push_back(parameter);
   plan.scratch_columns = heads.width();
+  CONCERTINA_CHECK(!shape.packed || (spec.causal && !spec.padded),
+                   "packed documents are of causal models");
   if (spec.padded) plan.reads = {lengths_field()};
+  if (shape.packed) plan.reads = {starts_field(shape.tokens)};
   plan.cost = cost_of(shape, spec);
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<AttentionBranch>(shape, spec, backend);

@@ -4,7 +4,7 @@
 // its own kind (core/rng.h). H query heads and K key and value heads of D columns. Parameters:
 // qkv.weight [C,(H+2K)D], qkv.bias [(H+2K)D], proj.weight [HD,C], proj.bias [C], those of the
 // biases where there are any; q_norm.weight and k_norm.weight [D] with norms. Reads lengths, where
-// samples are padded.
+// samples are padded, or starts, where they are packed.
 #pragma once
 
 #include <optional>

@@ -11,6 +11,11 @@ namespace {
 
 enum Read { kTokens, kTypes };
 
+/// Whether positions are counted from the start of each document.
+bool reads_starts(const UnitShape& shape, const EmbeddingSpec& spec) {
+  return shape.packed && spec.positions;
+}
+
 /// With a norm: x[R,C], and what it keeps.
 struct Saved : NormStatistics {
   View x;
@@ -84,7 +89,8 @@ class Embedding final : public PartedUnit {
                        .t = shape_.tokens,
                        .x = x,
                        .types = types(io),
-                       .wtt = tables_.wtt});
+                       .wtt = tables_.wtt,
+                       .starts = starts(io)});
     if (spec_.norm) norm_.forward(x, s, io.output);
     if (dropout_.drops(io)) dropout_.forward(io, io.output, {}, io.output);
   }
@@ -112,7 +118,8 @@ class Embedding final : public PartedUnit {
                              .dwpe = wpe.view,
                              .accumulate = wte.accumulate,
                              .types = types(io),
-                             .dwtt = wtt.view});
+                             .dwtt = wtt.view,
+                             .starts = starts(io)});
     if (!spec_.norm) return;
     const Saved s = slots_in<Saved>(io.saved, shape_, spec_);
     norm_.backward_weight(dy, s.x, s, gradients);
@@ -121,6 +128,10 @@ class Embedding final : public PartedUnit {
   UnitResult result(void*) const override { return {}; }
 
  private:
+  /// The last field; not read where nothing goes by position.
+  View starts(const UnitIo& io) const {
+    return reads_starts(shape_, spec_) ? io.fields[spec_.types > 1 ? kTypes + 1 : kTypes] : View{};
+  }
   View types(const UnitIo& io) const { return spec_.types > 1 ? io.fields[kTypes] : View{}; }
 
   UnitShape shape_;
@@ -171,6 +182,7 @@ UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec) {
       plan.spec.parameters.push_back(parameter);
   plan.spec.reads = {tokens_field(shape.tokens)};
   if (spec.types > 1) plan.spec.reads.push_back(types_field(shape.tokens));
+  if (reads_starts(shape, spec)) plan.spec.reads.push_back(starts_field(shape.tokens));
   const auto elements = static_cast<double>(shape.rows()) * static_cast<double>(shape.width);
   const double moved = (tables + (spec.norm ? 3 : 1)) * shape.moved(shape.width);  // rows, x, norm
   plan.spec.cost = {.forward_flops = (tables - 1) * elements,

@@ -12,8 +12,8 @@ inline constexpr std::string_view kTokenTable = "wte";
 
 /// Tokens: x = wte[token] (+ wpe[position]) (+ wtt[type]); output[R,C] = dropout(norm(x)), where
 /// there is a norm. Parameters: wte [V,C], shared by the name "wte" unless `tied` is false; wpe
-/// [T,C]; wtt [K,C]; the norm's. Reads tokens, and with two types or
-/// more also types.
+/// [T,C]; wtt [K,C]; the norm's. Reads tokens, with two types or more also types, and with
+/// positions, where samples are packed, starts.
 struct EmbeddingSpec {
   std::int64_t vocabulary = 0;  // V
   bool tied = true;             // the head uses the same table

@@ -29,6 +29,7 @@ struct UnitShape {
   double dropout = 0;            // share, see models/units/dropout.h
   double smoothing = 0;          // of the targets of a training loss, see CrossEntropy
   double attention_dropout = 0;  // share of attention's probabilities
+  bool packed = false;           // samples are of several documents, told apart by starts_field()
 
   std::int64_t rows() const { return samples * tokens; }
   /// Elements of [R,nC].

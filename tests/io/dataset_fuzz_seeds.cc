@@ -97,9 +97,9 @@ FuzzSeed image_folder_seed() {
 
 /// As seed_of(), of documents that are rows.
 FuzzSeed documents_of(const std::string& name, const std::string& format, const std::string& file,
-                      const std::string& content) {
+                      const std::string& content, const std::string& documents = "joined") {
   DataOptions options = of_format(format);
-  options.documents = "joined";
+  options.documents = documents;
   options.labelled = false;
   return dataset_seed(name, options, {file}, {content});
 }
@@ -119,6 +119,9 @@ std::vector<FuzzSeed> dataset_seeds() {
   FuzzSeed megatron = seed_of("megatron", "tokens", "train.bin", ids);
   megatron.names.emplace_back("train.idx");
   megatron.contents.push_back(MegatronIndex().text());
+  FuzzSeed packed_megatron = documents_of("megatron_packed", "tokens", "train.bin", ids, "packed");
+  packed_megatron.names.emplace_back("train.idx");
+  packed_megatron.contents.push_back(MegatronIndex().text());
   FuzzSeed names = seed_of("cifar10_with_names", "cifar10", "batch.bin", cifar_record("\x07", 1));
   names.names.emplace_back("batches.meta.txt");
   names.contents.emplace_back("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n");
@@ -166,6 +169,9 @@ std::vector<FuzzSeed> dataset_seeds() {
                  "-DOCSTART- -X- O O\n\nJohn NNP I-NP B-PER\nlives V I-VP O\r\n\nin P I-PP O\n"),
       targets_of("jsonl_tags", "jsonl", TargetKind::tags,
                  "{\"tokens\": [\"a\", \"bc\"], \"ner_tags\": [0, 1]}\n"),
+      documents_of("csv_packed", "csv", "a.csv", "text\nTo be\n\"or\nnot\"\nto be\n", "packed"),
+      documents_of("token_file_packed", "tokens", "train.tok", token_file(50257), "packed"),
+      packed_megatron,
       windows_of("squad", "squad", "s.json", 68, squad_json("river Rhine", 15)),
   };
   if (has_libarchive() && png_codec().available() && jpeg_codec().available()) {

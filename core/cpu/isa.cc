@@ -61,7 +61,7 @@ const std::array<Kind, 6>& kinds() {
        cpu_isa::avx512_core_bf16,
        " AVX512_CORE_BF16 ",
        [] { return __builtin_cpu_supports("avx512bf16") != 0; }},
-      {{"amx_bf16", &loops_avx512, true}, cpu_isa::avx512_core_amx, " ", has_amx},
+      {{"amx_bf16", &loops_avx512, true, &pair_attention}, cpu_isa::avx512_core_amx, " ", has_amx},
   }};
   return all;
 }

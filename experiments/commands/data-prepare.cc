@@ -1,8 +1,11 @@
-// `concertina data prepare`: data.text into a token file, by all ranks.
+// `concertina data prepare`: data.text, or the rows of a table, into a token file, by all ranks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <optional>
 
 #include "core/error.h"
 #include "experiments/commands/command.h"
@@ -10,6 +13,7 @@
 #include "experiments/prepare/prepare_tokens.h"
 #include "experiments/run/agreement.h"
 #include "experiments/run/planning.h"
+#include "io/datasets/table_text.h"
 
 namespace concertina {
 namespace {
@@ -20,12 +24,20 @@ struct PrepareCommand : ConfigOptions {
   bool append_end = false;
 };
 
+bool is_table(const RunConfig& config) {
+  return std::ranges::find(kTableFormats, config.data.format) != std::end(kTableFormats);
+}
+
 PrepareOptions prepare_options(const PrepareCommand& command, const Tokenizer& tokenizer) {
   PrepareOptions options;
   const auto* const rule = std::ranges::find(kDocumentRules, command.documents);
   options.documents = static_cast<DocumentRule>(rule - std::begin(kDocumentRules));
   options.chunk_bytes = static_cast<std::uint64_t>(command.chunk_kib) << 10;
-  if (command.append_end && !(options.end_token = tokenizer.special(SpecialToken::end)))
+  if (is_table(command.config)) options.end = end_of_row(tokenizer);
+  if (!command.append_end) return options;
+  if (const auto end = tokenizer.special(SpecialToken::end))
+    options.end = {*end};
+  else
     throw_input("the tokenizer has no token for the end of a text", "--append-end",
                 "no --append-end, or a tokenizer with such a token (<|endoftext|>, </s>)");
   return options;
@@ -33,17 +45,18 @@ PrepareOptions prepare_options(const PrepareCommand& command, const Tokenizer& t
 
 /// Keys that name data, but none that becomes tokens here.
 void check_prepared_keys(const RunConfig& config) {
-  if (config.data.format != "text")
-    throw_input(fmt::format("data.format = \"{}\" is not prepared", config.data.format),
-                "data.format", "\"text\", the default, and its data.text");
-  if (config.data.text.empty())
-    throw_input("no text is named", "data.text", "data.text = files or globs");
+  if (config.data.format != "text" && !is_table(config))
+    throw_input(
+        fmt::format("data.format = \"{}\" is not prepared", config.data.format), "data.format",
+        fmt::format("\"text\", the default, or one of: {}", fmt::join(kTableFormats, ", ")));
+  if (const std::string key = files_key(config); data_files(config).empty())
+    throw_input("no text is named", key, fmt::format("{} = files or globs", key));
   for (const auto& [key, files] :
        {std::pair{"data.validation_files", &config.data.validation_files},
         {"data.test_files", &config.data.test_files}})
     if (!files->empty())
       throw_input(
-          "one file is made at a time, of data.text", key,
+          fmt::format("one file is made at a time, of {}", files_key(config)), key,
           fmt::format("a `data prepare` of its own for each split; {} then names the result", key));
 }
 
@@ -84,8 +97,17 @@ int run_data_prepare(const PrepareCommand& command, MpiEnvironment& mpi) {
   check_prepared_keys(command.config);
   require_nothing_at(command.out, "another --out, or remove the file");
   const std::shared_ptr<const Tokenizer> tokenizer = tokenizer_of(command.config);
-  const PrepareOptions options = prepare_options(command, *tokenizer);
-  const Corpus corpus(command.config.data.text, "data.text");
+  PrepareOptions options = prepare_options(command, *tokenizer);
+  const Corpus corpus(data_files(command.config), files_key(command.config));
+  std::optional<LabelledRows> rows;
+  if (is_table(command.config)) {
+    command.excludes("--documents", "a table, whose rows are documents", true);
+    DataOptions data = data_options(command.config, tokenizer);
+    data.documents = "joined";
+    data.labelled = false;
+    std::array<std::uint64_t, 3> counts{};
+    options.rows = &rows.emplace(rows_of(command.config.data.format, data, counts));
+  }
   Communicator& world = mpi.world();
   const LaunchWatch watch(mpi);
   agree_on(world, command, *tokenizer, corpus);

@@ -1,13 +1,11 @@
 #include "io/datasets/table_text.h"
 
-#include <array>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
-#include "io/datasets/labelled_rows.h"
 #include "io/datasets/packed.h"
 #include "io/datasets/split_files.h"
 #include "io/datasets/windows.h"
@@ -19,19 +17,12 @@ namespace {
 /// Rows that one thread makes tokens of at a time.
 constexpr std::size_t kRowsTogether = 256;
 
-/// What follows each document.
-std::vector<std::int32_t> end_of_document(const Tokenizer& tokenizer) {
-  for (const SpecialToken mark : {SpecialToken::end, SpecialToken::separate})
-    if (const auto token = tokenizer.special(mark)) return {*token};
-  return tokenizer.tokens("\n");
-}
-
 /// Appends the rows that `items` name to `tokens`, and to `bounds` where each of them ends, on all
 /// cores of this process.
 void append_rows(const LabelledRows& rows, std::span<const std::uint64_t> items,
                  const Tokenizer& tokenizer, std::vector<std::int32_t>& tokens,
                  std::vector<std::uint64_t>& bounds) {
-  const std::vector<std::int32_t> end = end_of_document(tokenizer);
+  const std::vector<std::int32_t> end = end_of_row(tokenizer);
   std::vector<std::vector<std::int32_t>> made((items.size() + kRowsTogether - 1) / kRowsTogether);
   std::vector<std::vector<std::uint64_t>> ends(made.size());  // in `made`
   for_all(made.size(), {}, [&](std::size_t piece) {
@@ -56,9 +47,25 @@ void append_rows(const LabelledRows& rows, std::span<const std::uint64_t> items,
   }
 }
 
-/// The rows of all files; how many each split's own files have.
-LabelledRows rows_of(std::string_view format, const DataOptions& options, const SplitFiles& files,
+Splits splits_of(const DataOptions& options, const LabelledRows& rows,
+                 const std::array<std::uint64_t, 3>& counts) {
+  std::vector<ItemKey> keys;
+  keys.reserve(rows.rows().size());
+  for (const LabelledRow& row : rows.rows()) keys.push_back({row_hash(row, false)});
+  return split_items(options, counts, {.keys = keys, .words = {.item = "document"}});
+}
+
+}  // namespace
+
+std::vector<std::int32_t> end_of_row(const Tokenizer& tokenizer) {
+  for (const SpecialToken mark : {SpecialToken::end, SpecialToken::separate})
+    if (const auto token = tokenizer.special(mark)) return {*token};
+  return tokenizer.tokens("\n");
+}
+
+LabelledRows rows_of(std::string_view format, const DataOptions& options,
                      std::array<std::uint64_t, 3>& counts) {
+  const SplitFiles files = split_files(options);
   LabelledRows rows(format, options);
   for (std::size_t split = 0; split < counts.size(); ++split) {
     const std::size_t before = rows.rows().size();
@@ -71,23 +78,12 @@ LabelledRows rows_of(std::string_view format, const DataOptions& options, const 
   return rows;
 }
 
-Splits splits_of(const DataOptions& options, const LabelledRows& rows,
-                 const std::array<std::uint64_t, 3>& counts) {
-  std::vector<ItemKey> keys;
-  keys.reserve(rows.rows().size());
-  for (const LabelledRow& row : rows.rows()) keys.push_back({row_hash(row, false)});
-  return split_items(options, counts, {.keys = keys, .words = {.item = "document"}});
-}
-
-}  // namespace
-
 std::unique_ptr<Dataset> table_text(std::string_view format, const DataOptions& options) {
   const std::shared_ptr<const Tokenizer> tokenizer = or_bytes(options.tokenizer);
-  const SplitFiles files = split_files(options);
   std::array<std::uint64_t, 3> counts{};
-  const LabelledRows rows = rows_of(format, options, files, counts);
+  const LabelledRows rows = rows_of(format, options, counts);
   WindowedTokens parts;
-  parts.corpus = files.corpus;
+  parts.corpus = split_files(options).corpus;
   parts.splits = std::make_shared<const Splits>(splits_of(options, rows, counts));
   std::vector<std::int32_t> tokens;
   std::vector<std::uint64_t> bounds{0};

@@ -1,6 +1,7 @@
 #include "io/prepare/text_chunks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <span>
@@ -48,6 +49,17 @@ TextChunks::TextChunks(const Corpus& corpus, const Tokenizer& tokenizer,
                        const PrepareOptions& options)
     : corpus_(corpus), tokenizer_(tokenizer), options_(options) {
   CONCERTINA_CHECK(options.chunk_bytes > kBefore, "chunks of {} bytes", options.chunk_bytes);
+  if (options.rows != nullptr) {
+    const std::span<const LabelledRow> rows = options.rows->rows();
+    std::uint64_t bytes = options.chunk_bytes;  // of the chunk so far
+    for (std::uint64_t row = 0; row < rows.size(); ++row) {
+      if (bytes >= options.chunk_bytes) first_rows_.push_back(row), bytes = 0;
+      bytes += rows[row].text[0].size();
+    }
+    count_ = first_rows_.size();
+    first_rows_.push_back(rows.size());
+    return;
+  }
   std::uint64_t begin = 0;
   for (const FileStamp& file : corpus.stamps()) {
     Piece& piece = pieces_.emplace_back();
@@ -90,6 +102,7 @@ std::uint64_t TextChunks::cut(const Piece& piece, std::uint64_t from) {
 
 TextChunk TextChunks::read(std::uint64_t chunk) {
   CONCERTINA_CHECK(chunk < count_, "chunk {} of {}", chunk, count_);
+  if (options_.rows != nullptr) return read_rows(chunk);
   const Piece& piece = *std::prev(std::partition_point(
       pieces_.begin(), pieces_.end(), [&](const Piece& one) { return one.first <= chunk; }));
   const std::uint64_t from = piece.begin + (chunk - piece.first) * options_.chunk_bytes;
@@ -101,10 +114,36 @@ TextChunk TextChunks::read(std::uint64_t chunk) {
           .ends_file = begin < end && end == piece.end};
 }
 
+TextChunk TextChunks::read_rows(std::uint64_t chunk) const {
+  TextChunk made;
+  made.first_row = first_rows_[chunk];
+  for (std::uint64_t row = made.first_row; row < first_rows_[chunk + 1]; ++row) {
+    made.text += options_.rows->rows()[row].text[0];
+    made.ends.push_back(made.text.size());
+  }
+  return made;
+}
+
+void TextChunks::encode_rows(const TextChunk& chunk, ChunkTokens& made,
+                             std::vector<std::int32_t>& tokens) const {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < chunk.ends.size(); begin = chunk.ends[i++]) {
+    const std::size_t before = tokens.size();
+    try {
+      tokenizer_.encode(std::string_view(chunk.text).substr(begin, chunk.ends[i] - begin), tokens);
+    } catch (const Error& error) {
+      throw_input(error.message(), options_.rows->place_of(chunk.first_row + i), error.fix());
+    }
+    if (tokens.size() == before) continue;
+    made.starts.push_back(before);
+    tokens.insert(tokens.end(), options_.end.begin(), options_.end.end());
+  }
+}
+
 void TextChunks::encode_document(std::string_view text, bool ends, const TextChunk& chunk,
                                  std::vector<std::int32_t>& tokens) const {
   const std::string_view plain =
-      options_.end_token ? without_breaks(text, options_.documents) : text;
+      options_.end.empty() ? text : without_breaks(text, options_.documents);
   const std::size_t before = tokens.size();
   try {
     tokenizer_.encode(plain, tokens);
@@ -115,15 +154,17 @@ void TextChunks::encode_document(std::string_view text, bool ends, const TextChu
         chunk.path, error.fix());
   }
   const bool is_file = options_.documents == DocumentRule::file;
-  if (ends && options_.end_token && (is_file || tokens.size() > before))
-    tokens.push_back(*options_.end_token);
+  if (ends && (is_file || tokens.size() > before))
+    tokens.insert(tokens.end(), options_.end.begin(), options_.end.end());
 }
 
 ChunkTokens TextChunks::encode(const TextChunk& chunk) const {
   ChunkTokens made;
   std::vector<std::int32_t> tokens;
   tokens.reserve(chunk.text.size() / 2);
-  if (options_.documents == DocumentRule::file) {
+  if (options_.rows != nullptr) {
+    encode_rows(chunk, made, tokens);
+  } else if (options_.documents == DocumentRule::file) {
     if (chunk.begins_file) made.starts.push_back(0);
     if (!chunk.text.empty()) encode_document(chunk.text, chunk.ends_file, chunk, tokens);
   } else {
@@ -144,8 +185,9 @@ ChunkTokens TextChunks::encode(const TextChunk& chunk) const {
 std::string TextChunks::key(const TextChunk& chunk) const {
   Sha256 hash;
   hash.update(fmt::format("{} {} {} {} {} {}\n", tokenizer_.fingerprint(), tokenizer_.vocabulary(),
-                          static_cast<int>(options_.documents), options_.end_token.value_or(-1),
+                          static_cast<int>(options_.documents), fmt::join(options_.end, ","),
                           chunk.begins_file, chunk.ends_file));
+  for (const std::size_t end : chunk.ends) hash.update(fmt::format("{} ", end));
   hash.update(chunk.text);
   return hash.hex();
 }

@@ -5,12 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/corpus.h"
+#include "io/datasets/labelled_rows.h"
 #include "io/tokenizers/tokenizer.h"
 
 namespace concertina {
@@ -23,15 +23,19 @@ inline constexpr std::string_view kDocumentRules[] = {"file", "line", "blank-lin
 struct PrepareOptions {
   DocumentRule documents = DocumentRule::file;
   /// After each document, in place of the line breaks that end it.
-  std::optional<std::int32_t> end_token{};
+  std::vector<std::int32_t> end{};
+  /// Of a table: each row's text is a document. Null: the corpus is text.
+  const LabelledRows* rows = nullptr;
   std::uint64_t chunk_bytes = std::uint64_t{4} << 20;  // of text, about
 };
 
-/// A piece of text: whole documents, or a part of a file that is one.
+/// A piece of text: whole documents, or a part of a file that is one; or rows of a table.
 struct TextChunk {
   std::string text, path;
   std::uint64_t begin = 0;  // in the file, bytes
   bool begins_file = false, ends_file = false;
+  std::uint64_t first_row = 0;
+  std::vector<std::size_t> ends{};  // of the rows, in `text`
 };
 
 /// The tokens of a chunk.
@@ -65,6 +69,9 @@ class TextChunks {
   /// The first place at or after `from` where `piece` may be cut.
   std::uint64_t cut(const Piece& piece, std::uint64_t from);
   std::string text(std::uint64_t begin, std::uint64_t end) const;
+  TextChunk read_rows(std::uint64_t chunk) const;
+  void encode_rows(const TextChunk& chunk, ChunkTokens& made,
+                   std::vector<std::int32_t>& tokens) const;
   void encode_document(std::string_view text, bool ends, const TextChunk& chunk,
                        std::vector<std::int32_t>& tokens) const;
 
@@ -72,6 +79,7 @@ class TextChunks {
   const Tokenizer& tokenizer_;
   const PrepareOptions& options_;
   std::vector<Piece> pieces_;
+  std::vector<std::uint64_t> first_rows_;  // of each chunk of a table; the end last
   std::uint64_t count_ = 0;
   std::uint64_t asked_ = 0, found_ = 0;  // of the last cut()
 };

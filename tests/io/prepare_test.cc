@@ -1,8 +1,11 @@
 // Text in chunks: the tokens and documents are those of the whole, wherever it is cut.
 #include <gtest/gtest.h>
 
+#include "io/datasets/table_text.h"
 #include "io/prepare/chunk_file.h"
 #include "io/prepare/text_chunks.h"
+#include "io/sha256.h"
+#include "io/token_file.h"
 #include "io/tokenizers/bpe_trainer.h"
 #include "io/tokenizers/unicode.h"
 #include "tests/io/reader_files.h"
@@ -54,6 +57,44 @@ std::string learned_tokenizer(const Folder& folder, bool prefix_space = false) {
                 description_of(learn_pairs(counts, 290, {"<|endoftext|>"}), pattern));
 }
 
+TEST(Prepare, RowsOfATableAreTheDocumentsThatARunWouldRead) {
+  const Folder folder;
+  DataOptions data{.format = "csv", .validation = 0};
+  std::string table = "id,text\n";
+  for (int i = 0; i < 300; ++i)
+    table += fmt::format("{},{}\n", i, std::string(i % 17, static_cast<char>('a' + i % 26)));
+  data.files = {folder("t.csv", table)};
+  data.windows = "fixed";
+  data.tokens_per_sample = 1;
+  data.documents = "joined";
+  data.labelled = false;
+  std::array<std::uint64_t, 3> counts{};
+  const LabelledRows rows = rows_of("csv", data, counts);
+  const auto bytes = or_bytes(nullptr);
+  std::vector<std::int32_t> expected;
+  const auto dataset = open_dataset(data);
+  for (std::uint64_t s = 0; s < dataset->samples(Split::train); ++s) {
+    const auto sample = sample_of(*dataset, {.sample = s});
+    if (s == 0) expected.push_back(sample.of.at("tokens")[0]);
+    expected.push_back(sample.of.at("targets")[0]);
+  }
+  for (const std::uint64_t size : {9ULL, 100ULL, 1ULL << 20}) {
+    PrepareOptions options{.end = end_of_row(*bytes), .rows = &rows};
+    options.chunk_bytes = size;
+    const Corpus corpus(data.files, "test");
+    TextChunks chunks(corpus, *bytes, options);
+    std::string packed;
+    std::uint64_t documents = 0;
+    for (std::uint64_t c = 0; c < chunks.count(); ++c) {
+      const ChunkTokens made = chunks.encode(chunks.read(c));
+      packed += made.packed;
+      documents += made.starts.size();
+    }
+    EXPECT_EQ(packed, packed_tokens(expected, 2)) << size;
+    EXPECT_EQ(documents, 282U);  // 18 are empty
+  }
+}
+
 TEST(Prepare, AnySizeOfChunksGivesTheSameTokens) {
   const Folder folder;
   const auto bpe = make_tokenizer(learned_tokenizer(folder), "test");
@@ -67,7 +108,7 @@ TEST(Prepare, AnySizeOfChunksGivesTheSameTokens) {
          {DocumentRule::file, DocumentRule::line, DocumentRule::blank_line}) {
       PrepareOptions options;
       options.documents = rule;
-      if (turn % 2 == 0) options.end_token = bpe->special(SpecialToken::end);
+      if (turn % 2 == 0) options.end = {*bpe->special(SpecialToken::end)};
       options.chunk_bytes = 1 << 20;
       const AllTokens whole = all_tokens(files, *bpe, options);
       for (const std::uint64_t size : {9ULL, 64ULL, 1000ULL}) {
@@ -112,7 +153,7 @@ std::string documents_of(const std::string& text, DocumentRule rule, bool end) {
   const Folder folder;
   PrepareOptions options;
   options.documents = rule;
-  if (end) options.end_token = 36;
+  if (end) options.end = {36};
   const AllTokens all = all_tokens({folder("a", text)}, *make_tokenizer("bytes", "test"), options);
   std::string shown;
   std::size_t next = 0;
@@ -180,7 +221,7 @@ TEST(Prepare, KeysTellTextsAndTokenizersApart) {
   };
   PrepareOptions lines, ends, large;
   lines.documents = DocumentRule::line;
-  ends.end_token = 3;
+  ends.end = {3};
   large.chunk_bytes = 1 << 24;
   const std::string key = key_of(*bytes, {});
   EXPECT_NE(key, key_of(*bpe, {}));

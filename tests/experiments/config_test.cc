@@ -386,7 +386,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadInput{"[batch]\nglobl = 3", "unknown key batch.globl", "a.toml:2:1", "batch.global"},
         BadInput{"[freeze]\nalpa = 0.2", "unknown key freeze.alpa", "a.toml:2:1",
-                 "freeze.alpha (keys of [freeze]: units, tied, policy, every"},
+                 "freeze.alpha (keys of [freeze]: units, tensors, tied, policy, every"},
         BadInput{"[freeze]\npolicy = \"pipetransformer\"\nalpha = 2", "out of range", "a.toml:3:9",
                  "from 0 to 1"},
         BadInput{"[freeze]\npolicy = \"pipetransformer\"\nrounding = \"up\"", "\"up\" is unknown",
@@ -649,7 +649,10 @@ TEST(Config, HelpNamesEveryKeyAndDefault) {
 struct Fill {
   const Key& key;
   void operator()(bool* out) const { *out = *rc::gen::arbitrary<bool>(); }
-  void operator()(int* out) const { *out = *rc::gen::inRange(low(), low() + 1000); }
+  void operator()(int* out) const {
+    const double most = std::min(key.range.high, low() + 999.0);
+    *out = *rc::gen::inRange(low(), static_cast<int>(most) + 1);
+  }
   void operator()(std::int64_t* out) const {
     const double most = std::min(key.range.high, 1e12);
     *out = *rc::gen::inRange<std::int64_t>(low(), static_cast<std::int64_t>(most) + 1);

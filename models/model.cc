@@ -124,6 +124,10 @@ float residual_std_of(const ModelConfig& config, float std) {
   return static_cast<float>(std / std::sqrt(2.0 * static_cast<double>(config.layers)));
 }
 
+std::int64_t gated_hidden(std::int64_t width) {
+  return (8 * width + 3 * 32 - 1) / (3 * 32) * 32;
+}
+
 UnitShape unit_shape(const ModelConfig& config) {
   return {config.samples,
           config.context,

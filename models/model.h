@@ -97,6 +97,10 @@ void check_sizes(const ModelConfig& config, bool heads_divide = true);
 /// variance of `std` (GPT-2, section 2.3).
 float residual_std_of(const ModelConfig& config, float std);
 
+/// Columns within a gated MLP: 8/3 C, as many parameters as an MLP of 4 C has, to the next multiple
+/// of 32.
+std::int64_t gated_hidden(std::int64_t width);
+
 /// The shape that all units of `config` share.
 UnitShape unit_shape(const ModelConfig& config);
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "models/units/mlp.h"
-
 namespace concertina::published {
 namespace {
 

@@ -87,10 +87,6 @@ class GatedMlpBranch final : public Branch {
 
 }  // namespace
 
-std::int64_t gated_hidden(std::int64_t width) {
-  return (8 * width + 3 * 32 - 1) / (3 * 32) * 32;
-}
-
 BranchPlan gated_mlp_branch(const UnitShape& shape, const GatedMlpSpec& spec) {
   const DenseSpec gate_up = gate_up_spec(shape, spec), down = down_spec(shape, spec);
   const double product = gate_up.flops(shape.rows()) + down.flops(shape.rows());

@@ -33,9 +33,6 @@ struct GatedMlpSpec {
   float residual_std = 0;   // of the map into the skip
 };
 
-/// 8/3 C, as many parameters as an MLP of 4 C has, to the next multiple of 32.
-std::int64_t gated_hidden(std::int64_t width);
-
 BranchPlan gated_mlp_branch(const UnitShape& shape, const GatedMlpSpec& spec);
 
 }  // namespace concertina

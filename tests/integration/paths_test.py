@@ -10,10 +10,12 @@ import os
 import pathlib
 import random
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 STEPS, MICROBATCHES, LAYERS = 60, 12, 6
 BASE = f"""[run]
@@ -39,6 +41,15 @@ VIT = ["model.family=vit", "model.vit.image=8", "model.vit.channels=1", "model.v
 CLASSES = [*BERT, "model.task=classification", "model.classes=3"]
 
 
+def png(width, height, grey):
+    """A picture of bytes `grey`, row by row."""
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    rows = b"".join(b"\0" + grey[y * width:(y + 1) * width] for y in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
 def write_data():
     draw = random.Random(1)
     words = "star ship sea far deep sun moon under over light".split()
@@ -50,6 +61,22 @@ def write_data():
     with open("rows.jsonl", "w") as file:
         file.writelines(json.dumps({"sentence1": text, "sentence2": texts[-1 - i], "label": i % 3}) + "\n"
                         for i, text in enumerate(texts))
+    pathlib.Path("more").write_text("\n".join(reversed(texts)))
+    with open("scores.csv", "w") as file:
+        file.write("sentence,score\n")
+        file.writelines(f"{text},{draw.uniform(-2, 5):.3f}\n" for text in texts)
+    with open("labels.jsonl", "w") as file:
+        file.writelines(json.dumps({"text": text, "labels": [name for name in "abc" if draw.random() < 0.4]}) + "\n"
+                        for text in texts)
+    with open("words.txt", "w") as file:
+        for text in texts:
+            file.writelines(f"{word} {'B-NUM' if word.isdigit() else 'O'}\n" for word in text.split())
+            file.write("\n")
+    for i in range(120):
+        folder = pathlib.Path("images", "abc"[i % 3])
+        folder.mkdir(parents=True, exist_ok=True)
+        width, height = draw.randrange(8, 20), draw.randrange(8, 20)
+        folder.joinpath(f"{i}.png").write_bytes(png(width, height, draw.randbytes(width * height)))
     with open("images-idx3-ubyte", "wb") as images, open("labels-idx1-ubyte", "wb") as labels:
         images.write(b"".join(number.to_bytes(4, "big") for number in (2051, 240, 8, 8)))
         labels.write(b"".join(number.to_bytes(4, "big") for number in (2049, 240)))
@@ -65,6 +92,16 @@ PATHS = {
     "csv": [*CLASSES, "data.format=csv", "data.files=rows.csv"],
     "jsonl, the best kept": [*CLASSES, "data.format=jsonl", "data.files=rows.jsonl", "eval.every=10",
                              "checkpoint.best=validation_loss"],
+    "scores": [*BERT, "model.task=regression", "model.classes=1", "data.format=csv", "data.files=scores.csv"],
+    "several labels": [*BERT, "model.task=multi-label", "model.classes=3", "data.format=jsonl",
+                       "data.files=labels.jsonl"],
+    "words": [*BERT, "model.task=token-classification", "model.classes=2", "data.format=conll",
+              "data.files=words.txt"],
+    "packed": ["data.format=jsonl", "data.files=rows.jsonl", "data.text_columns=sentence1", "data.documents=packed",
+               "model.context=48"],
+    "mixed": ['data.text=["text", "more"]', "data.weights=[0.7, 0.3]"],
+    "image folder": [*VIT[:-1], "model.classes=3", "data.format=image-folder", "data.files=images", "data.size=8",
+                     "data.scale=0.5", "data.flip=true", "data.rotate=10", "data.randaugment=2"],
     "images, flipped": [*VIT, "data.format=mnist", 'data.files=["images-idx3-ubyte", "labels-idx1-ubyte"]',
                         "data.crop=1", "data.flip=true"],
 }

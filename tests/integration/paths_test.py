@@ -127,6 +127,11 @@ class Launches:
     def end(name):
         return json.loads(pathlib.Path("runs", name, "result.json").read_text())["state_sha256"]
 
+    @staticmethod
+    def kept(name):
+        """Whether a checkpoint is whole, as all but the newest: a run killed before its first one asks what to do."""
+        return len([*pathlib.Path("runs", name, "checkpoints").glob("step-*")]) > 1
+
     def layout(self):
         draw = self.draw
         pp, dp = draw.choice([(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (3, 1), (4, 1)])
@@ -141,9 +146,16 @@ class Launches:
             try:
                 code = process.wait(self.draw.uniform(0.3, 1) * seconds if launch <= 3 else None)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+                while not self.kept(name) and process.poll() is None:
+                    time.sleep(0.005)
+                if process.poll() is not None:
+                    return launch
+                ranks = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                for one in [str(process.pid), *ranks]:  # each rank is a group of its own
+                    os.kill(int(one), signal.SIGKILL)
                 process.wait()
-                time.sleep(0.2)  # until the ranks are gone
+                while any(pathlib.Path("/proc", rank).exists() for rank in ranks):
+                    time.sleep(0.01)
                 continue
             if code != 0:
                 raise SystemExit(f"{name}, killed before:\n{pathlib.Path('log').read_text()[-3000:]}")

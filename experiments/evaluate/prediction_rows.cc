@@ -122,7 +122,7 @@ void PredictionRows::add_labels(std::span<const double> logits, Line& line) cons
   line["logits"] = logits;
 }
 
-/// Of words alone.
+/// Adds what a sample of tagged words has.
 void PredictionRows::add_tags(std::span<const double> told, Line& line) const {
   line["tags"] = line["prediction"] = Line::array();
   for (std::size_t t = 0; t < each_; ++t) {

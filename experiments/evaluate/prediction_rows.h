@@ -42,7 +42,7 @@ class PredictionRows {
   TargetKind kind_;
   std::size_t classes_;
   bool csv_;
-  /// Of one sample: what is right, as the field of its targets has it.
+  /// What is right of one sample, as the field of its targets has it.
   std::vector<std::int32_t> tags_;
   std::vector<float> scores_;
   std::vector<View> views_;

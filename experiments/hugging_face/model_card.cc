@@ -60,7 +60,7 @@ std::string held_out_text(const std::string& directory, std::int64_t step) {
   return text;
 }
 
-/// Of the launch that trained up to `step`; empty: the model was imported.
+/// The command of the launch that trained up to `step`; empty: the model was imported.
 std::string command_text(const std::string& directory, std::int64_t step) {
   nlohmann::json launch;
   for (const nlohmann::json& line : read_lines(run_file(directory, kLaunchesFile)))

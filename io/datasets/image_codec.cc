@@ -10,7 +10,7 @@ int exif_orientation(std::span<const std::byte> block) {
   constexpr std::size_t kHeader = 8, kEntry = 12;
   constexpr std::uint32_t kOrientation = 0x112, kShort = 3;
   const bool is_little = !block.empty() && block[0] == std::byte{'I'};
-  // Of what is cut off, zeros.
+  // What is cut off reads as zeros.
   const auto number = [&](std::size_t at, std::size_t bytes) {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < bytes && at + bytes <= block.size(); ++i)

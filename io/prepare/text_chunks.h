@@ -24,7 +24,7 @@ struct PrepareOptions {
   DocumentRule documents = DocumentRule::file;
   /// After each document, in place of the line breaks that end it.
   std::vector<std::int32_t> end{};
-  /// Of a table: each row's text is a document. Null: the corpus is text.
+  /// The rows of a table, each a document. Null: the corpus is text.
   const LabelledRows* rows = nullptr;
   std::uint64_t chunk_bytes = std::uint64_t{4} << 20;  // of text, about
 };

@@ -90,7 +90,7 @@ TEST_F(ImageFolder, PicturesOfAnySizeBecomeSquares) {
 }
 
 TEST_F(ImageFolder, ImagesAreTurnedAsTheirExifSays) {
-  // Of rows "abcd", "efgh", "ijkl", as ImageOps.exif_transpose() turns them.
+  // From rows "abcd", "efgh", "ijkl", as ImageOps.exif_transpose() turns them.
   const std::pair<int, std::string> turned[] = {
       {1, "abcdefghijkl"}, {2, "dcbahgfelkji"}, {3, "lkjihgfedcba"}, {4, "ijklefghabcd"},
       {5, "aeibfjcgkdhl"}, {6, "ieajfbkgclhd"}, {7, "lhdkgcjfbiea"}, {8, "dhlcgkbfjaei"}};

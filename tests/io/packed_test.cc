@@ -35,7 +35,7 @@ std::vector<Tokens> documents_of(const Dataset& dataset, const SampleAt& at) {
 }
 
 TEST(Packed, EachGoesIntoTheFirstSampleWithRoom) {
-  // Of 4, 3, 2, 11, 0, 1 and 6 targets: an end takes no place of its own.
+  // Documents of 4, 3, 2, 11, 0, 1 and 6 targets: an end takes no place of its own.
   const PackedPieces packed =
       pack_documents(std::vector<std::uint64_t>{0, 5, 9, 12, 24, 25, 27, 34}, 6);
   const std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> expected{

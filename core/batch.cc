@@ -56,7 +56,7 @@ Field tokens_field(std::int64_t tokens) {
   return {"tokens", DType::i32, {tokens}};
 }
 Field targets_field(std::int64_t tokens, std::int64_t most) {
-  return {"targets", DType::i32, {tokens}, most};
+  return {.name = "targets", .shape = {tokens}, .most = most, .target = true};
 }
 Field types_field(std::int64_t tokens) {
   return {"types", DType::i32, {tokens}};
@@ -68,19 +68,19 @@ Field starts_field(std::int64_t tokens) {
   return {"starts", DType::i32, {tokens}};
 }
 Field label_field() {
-  return {"label", DType::i32, {}};
+  return {.name = "label", .target = true};
 }
 Field scores_field(std::int64_t scores) {
-  return {"scores", DType::f32, {scores}};
+  return {.name = "scores", .type = DType::f32, .shape = {scores}, .target = true};
 }
 Field tags_field(std::int64_t tokens) {
-  return {"tags", DType::i32, {tokens}};
+  return {.name = "tags", .shape = {tokens}, .target = true};
 }
 Field start_field() {
-  return {"start", DType::i32, {}};
+  return {.name = "start", .target = true};
 }
 Field end_field() {
-  return {"end", DType::i32, {}};
+  return {.name = "end", .target = true};
 }
 Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return {"image", DType::f32, {channels, height, width}};
@@ -93,14 +93,12 @@ std::vector<Field> text_fields(std::int64_t tokens) {
 void blank_sample(std::span<const Field> fields, std::span<const View> views) {
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (views[f].empty()) continue;
-    const std::string& name = fields[f].name;
-    const bool target =
-        name == "targets" || name == "label" || name == "tags" || name == "start" || name == "end";
-    const auto count = static_cast<std::size_t>(fields[f].elements());
-    if (fields[f].type == DType::f32)
-      std::fill_n(views[f].f32(), count, name == "scores" ? kNoScore : 0.0F);
+    const Field& field = fields[f];
+    const auto count = static_cast<std::size_t>(field.elements());
+    if (field.type == DType::f32)
+      std::fill_n(views[f].f32(), count, field.target ? kNoScore : 0.0F);
     else
-      std::fill_n(views[f].i32(), count, target ? kIgnored : name == "lengths" ? 1 : 0);
+      std::fill_n(views[f].i32(), count, field.target ? kIgnored : field.name == "lengths" ? 1 : 0);
   }
 }
 

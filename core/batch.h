@@ -19,6 +19,7 @@ struct Field {
   DType type = DType::i32;
   std::vector<std::int64_t> shape;  // of one sample
   std::int64_t most = 0;            // of its elements are not kIgnored; 0: all may be
+  bool target = false;              // a loss compares with it; one that is missing counts nothing
 
   /// Elements of one sample.
   std::int64_t elements() const {

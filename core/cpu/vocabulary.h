@@ -166,13 +166,12 @@ float score_loss_row(T* logits, const float* scores, Int k, bool binary, float s
   double loss = 0;
   for (Int i = 0; i < k; ++i) {
     const float x = to_float(logits[i]), y = scores[i];
-    float gradient = 0;
-    if (y == kNoScore) {
-    } else if (binary) {
+    float gradient = 0;  // where no score is known
+    if (y != kNoScore && binary) {
       const float e = exp_nonpositive(x > 0 ? -x : x), p = (x > 0 ? 1 : e) / (1 + e);
       loss += static_cast<double>((x > 0 ? x : 0) - x * y + __builtin_log1pf(e));
       gradient = p - y;
-    } else {
+    } else if (y != kNoScore) {
       loss += static_cast<double>(x - y) * static_cast<double>(x - y);
       gradient = 2 * (x - y);
     }

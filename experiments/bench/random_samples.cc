@@ -78,9 +78,8 @@ void RandomSamples::load(std::int64_t step, std::int64_t first, std::int64_t cou
 std::int64_t RandomSamples::valid_targets(std::int64_t step, std::int64_t samples) const {
   const auto targets = std::ranges::find(fields_, "targets", &Field::name);
   if (targets == fields_.end()) {
-    for (const Field& field : fields_)
-      if (field.name == "tags" || field.name == "scores") return samples * field.elements();
-    return samples;
+    const auto target = std::ranges::find(fields_, true, &Field::target);
+    return samples * (target == fields_.end() ? 1 : target->elements());
   }
   if (!has("lengths")) return samples * targets_of(*targets, tokens_);
   const Field lengths{"lengths", DType::i32, {}};

@@ -111,15 +111,12 @@ void PackedDataset::write(const SampleAt& at, std::span<const View> views) const
   std::int32_t *const tokens = views[0].i32(), *const targets = views[1].i32(),
                       *const starts = views[2].i32();
   std::int64_t used = 0;
-  std::vector<std::int32_t> text(static_cast<std::size_t>(tokens_) + 1);
   for (std::uint64_t p = packed.first[at.sample]; p < packed.first[at.sample + 1]; ++p) {
     const PackedPiece& piece = packed.pieces[p];
-    const auto length = static_cast<std::ptrdiff_t>(piece.length);
-    parts_.tokens->read(piece.begin, std::span(text).first(piece.length + 1));
-    if (tokens != nullptr) std::copy_n(text.begin(), length, tokens + used);
-    if (targets != nullptr) std::copy_n(text.begin() + 1, length, targets + used);
-    if (starts != nullptr) std::fill_n(starts + used, length, static_cast<std::int32_t>(used));
-    used += length;
+    if (tokens != nullptr) parts_.tokens->read(piece.begin, {tokens + used, piece.length});
+    if (targets != nullptr) parts_.tokens->read(piece.begin + 1, {targets + used, piece.length});
+    if (starts != nullptr) std::fill_n(starts + used, piece.length, static_cast<std::int32_t>(used));
+    used += piece.length;
   }
   if (tokens != nullptr) std::fill(tokens + used, tokens + tokens_, 0);
   if (starts != nullptr)

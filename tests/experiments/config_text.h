@@ -1,0 +1,59 @@
+// Configs from text, and the bad-input errors that they end in.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "core/error.h"
+#include "experiments/config/config.h"
+#include "experiments/config/config_toml.h"
+
+namespace concertina {
+
+inline RunConfig parse(const std::string& toml) {
+  RunConfig config;
+  read_config(toml, "a.toml", config);
+  validate(config);
+  return config;
+}
+
+inline RunConfig with_set(const std::string& assignment) {
+  RunConfig config;
+  set_config(assignment, config);
+  validate(config);
+  return config;
+}
+
+/// The bad-input error that `body` throws; fails the test if it throws none.
+template <class Body>
+Error input_error(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(Exit::ok, "", "", "");
+}
+
+inline void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
+}
+
+class TempFile {
+ public:
+  TempFile(const std::string& name, const std::string& text)
+      : path_(std::filesystem::path(testing::TempDir()) / name) {
+    std::ofstream(path_) << text;
+  }
+  ~TempFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+}  // namespace concertina

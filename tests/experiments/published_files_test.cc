@@ -1,0 +1,323 @@
+// Bad folders of published models: each is one error; files in parts are one model.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "core/error.h"
+#include "experiments/hugging_face/published_weights.h"
+#include "experiments/run/planning.h"
+#include "tests/experiments/published_folders.h"
+#include "tests/temporary_directory.h"
+
+namespace concertina {
+namespace {
+
+struct Copied {
+  explicit Copied(const std::string& name) : path(root.path() + "/model") {
+    fs::copy(folder_of(name), path);
+  }
+  void change(const std::string& file, const std::string& from, const std::string& to) const {
+    std::string text = bytes_of_file(path + "/" + file);
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write_bytes(path + "/" + file, text.replace(at, from.size(), to));
+  }
+  /// Opens all of it; empty: it was accepted.
+  std::string error(const Settings& sets = {}) const {
+    try {
+      const RunConfig config = config_from(path, sets);
+      const PublishedWeights weights(path, read_published_config(path), config);
+      weights.check_copies();
+      std::vector<float> values;
+      const ModelSpec spec = model_of(config)->spec();
+      for (const Bucket& bucket : make_buckets(spec))
+        for (const BucketTensor& tensor : bucket.tensors) {
+          values.resize(tensor.count);
+          weights.read(tensor.name, values);
+        }
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::bad_input) << error.what();
+      EXPECT_FALSE(error.fix().empty());
+      return error.what();
+    }
+    return "";
+  }
+
+  TemporaryDirectory root;
+  std::string path;
+};
+
+TEST(PublishedModel, WhatWouldChangeFiguresIsRefused) {
+  struct Change {
+    std::string name, from, to, says;
+  };
+  const std::vector<Change> changes{
+      {"gpt2", "\"gelu_new\"", "\"mish\"", "activation_function"},
+      {"gpt2", "\"scale_attn_by_inverse_layer_idx\": false",
+       "\"scale_attn_by_inverse_layer_idx\": true", "scale_attn_by_inverse_layer_idx"},
+      {"gpt2", "GPT2LMHeadModel", "GPT2DoubleHeadsModel", "GPT2DoubleHeadsModel"},
+      {"gpt2", "\"gpt2\"", "\"mamba\"", "mamba"},
+      {"gpt2", "\"use_cache\"", "\"sparse\"", "sparse"},
+      {"gpt2", "\"n_layer\": 2", "\"n_layer\": 3", "transformer.h.2"},
+      {"gpt2", "\"n_layer\": 2", "\"n_layer\": 1", "not expected"},
+      {"gpt2", "\"n_layer\": 2", "\"n_layer\": -2", "n_layer"},
+      {"gpt2", "\"n_embd\": 16", "\"n_embd\": 32", "shape"},
+      {"gpt2", "\"n_embd\": 16", "\"n_embd\": \"wide\"", "n_embd"},
+      {"llama", "\"attention_bias\": false", "\"attention_bias\": true", "_proj.bias"},
+      {"llama", "\"default\"", "\"llama3\"", "rope_original"},
+      {"llama", "\"default\"", "\"longrope\"", "rope_type"},
+      {"llama", "\"head_dim\": 4", "\"head_dim\": 8", "shape"},
+      {"mistral", "\"sliding_window\": 12", "\"sliding_window\": 8", "8 keys at most"},
+      {"qwen2", "\"use_sliding_window\": false", "\"use_sliding_window\": true",
+       "use_sliding_window"},
+      {"qwen2", "\"full_attention\"", "\"sliding_attention\"", "layer_types"},
+      {"bert-classification", "\"LABEL_2\"", "\"LABEL_2\", \"3\": \"LABEL_3\"", "shape"},
+      {"gpt2-classification", "\"use_cache\"", "\"problem_type\": \"ordinal\", \"use_cache\"",
+       "problem_type"},
+      {"llama", "\"use_cache\"", "\"rope_theta\": 500.0, \"use_cache\"",
+       "rope_parameters.rope_theta is 10000.0, and rope_theta is 500.0"},
+      {"llama", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "shape"},
+      {"bert-masked-lm", "\"is_decoder\": false", "\"is_decoder\": true", "is_decoder"},
+      {"vit", "\"qkv_bias\": true", "\"qkv_bias\": false", "not expected"}};
+  for (const Change& change : changes) {
+    const Copied copy(change.name);
+    copy.change("config.json", change.from, change.to);
+    EXPECT_NE(copy.error().find(change.says), std::string::npos)
+        << change.to << ": " << copy.error();
+  }
+  const Copied copy("gpt2");
+  EXPECT_NE(copy.error({"model.width=64"}).find("model.width"), std::string::npos);
+  EXPECT_NE(copy.error({"model.family=llama"}).find("model.family"), std::string::npos);
+  EXPECT_NE(copy.error({"model.context=13"}).find("model.context"), std::string::npos);
+  fs::remove(copy.path + "/model.safetensors");
+  EXPECT_NE(copy.error().find("model.safetensors"), std::string::npos);
+}
+
+// Whoever reads a config makes a model of it next: gigabytes, if one number of config.json is
+// wrong.
+TEST(PublishedModel, NumbersThatTheTensorsDoNotHaveAreRefusedWithTheConfig) {
+  struct Change {
+    std::string name, from, to, says;
+  };
+  for (const Change& change :
+       {Change{"gpt2", "\"vocab_size\": 40", "\"vocab_size\": 1000000", "wte"},
+        {"llama", "\"intermediate_size\": 32", "\"intermediate_size\": 1000000", "mlp"},
+        {"bert-masked-lm", "\"intermediate_size\": 24", "\"intermediate_size\": 1000000", "dense"},
+        {"llama", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 100000", "100000 layers"}}) {
+    const Copied copy(change.name);
+    copy.change("config.json", change.from, change.to);
+    try {
+      config_from(copy.path);
+      ADD_FAILURE() << change.to << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(change.says), std::string::npos) << error.what();
+    }
+    fs::remove(copy.path + "/model.safetensors");
+    EXPECT_NO_THROW(config_from(copy.path)) << "a config.json alone can be planned";
+  }
+}
+
+TEST(PublishedModel, LyingHeadersAreRefused) {
+  struct Lie {
+    std::string from, to, says;
+  };
+  for (const Lie& lie : {Lie{"\"F32\"", "\"U32\"", "U32"},
+                         {"[0,192]", "[0,191]", "data_offsets"},
+                         {"[0,192]", "[4,192]", "data_offsets"},
+                         {"[48]", "[-8]", "shape"},
+                         {"[48]", "[47]", "takes"},
+                         {"\"pt\"", "1234", "__metadata__"},
+                         {"c_attn.bias", "c_proj.bias", "twice"},
+                         {"{", "[", "'{'"}}) {
+    const Copied copy("gpt2");
+    copy.change("model.safetensors", lie.from, lie.to);
+    EXPECT_NE(copy.error().find(lie.says), std::string::npos) << lie.to << ": " << copy.error();
+  }
+  const Copied copy("gpt2");
+  const std::string file = copy.path + "/model.safetensors", bytes = bytes_of_file(file);
+  for (const std::string& damaged :
+       {bytes.substr(0, 4), bytes.substr(0, 100), bytes.substr(0, bytes.size() - 1), bytes + "x",
+        std::string(8, '\xff') + bytes.substr(8)}) {
+    write_bytes(file, damaged);
+    EXPECT_NE(copy.error().find("model.safetensors"), std::string::npos) << copy.error();
+  }
+}
+
+TEST(PublishedModel, AnIndexOfSeveralFilesIsOneModel) {
+  const Copied copy("gpt2");
+  const std::string single = copy.path + "/model.safetensors";
+  const SafetensorsFile whole(single);
+  nlohmann::json map;
+  for (const int part : {0, 1}) {
+    std::vector<StoredTensor> tensors;
+    const std::string name = fmt::format("model-0000{}-of-00002.safetensors", part + 1);
+    int i = 0;
+    for (const auto& [tensor, stored] : whole.tensors())
+      if (i++ % 2 == part) {
+        tensors.push_back(stored);
+        map[tensor] = name;
+      }
+    SafetensorsWriter writer(copy.path + "/" + name, tensors);
+    for (const StoredTensor& tensor : writer.tensors()) {
+      std::vector<float> values(tensor.elements());
+      whole.read(whole.tensors().at(tensor.name), 0, values);
+      writer.append(values);
+    }
+    writer.finish();
+  }
+  fs::remove(single);
+  const auto write_index = [&] {
+    write_bytes(single + ".index.json", nlohmann::json{{"weight_map", map}}.dump());
+  };
+  write_index();
+  EXPECT_EQ(copy.error(), "");
+  map["transformer.wte.weight"] = "../model.safetensors";
+  write_index();
+  EXPECT_NE(copy.error().find("in no file of this folder"), std::string::npos);
+  map.erase("transformer.wte.weight");
+  write_index();
+  EXPECT_NE(copy.error().find("not by the index"), std::string::npos) << copy.error();
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(PublishedModel, IsWrittenInFilesOfALargestSize) {
+  const std::string folder = folder_of("llama");
+  const RunConfig config = config_from(folder);
+  const PublishedConfig published = read_published_config(folder);
+  const PublishedWeights weights(folder, published, config);
+  const TemporaryDirectory root;
+  const std::string out = root.path() + "/out";
+  const auto write = [&](std::uint64_t most) {
+    write_published(
+        out, config, StoredType::f32,
+        [&](const std::string& ours, std::span<float> to) { weights.read(ours, to); }, most);
+  };
+  const SafetensorsFile whole(folder + "/model.safetensors");
+  std::uint64_t total = 0;
+  for (const auto& [name, tensor] : whole.tensors()) total += tensor.bytes();
+  const std::vector<std::string> single{"config.json", "model.safetensors"};
+
+  constexpr std::uint64_t kMost = 2500;  // less than a token table has
+  write(kMost);
+  const auto index = nlohmann::json::parse(bytes_of_file(out + "/model.safetensors.index.json"));
+  EXPECT_EQ(index["metadata"]["total_size"], total);
+  EXPECT_EQ(index["metadata"]["total_parameters"], total / 4);
+  std::vector<std::string> files{"config.json", "model.safetensors.index.json"};
+  std::size_t tensors = 0, over = 0;
+  for (const std::string& name : names_in(out)) {
+    if (!name.ends_with(".safetensors")) continue;
+    files.push_back(name);
+    const SafetensorsFile part(out + "/" + name);
+    std::uint64_t bytes = 0;
+    for (const auto& [tensor, stored] : part.tensors()) {
+      EXPECT_EQ(index["weight_map"][tensor], name);
+      bytes += stored.bytes();
+      std::vector<float> got(stored.elements()), wanted(stored.elements());
+      part.read(stored, 0, got);
+      whole.read(whole.tensors().at(tensor), 0, wanted);
+      EXPECT_EQ(got, wanted) << tensor;
+    }
+    EXPECT_TRUE(bytes <= kMost || part.tensors().size() == 1) << name;
+    over += bytes > kMost ? 1 : 0;
+    tensors += part.tensors().size();
+  }
+  EXPECT_EQ(tensors, whole.tensors().size());
+  EXPECT_GT(over, 0U);
+  EXPECT_GT(files.size(), 6U);
+  std::ranges::sort(files);
+  EXPECT_EQ(names_in(out), files);
+  EXPECT_NE(
+      std::ranges::find(files, fmt::format("model-00001-of-{:05}.safetensors", files.size() - 2)),
+      files.end());
+  EXPECT_TRUE(
+      PublishedWeights(out, read_published_config(out), config_from(out)).missing().empty());
+
+  // Nothing of an export before is left: neither of one nor of several files.
+  write(total);
+  EXPECT_EQ(names_in(out), single);
+  EXPECT_EQ(bytes_of_file(out + "/model.safetensors"), bytes_of_file(whole.path()));
+  write(2 * kMost);
+  const std::vector<std::string> fewer = names_in(out);
+  EXPECT_LT(fewer.size(), files.size());
+  EXPECT_FALSE(fs::exists(out + "/model.safetensors"));
+  // An export that fails leaves the one before.
+  const auto fail = [](const std::string&, std::span<float>) { throw_failure("full", "disk"); };
+  EXPECT_THROW(write_published(out, config, StoredType::f32, fail, kMost), Error);
+  EXPECT_EQ(names_in(out), fewer);
+  EXPECT_TRUE(
+      PublishedWeights(out, read_published_config(out), config_from(out)).missing().empty());
+}
+
+TEST(Safetensors, HalvesAndBrainFloatsAreReadExactly) {
+  const TemporaryDirectory root;
+  const std::string path = root.path() + "/a.safetensors";
+  const std::string header =
+      R"({"b":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"h":{"dtype":"F16","shape":[6],"data_offsets":[4,16]},"d":{"dtype":"F64","shape":[],"data_offsets":[16,24]}})";
+  const std::uint64_t length = header.size();
+  const std::uint16_t values[] = {0x3FC0, 0xC000, 0x3C00, 0x0001, 0x83FF, 0x7C00, 0x7BFF, 0x0400};
+  const double d = 0.1;
+  std::string bytes(reinterpret_cast<const char*>(&length), 8);
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(values), sizeof values);
+  bytes.append(reinterpret_cast<const char*>(&d), 8);
+  write_bytes(path, bytes);
+  const SafetensorsFile file(path);
+  std::vector<float> read(2);
+  file.read(file.tensors().at("b"), 0, read);
+  EXPECT_EQ(read, (std::vector<float>{1.5F, -2}));
+  read.resize(6);
+  file.read(file.tensors().at("h"), 0, read);
+  EXPECT_EQ(read, (std::vector<float>{1, 0x1p-24F, -1023 * 0x1p-24F,
+                                      std::numeric_limits<float>::infinity(), 65504, 0x1p-14F}));
+  read.resize(1);
+  file.read(file.tensors().at("d"), 0, read);
+  EXPECT_EQ(read[0], 0.1F);
+}
+
+/// CONCERTINA_MUTATIONS: how many of each file.
+TEST(PublishedModel, DamagedFilesAreErrorsAndNothingElse) {
+  const char* const asked = std::getenv("CONCERTINA_MUTATIONS");
+  const int mutations = asked == nullptr ? 60 : std::atoi(asked);
+  for (const std::string file : {"model.safetensors", "config.json"}) {
+    const Copied copy("llama");
+    const std::string whole = bytes_of_file(copy.path + "/" + file);
+    const std::size_t text = file == "config.json" ? whole.size() : 2500;
+    for (int i = 0; i < mutations; ++i) {
+      std::mt19937_64 random(static_cast<std::uint64_t>(i));
+      std::string bytes = whole;
+      for (int left = 1 + static_cast<int>(random() % 3); left > 0 && !bytes.empty(); --left) {
+        const std::size_t at = random() % std::min(text, bytes.size());
+        switch (random() % 5) {
+          case 0:
+            bytes[at] = static_cast<char>(random());
+            break;
+          case 1:
+            bytes[at] = static_cast<char>('0' + random() % 10);
+            break;
+          case 2:
+            bytes.erase(at, 1 + random() % 8);
+            break;
+          case 3:
+            bytes.insert(at, bytes.substr(random() % bytes.size(), random() % 20));
+            break;
+          default:
+            bytes.resize(at + 1);
+        }
+      }
+      write_bytes(copy.path + "/" + file, bytes);
+      copy.error();  // checks what is thrown
+    }
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -68,7 +68,7 @@ Field starts_field(std::int64_t tokens) {
   return {"starts", DType::i32, {tokens}};
 }
 Field label_field() {
-  return {.name = "label", .target = true};
+  return {.name = "label", .shape = {}, .target = true};
 }
 Field scores_field(std::int64_t scores) {
   return {.name = "scores", .type = DType::f32, .shape = {scores}, .target = true};
@@ -77,10 +77,10 @@ Field tags_field(std::int64_t tokens) {
   return {.name = "tags", .shape = {tokens}, .target = true};
 }
 Field start_field() {
-  return {.name = "start", .target = true};
+  return {.name = "start", .shape = {}, .target = true};
 }
 Field end_field() {
-  return {.name = "end", .target = true};
+  return {.name = "end", .shape = {}, .target = true};
 }
 Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return {"image", DType::f32, {channels, height, width}};

@@ -18,6 +18,10 @@ inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kEventsFile = "events.jsonl";
 /// Has a line per launch: where it ran, with which program, and how it ended.
 inline constexpr const char* kLaunchesFile = "launches.jsonl";
+/// Has a line per fault that the ranks of a supervised launch have seen before they ended.
+inline constexpr const char* kFaultsFile = "faults.jsonl";
+/// Has a line per restart by `concertina run`: why, from which step, and how long it took.
+inline constexpr const char* kRestartsFile = "restarts.jsonl";
 /// Holds the figures of the last launch that trained.
 inline constexpr const char* kResultFile = "result.json";
 /// Holds what the units and the machine took, for predictions.

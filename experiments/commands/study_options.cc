@@ -221,8 +221,4 @@ void wait_for_trials() {
   sigtimedwait(&child, nullptr, &soon);
 }
 
-std::string own_program() {
-  return std::filesystem::read_symlink("/proc/self/exe").string();
-}
-
 }  // namespace concertina

@@ -8,6 +8,7 @@
 
 #include "experiments/commands/command.h"
 #include "experiments/machine/machine.h"
+#include "experiments/machine/program.h"
 #include "experiments/machine/signals.h"
 #include "experiments/results/study_table.h"
 #include "experiments/study/study_spec.h"
@@ -65,7 +66,5 @@ void require_no_launcher(const std::string& command);
 void hold_study_signals();
 /// Returns when a trial has ended, or a tenth of a second later.
 void wait_for_trials();
-/// The path of this program.
-std::string own_program();
 
 }  // namespace concertina

@@ -5,19 +5,32 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
 
+#include "core/clock.h"
 #include "core/host_name.h"
 #include "core/log.h"
 #include "experiments/machine/exit.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/signals.h"
+#include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
 
-constexpr double kLookSeconds = 0.25;
+constexpr double kLookSeconds = 0.1;
+/// Somebody who looks into a rank, or moves it, stops it for less.
+constexpr double kStopSeconds = 1.5;
+constexpr int kSignalLooks = 5;
 /// mpirun ends the others within 2 s of a rank's death. Other launchers may never do.
 constexpr double kLauncherSeconds = 5;
+
+std::string supervised_run() {
+  const char* directory = std::getenv(kSupervisedVariable);
+  return directory == nullptr ? "" : directory;
+}
 
 }  // namespace
 
@@ -33,8 +46,18 @@ Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
           fix};
 }
 
+Error stop_of(const std::vector<int>& ranks) {
+  return {Exit::failure,
+          fmt::format("{} {} still: a signal has stopped {}", ranks_text(ranks),
+                      ranks.size() == 1 ? "stands" : "stand", ranks.size() == 1 ? "it" : "them"),
+          host_name(), "`kill -CONT` with the process' number lets it go on"};
+}
+
 LaunchWatch::LaunchWatch(MpiEnvironment& mpi)
-    : mpi_(mpi), rank_(mpi.world().rank()), size_(mpi.world().size()) {
+    : mpi_(mpi),
+      rank_(mpi.world().rank()),
+      size_(mpi.world().size()),
+      supervised_(supervised_run()) {
   if (mpi.local_size() > 1) thread_ = std::thread([this] { watch(); });
 }
 
@@ -53,10 +76,36 @@ bool LaunchWatch::sleep(double seconds) {
   return !wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; });
 }
 
+void LaunchWatch::report(const char* fault, const std::vector<int>& ranks,
+                         const Error& error) const {
+  if (supervised_.empty()) return;
+  const nlohmann::ordered_json line = {{"time", utc_text()}, {"fault", fault},
+                                       {"ranks", ranks},     {"host", host_name()},
+                                       {"by", rank_},        {"what", error.message()}};
+  try {
+    File(run_file(supervised_, kFaultsFile), File::Mode::append).append_whole(line.dump() + "\n");
+  } catch (const Error& failed) {  // the supervisor sees the launch end
+    log::warn("the fault is not recorded: {}: {}", failed.message(), failed.where());
+  }
+  abort_job(static_cast<int>(Exit::failure));
+}
+
 void LaunchWatch::tell_of_dead(const std::vector<int>& ranks) {
-  const std::string text = error_text(death_of(ranks, committed_), rank_);
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+  const Error error = death_of(ranks, committed_);
+  if (supervised_.empty()) {
+    const std::string text = error_text(error, rank_);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  }
+  report("died", ranks, error);
+}
+
+void LaunchWatch::tell_of_stopped(const std::vector<int>& ranks) {
+  const Error error = stop_of(ranks);
+  if (supervised_.empty())
+    log::warn("{}, on {}: the other ranks wait for it; {}", error.message(), error.where(),
+              error.fix());
+  report("stopped", ranks, error);
 }
 
 void LaunchWatch::tell_of_signal() {
@@ -67,8 +116,9 @@ void LaunchWatch::tell_of_signal() {
 }
 
 void LaunchWatch::watch() {
-  bool told_dead = false, told_signal = false;
-  int looks_with_signal = 0;
+  bool told_dead = false, told_signal = false, told_stopped = false;
+  int looks_with_signal = 0, looks_with_stopped = 0;
+  std::vector<int> stopped;
   while (sleep(kLookSeconds)) {
     const LocalState state = mpi_.local_state();
     if (!state.speaks || state.somebody_leaves) continue;
@@ -77,9 +127,17 @@ void LaunchWatch::watch() {
       tell_of_dead(state.dead);
       if (sleep(kLauncherSeconds)) abort_job(static_cast<int>(Exit::failure));
     }
+    // Looks are counted: a launch that was stopped as a whole goes on where it was.
+    const bool same = !state.stopped.empty() && state.stopped == stopped;
+    looks_with_stopped = same ? looks_with_stopped + 1 : 0;
+    stopped = state.stopped;
+    if (looks_with_stopped * kLookSeconds < kStopSeconds)
+      told_stopped = false;
+    else if (!std::exchange(told_stopped, true))
+      tell_of_stopped(stopped);
     looks_with_signal = sigterm_waits() ? looks_with_signal + 1 : 0;
     // Ranks of other hosts may have ended the job, and have said why.
-    if (looks_with_signal < 2 || told_signal || mpi_.local_size() < size_) continue;
+    if (looks_with_signal < kSignalLooks || told_signal || mpi_.local_size() < size_) continue;
     told_signal = true;
     tell_of_signal();
   }

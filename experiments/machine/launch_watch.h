@@ -1,6 +1,7 @@
-// A watch over a launch while its main thread is in a step: the death of another rank, after
-// which that step never ends, or a launcher that will not wait until it has ended.
-// Invariant: it only says what happened, what to do, and ends a launch that can never go on.
+// A watch over a launch while its main thread is in a step: the death of another rank, or its stop,
+// after which that step never ends, or a launcher that will not wait until it has ended.
+// Invariant: it only says what happened, what to do, and ends a launch that can never go on; one
+// with a stopped rank only where a supervisor starts it again.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,9 @@
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
+
+/// The environment variable that `concertina run` sets for its launches: the run's directory.
+inline constexpr const char* kSupervisedVariable = "CONCERTINA_SUPERVISED";
 
 class LaunchWatch {
  public:
@@ -30,10 +34,14 @@ class LaunchWatch {
   void watch();
   bool sleep(double seconds);  // false: this launch is over
   void tell_of_dead(const std::vector<int>& ranks);
+  void tell_of_stopped(const std::vector<int>& ranks);
+  /// Tells the supervisor, if there is one, and ends the launch then.
+  void report(const char* fault, const std::vector<int>& ranks, const Error& error) const;
   void tell_of_signal();
 
   MpiEnvironment& mpi_;
   const int rank_, size_;
+  const std::string supervised_;              // the run's directory; empty: by nobody
   std::atomic<std::int64_t> committed_ = -1;  // the command does not train
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -44,5 +52,7 @@ class LaunchWatch {
 /// "rank 2 has died" or "ranks 0,2-3 have died", with what to try after that. `committed`: as of
 /// LaunchWatch::committed(), -1 for a command that does not train.
 Error death_of(const std::vector<int>& ranks, std::int64_t committed);
+/// "rank 2 stands still: a signal has stopped it", likewise.
+Error stop_of(const std::vector<int>& ranks);
 
 }  // namespace concertina

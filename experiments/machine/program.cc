@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -55,6 +56,10 @@ std::string program_build() {
 
 std::string program_identity() {
   return fmt::format("{}, {}", version_line(), program_build());
+}
+
+std::string own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
 std::vector<std::string> command_line() {

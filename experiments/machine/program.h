@@ -13,6 +13,8 @@ std::string program_build();
 /// Version, commit, compiler and build: what ranks compare and --version says.
 std::string program_identity();
 
+/// The path of this program.
+std::string own_program();
 /// The words of this process' command line.
 std::vector<std::string> command_line();
 /// `word` for a shell: in quotes where it needs them.

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <csignal>
 #include <ctime>
 
@@ -10,12 +11,16 @@ namespace {
 
 int received = 0;
 
+constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGXCPU};
+
+/// Without those that whoever started us has us ignore, as `nohup` does with SIGHUP.
 sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGUSR1);
+  for (const int signal : kStopSignals) {
+    struct sigaction now {};
+    if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_IGN) sigaddset(&set, signal);
+  }
   return set;
 }
 
@@ -42,8 +47,10 @@ bool sigterm_waits() {
 bool stop_waits() {
   sigset_t set;
   if (sigpending(&set) != 0) return false;
-  return sigismember(&set, SIGTERM) == 1 || sigismember(&set, SIGINT) == 1 ||
-         sigismember(&set, SIGUSR1) == 1;
+  const sigset_t wanted = stop_signals();
+  return std::ranges::any_of(kStopSignals, [&](int signal) {
+    return sigismember(&wanted, signal) == 1 && sigismember(&set, signal) == 1;
+  });
 }
 
 int stop_signal() {

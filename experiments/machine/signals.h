@@ -1,6 +1,7 @@
-// SIGTERM, SIGINT (Ctrl-C) and SIGUSR1 ask for a checkpoint and an orderly end (exit code 75).
-// Invariant: no handler of ours ever runs. oneDNN's products (2.6) point the stack register into
-// the heap, so a signal frame in the middle of one would overwrite what lies there.
+// SIGTERM, SIGINT (Ctrl-C), SIGUSR1, SIGHUP (a lost terminal) and SIGXCPU (a batch system's limit
+// of CPU time) ask for a checkpoint and an orderly end (exit code 75). Invariant: no handler of
+// ours ever runs. oneDNN's products (2.6) point the stack register into the heap, so a signal frame
+// in the middle of one would overwrite what lies there.
 #pragma once
 
 namespace concertina {
@@ -12,7 +13,7 @@ void hold_stop_signals();
 void release_sigterm();
 /// Whether a SIGTERM waits that nobody has asked for yet. From any thread.
 bool sigterm_waits();
-/// Whether any of the three waits that nobody has asked for yet. From any thread.
+/// Whether any of these waits that nobody has asked for yet. From any thread.
 bool stop_waits();
 /// The first signal that came, 0 if none did. One thread asks.
 int stop_signal();

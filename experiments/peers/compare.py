@@ -156,7 +156,8 @@ def measure(configuration, options):
         mine.append(ours(configuration, options))
         print(f"  ours {mine[-1]['tokens_per_s']:.0f} tokens/s", file=sys.stderr)
         for name, arguments in configuration.peers.items():
-            if name not in theirs:
+            if name not in theirs or options.ways and name not in options.ways.split(","):
+                theirs.pop(name, None)
                 continue
             try:
                 theirs[name].append(peer(configuration, arguments, options))
@@ -210,6 +211,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10, help="measured steps of each run")
     parser.add_argument("--only", default="", help="configurations whose name has this text")
+    parser.add_argument("--ways", default="", metavar="NAME,...",
+                        help="of PyTorch, such as eager,compile: the others are left out")
     parser.add_argument("--compute", default="fp32", choices=["fp32", "bf16"],
                         help="ours: numerics.compute; PyTorch: autocast")
     parser.add_argument("--isa", default="", choices=[*ISAS],

@@ -11,6 +11,7 @@
 #include "core/number_text.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/record/run_lines.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/run_files.h"
@@ -41,6 +42,14 @@ std::int64_t last_step_in(const std::string& path) {
   return step;
 }
 
+/// A file that may be absent, or have been cut short: then null.
+nlohmann::json read_json(const std::string& path) {
+  constexpr std::uint64_t kMostBytes = 64 << 20;
+  std::error_code ignored;
+  if (!stdfs::is_regular_file(path, ignored)) return nullptr;
+  return nlohmann::json::parse(read_file(path, kMostBytes), nullptr, false);
+}
+
 /// `path`.1, or the first number that is free.
 std::string free_name(const std::string& path) {
   for (int number = 1;; ++number)
@@ -64,6 +73,17 @@ RunHistory read_history(const std::string& directory) {
     log::warn("{} cannot be compared with this launch: {}", path, error.message());
   }
   return history;
+}
+
+bool is_finished(const std::string& directory, const RunConfig& config) {
+  const nlohmann::json result = read_json(run_file(directory, kResultFile));
+  const std::vector<nlohmann::json> launches = read_lines(run_file(directory, kLaunchesFile));
+  if (!result.is_object() || launches.empty() || launches.back().value("exit", -1) != 0)
+    return false;
+  if (config.run.patience > 0 && text_in(result, "ended_by") == "run.patience") return true;
+  if (config.run.epochs > 0)
+    return number_in(result, "epochs") == static_cast<double>(config.run.epochs);
+  return number_in(result, "steps") == static_cast<double>(config.run.steps);
 }
 
 std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& now) {

@@ -19,6 +19,10 @@ struct RunHistory {
 
 RunHistory read_history(const std::string& directory);
 
+/// Whether the run of `config` in `directory` has reached its end, and its last launch ended with
+/// 0.
+bool is_finished(const std::string& directory, const RunConfig& config);
+
 /// "run.threads = 2 (was 1)" for each key that differs; where the run directory is does not count.
 std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& now);
 

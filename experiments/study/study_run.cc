@@ -14,6 +14,7 @@
 #include "core/number_text.h"
 #include "experiments/machine/signals.h"
 #include "experiments/record/progress.h"
+#include "experiments/record/run_history.h"
 #include "experiments/study/trial_launch.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"

@@ -1,36 +1,20 @@
 // The launch of a trial: its config, its overrides.toml and the words of its command, from a
 // launcher's template.
-// Invariants: all of it follows from the study and the trial's settings; what its run left before
-// decides only whether it begins anew. No shell reads the words; {args} alone in a word becomes as
-// many words as there are arguments, within a word their text, quoted for a shell.
+// Invariant: all of it follows from the study and the trial's settings; what its run left before
+// decides only whether it begins anew.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "experiments/study/child_process.h"
+#include "experiments/launcher/child_process.h"
+#include "experiments/launcher/launcher.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_folder.h"
 #include "io/toml_reader.h"
 
 namespace concertina {
-
-/// "mpirun -n {ranks} {program} {args}" and what Open MPI must know of a machine with few cores.
-inline constexpr const char* kUsualLauncher = "mpirun -n {ranks} {program} {args}";
-
-/// The words of `command`: separated by spaces, quotes keep them together. Throws Error{bad_input}
-/// that names `where` if a quote is not closed, or there is none.
-std::vector<std::string> split_words(const std::string& command, const std::string& where);
-
-/// Throws Error{bad_input} if a placeholder stands for nothing, such as {rank}. Braces that a shell
-/// has for itself stay: "${NAME}", "{}" and "{ ... }".
-std::vector<std::string> launch_words(const std::string& command, int ranks,
-                                      const std::string& program,
-                                      const std::vector<std::string>& args);
-
-/// The words as a line that a shell takes apart into them again.
-std::string shell_line(const std::vector<std::string>& words);
 
 /// The [launch] of a study's file. Throws Error{bad_input} with the place of what is wrong.
 LaunchSection read_launch(const TomlSource& source, const toml::node& node);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/launcher/child_process.h"
 #include "experiments/record/best_figure.h"
-#include "experiments/study/child_process.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/study_spec.h"

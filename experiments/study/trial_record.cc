@@ -159,15 +159,6 @@ void harvest(TrialRecord& record) {
   take_launch(last_line(run_file(record.directory, kLaunchesFile)), record);
 }
 
-bool is_finished(const std::string& run, const RunConfig& config) {
-  const Json result = read_json(run_file(run, kResultFile));
-  const Json launch = last_line(run_file(run, kLaunchesFile));
-  if (!result.is_object() || !launch.is_object() || launch.value("exit", Json()) != 0) return false;
-  if (config.run.patience > 0 && result.value("ended_by", "") == "run.patience") return true;
-  if (config.run.epochs > 0) return result.value("epochs", Json()) == config.run.epochs;
-  return result.value("steps", Json()) == config.run.steps;
-}
-
 std::string error_in_log(const std::string& log, std::uint64_t begin) {
   constexpr std::uint64_t kMostRead = 4 << 20;  // a launcher may print without end
   std::error_code error;

@@ -25,8 +25,6 @@ StoredTrial read_trial_json(const std::string& text, const std::string& source);
 
 /// Takes figures and facts from the run directory record.directory, as far as they are there.
 void harvest(TrialRecord& record);
-/// Whether the run of `config` has reached its end, and its last launch ended with 0.
-bool is_finished(const std::string& run, const RunConfig& config);
 
 /// Why a trial failed, from its log after `begin` bytes (of earlier launches), as one line: the
 /// program's last error if there is one, else the last line. Of a longer log the last MiBs count.

@@ -23,6 +23,7 @@ namespace concertina {
 
 enum class Split : std::uint8_t { train, validation, test };
 inline constexpr std::string_view kSplitNames[] = {"train", "validation", "test"};
+inline constexpr Split kAllSplits[] = {Split::train, Split::validation, Split::test};
 
 /// How an epoch cuts a long text into samples: each from another random offset, so that every cut
 /// is seen, or all from the start, so that the same samples come again.

@@ -12,8 +12,6 @@
 namespace concertina {
 namespace {
 
-constexpr std::array kSplits{Split::train, Split::validation, Split::test};
-
 class MaskedTokens final : public Dataset {
  public:
   MaskedTokens(std::shared_ptr<const Dataset> dataset, std::shared_ptr<const Tokenizer> tokenizer);
@@ -84,7 +82,7 @@ MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset,
   if (lengths_ < 0) return;
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(room_)), candidates;
   std::int32_t length = 0;
-  for (const Split split : kSplits) {
+  for (const Split split : kAllSplits) {
     std::vector<std::int64_t>& before = before_[static_cast<std::size_t>(split)];
     before.push_back(0);
     for (std::uint64_t sample = 0; sample < dataset_->samples(split); ++sample) {

@@ -13,8 +13,6 @@
 namespace concertina {
 namespace {
 
-constexpr std::array kSplits{Split::train, Split::validation, Split::test};
-
 /// The checked weights.
 std::vector<double> weights_of(std::span<const MixSource> sources) {
   if (sources.size() > MixOrder::kMostSources)
@@ -53,7 +51,7 @@ Mixture::Mixture(std::vector<MixSource> sources)
   for (const MixSource& source : sources_)
     for (const std::string& file : source.dataset->corpus().files()) files.push_back(file);
   corpus_ = std::make_shared<const Corpus>(files, "data.files");
-  for (const Split split : kSplits) {
+  for (const Split split : kAllSplits) {
     std::vector<std::uint64_t>& first = first_[static_cast<std::size_t>(split)];
     first.push_back(0);
     for (const MixSource& source : sources_)

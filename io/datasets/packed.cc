@@ -115,7 +115,8 @@ void PackedDataset::write(const SampleAt& at, std::span<const View> views) const
     const PackedPiece& piece = packed.pieces[p];
     if (tokens != nullptr) parts_.tokens->read(piece.begin, {tokens + used, piece.length});
     if (targets != nullptr) parts_.tokens->read(piece.begin + 1, {targets + used, piece.length});
-    if (starts != nullptr) std::fill_n(starts + used, piece.length, static_cast<std::int32_t>(used));
+    if (starts != nullptr)
+      std::fill_n(starts + used, piece.length, static_cast<std::int32_t>(used));
     used += piece.length;
   }
   if (tokens != nullptr) std::fill(tokens + used, tokens + tokens_, 0);

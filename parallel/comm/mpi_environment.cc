@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <new>
 #include <utility>
 
@@ -58,6 +59,15 @@ class LocalRanks {
 
 namespace {
 
+/// Whether a signal has stopped `process`, as opposed to a debugger or storage that is slow.
+bool stands_still(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string text;
+  std::getline(file, text);
+  const std::size_t end = text.rfind(')');  // of the program's name
+  return end != std::string::npos && text.substr(end).starts_with(") T");
+}
+
 /// The number of this process' PID namespace; 0 where the system does not say.
 std::uint64_t process_numbering() {
   struct stat status {};
@@ -99,13 +109,18 @@ void LocalRanks::leave() noexcept {
 
 LocalState LocalRanks::state() const {
   LocalState state;
-  bool first_alive = true;
-  for (const Slot* slot : slots_) {
+  for (const Slot* slot : slots_)
     if (slot->leaves.load() != 0) state.somebody_leaves = true;
-    if (::kill(slot->process, 0) != 0 && errno == ESRCH)
+  for (const Slot* slot : slots_) {
+    if (slot == own_) {
+      state.speaks = true;
+    } else if (::kill(slot->process, 0) != 0 && errno == ESRCH) {
       state.dead.push_back(slot->rank);
-    else if (std::exchange(first_alive, false))
-      state.speaks = slot == own_;
+    } else if (stands_still(slot->process)) {
+      state.stopped.push_back(slot->rank);
+    } else if (!state.speaks) {
+      return state;  // that one looks after the others: the cost per host is linear in its ranks
+    }
   }
   return state;
 }

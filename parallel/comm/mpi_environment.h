@@ -31,11 +31,13 @@ void check_launch(const std::optional<LaunchRequest>& request, int ranks);
 /// Says nothing, and keeps Open MPI 4 from adding its own paragraph: the caller has said why.
 [[noreturn]] void abort_job(int code);
 
-/// The state of the processes of this host's ranks, as far as it is known.
+/// The state of the processes of this host's ranks, as far as it is known: of others than the rank
+/// that speaks, it is not.
 struct LocalState {
   std::vector<int> dead;         // ranks of the world whose process is gone
+  std::vector<int> stopped;      // whose process stands still, by SIGSTOP for example
   bool somebody_leaves = false;  // a rank ends the job on purpose, and has said why
-  bool speaks = false;           // this is the lowest rank of the host that lives
+  bool speaks = false;           // this is the lowest rank of the host that lives and runs
 };
 
 /// Whether the MPI that we were built with can report failed ranks.

@@ -11,10 +11,10 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/launcher/launcher.h"
 #include "experiments/machine/exit.h"
 #include "experiments/machine/signals.h"
 #include "experiments/study/sampler.h"
-#include "experiments/study/trial_launch.h"
 #include "io/file.h"
 #include "io/process.h"
 

@@ -1,11 +1,13 @@
-// A process that the study starts, with all that it starts in turn.
+// A launcher as a child process, with all that it starts in turn.
 // Invariant: it has only the CPUs that it was given, in a process group of its own; it is told to
-// end when the study dies; kill_all() leaves none of its descendants, whatever groups they made,
+// end when this process dies; kill_all() leaves none of its descendants, whatever groups they made,
 // but those that left its group and cleared their environment both.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "io/process.h"
 
@@ -13,7 +15,7 @@ namespace concertina {
 
 struct ChildOptions {
   ProcessOptions process;
-  std::string log;  // stdout and stderr are appended here
+  std::string log;  // stdout and stderr are appended here; empty: they go where `process` says
   /// A variable in the environment of all its descendants, by which they are found.
   std::string mark;
   std::string program;  // the path of what words[0] launches; empty: nobody asks
@@ -31,17 +33,23 @@ class ChildProcess {
   std::optional<int> exit_code() { return process_.exit_code(); }
   /// False after kill_all(): what that left cannot be ended.
   bool has_descendants() const;
-  /// Whether ChildOptions::program runs here, as the child or one of its descendants.
-  bool has_program() const;
+  /// Whether ChildOptions::program runs here, as the child or one of its descendants. Takes note of
+  /// the files that MPI has for these, which kill_all() removes: nobody else does after a SIGKILL.
+  bool has_program();
   /// Sends a signal to its process group.
   void signal(int number) const { process_.signal(number); }
+  /// SIGKILL to what runs ChildOptions::program here: its launcher can clear up after it.
+  void kill_program();
   void kill_all();
 
  private:
   std::string mark_, program_;
+  std::set<std::string> shared_;  // files and folders of MPI
   Process process_;
 };
 
+/// The processes with this mark, but this one, ascending; `program`: that they execute, empty: any.
+std::vector<pid_t> marked(const std::string& mark, const std::string& program = "");
 /// SIGKILL to all processes of this user with this mark, and waits until they are gone, some
 /// seconds at most. Returns how many there were.
 int kill_marked(const std::string& mark);

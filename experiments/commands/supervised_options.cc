@@ -1,0 +1,67 @@
+#include "experiments/commands/supervised_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.h"
+#include "parallel/comm/mpi_environment.h"
+
+namespace concertina {
+namespace {
+
+/// The config that `words`, the arguments of `train`, name.
+RunConfig config_of(const std::vector<std::string>& words, const std::string& command) {
+  const std::string example = fmt::format("concertina {} --ranks 4 -- train @config.toml", command);
+  if (words.empty() || words[0] != "train")
+    throw_input(words.empty() ? "there is no command to run"
+                              : fmt::format("`{}` is not a command that goes on", words[0]),
+                "concertina " + command, example);
+  CLI::App app;
+  ConfigOptions options;
+  options.app = &app;
+  add_config_options(app, options);
+  app.add_flag("--from-scratch");
+  std::vector<std::string> reversed(words.rbegin(), words.rend() - 1);
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    throw_input(error.what(), fmt::format("concertina {} -- {}", command, fmt::join(words, " ")),
+                "the arguments of `concertina train`, without --dry-run");
+  }
+  return load(options);
+}
+
+/// As many as the config's layout has.
+int ranks_of(const RunConfig& config) {
+  const ParallelSection& parallel = config.parallel;
+  if (!parallel.layout.pipelines.empty()) return rank_count(parallel.layout);
+  if (parallel.pp > 0 && parallel.dp > 0) return parallel.pp * parallel.dp;
+  throw_input("the config does not say how many ranks there are", "--ranks",
+              "--ranks 4; or parallel.pp and parallel.dp");
+}
+
+}  // namespace
+
+void add_supervised_options(CLI::App& app, SupervisedOptions& options) {
+  app.add_option("--ranks", options.ranks,
+                 "that each launch has; parallel.pp x parallel.dp if not given")
+      ->check(whole_number(1, 1 << 20));
+  app.add_option("--launcher", options.launcher, "what starts the ranks")
+      ->type_name("CMD")
+      ->capture_default_str();
+  app.add_option("command", options.words, "after --: `train` and its arguments, for every launch")
+      ->type_name("-- train ...");
+  add_json_option(app, options);
+}
+
+SupervisedTraining supervised_training(const SupervisedOptions& options,
+                                       const std::string& command) {
+  if (expected_world_size() > 1)
+    throw_input(fmt::format("`concertina {}` starts mpirun itself", command), "command line",
+                fmt::format("concertina {} ..., without mpirun or srun", command));
+  const RunConfig config = config_of(options.words, command);
+  require_launcher(options.launcher, "--launcher");
+  return {config, options.ranks ? *options.ranks : ranks_of(config)};
+}
+
+}  // namespace concertina

@@ -1,0 +1,31 @@
+// What `run` and `soak` share: the command `train ...` after --, and how its ranks are started.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/commands/command.h"
+#include "experiments/launcher/launcher.h"
+
+namespace concertina {
+
+struct SupervisedOptions : CommandOptions {
+  std::optional<int> ranks;
+  std::string launcher = kUsualLauncher;
+  std::vector<std::string> words;  // train ...
+};
+
+void add_supervised_options(CLI::App& app, SupervisedOptions& options);
+
+/// A supervised command as it will be launched.
+struct SupervisedTraining {
+  RunConfig config;
+  int ranks = 1;
+};
+/// Throws Error{bad_input} under mpirun or srun, and unless the words are those of a `train` that
+/// can go on, with a launcher that is there. `command`: "run".
+SupervisedTraining supervised_training(const SupervisedOptions& options,
+                                       const std::string& command);
+
+}  // namespace concertina

@@ -1,0 +1,123 @@
+#include "experiments/launcher/child_process.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "io/file.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMark = "CONCERTINA_MARK";
+
+/// Adds what MPI has in file systems for `process`, as far as that has mapped it: the shared memory
+/// of its transports, and the folder of Open MPI's session.
+void add_shared_files(pid_t process, std::set<std::string>& files) {
+  std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t session = line.find("/ompi."), launch = line.find("/pid.", session);
+    if (session != std::string::npos && launch != std::string::npos)
+      files.insert(line.substr(line.find('/'), line.find('/', launch + 1) - line.find('/')));
+    const std::size_t at = line.find("/dev/shm/");
+    if (at == std::string::npos) continue;
+    const std::string name = fs::path(line.substr(at)).filename();
+    for (const char* own : {"vader_segment.", "sm_segment.", "mpich_shar_tmp"})
+      if (name.starts_with(own) && name.find(' ') == std::string::npos)
+        files.insert(line.substr(at));
+  }
+}
+
+void remove_files(const std::set<std::string>& files) {
+  std::error_code ignored;
+  for (const std::string& file : files) fs::remove_all(file, ignored);
+}
+
+Process started(ChildOptions& options) {
+  File log;
+  if (!options.log.empty()) {
+    log = File(options.log, File::Mode::append);
+    options.process.out = options.process.errors = log.descriptor();
+  }
+  options.process.told_of_our_end = true;
+  options.process.environment.insert_or_assign(kMark, options.mark);
+  return Process(options.process);
+}
+
+}  // namespace
+
+std::vector<pid_t> marked(const std::string& mark, const std::string& program) {
+  const std::string entry = std::string(kMark) + "=" + mark;
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const fs::directory_entry& process : fs::directory_iterator("/proc", error)) {
+    const std::string name = process.path().filename().string();
+    pid_t pid = 0;
+    const auto [parsed, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (bad != std::errc{} || parsed != name.data() + name.size() || pid == getpid()) continue;
+    // One that was built anew since is "PATH (deleted)".
+    if (std::error_code unknown;
+        !program.empty() &&
+        !fs::read_symlink(process.path() / "exe", unknown).string().starts_with(program))
+      continue;
+    std::ifstream file(process.path() / "environ", std::ios::binary);
+    for (std::string variable; std::getline(file, variable, '\0');)
+      if (variable == entry) {
+        found.push_back(pid);
+        break;
+      }
+  }
+  return found;
+}
+
+ChildProcess::ChildProcess(ChildOptions options)
+    : mark_(options.mark), program_(options.program), process_(started(options)) {}
+
+bool ChildProcess::has_descendants() const {
+  return !process_.killed() && !mark_.empty() && !marked(mark_).empty();
+}
+
+bool ChildProcess::has_program() {
+  if (process_.killed() || mark_.empty() || program_.empty()) return false;
+  const std::vector<pid_t> found = marked(mark_, program_);
+  for (const pid_t pid : found) add_shared_files(pid, shared_);
+  return !found.empty();
+}
+
+void ChildProcess::kill_program() {
+  for (const pid_t pid : marked(mark_, program_)) ::kill(pid, SIGKILL);
+}
+
+void ChildProcess::kill_all() {
+  if (process_.killed()) return;
+  process_.signal(SIGKILL);
+  if (!mark_.empty()) kill_marked(mark_);
+  process_.kill();
+  remove_files(shared_);
+}
+
+int kill_marked(const std::string& mark) {
+  constexpr int kRounds = 200;
+  std::vector<pid_t> found = marked(mark);
+  const auto count = static_cast<int>(found.size());
+  std::set<std::string> shared;
+  for (const pid_t pid : found) add_shared_files(pid, shared);
+  for (int round = 0; round < kRounds && !found.empty(); ++round) {
+    for (const pid_t pid : found) ::kill(pid, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    found = marked(mark);
+  }
+  remove_files(shared);
+  return count;
+}
+
+}  // namespace concertina

@@ -1,0 +1,120 @@
+#include "experiments/launcher/launcher.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/error.h"
+#include "experiments/machine/program.h"
+#include "io/checkpoint_commit.h"
+#include "io/file.h"
+
+namespace concertina {
+namespace {
+
+/// Whether `name`, in the braces that open at `open`, can only be meant as a placeholder.
+bool is_placeholder(const std::string& word, std::size_t open, const std::string& name) {
+  const bool letters = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  });
+  return letters && (open == 0 || word[open - 1] != '$');
+}
+
+/// `word` with each {name} replaced.
+std::string filled(const std::string& word, const std::map<std::string, std::string>& values,
+                   const std::string& where) {
+  std::string text;
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t open = word.find('{', at);
+    const std::size_t close = open == std::string::npos ? open : word.find('}', open);
+    if (close == std::string::npos) return text + word.substr(at);
+    const std::string name = word.substr(open + 1, close - open - 1);
+    const auto found = values.find(name);
+    if (found == values.end() && is_placeholder(word, open, name))
+      throw_input(fmt::format("the launcher has {{{}}}, which stands for nothing", name), where,
+                  fmt::format("{{ranks}}, {{program}} and {{args}}; where a shell is to see the "
+                              "braces: {{ {} }}",
+                              name));
+    // Braces of a shell's own stay.
+    text += word.substr(at, open - at) +
+            (found == values.end() ? word.substr(open, close - open + 1) : found->second);
+    at = close + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> launch_environment() {
+  std::map<std::string, std::string> variables = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+                                                  {"OMPI_MCA_mpi_yield_when_idle", "1"},
+                                                  {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
+  if (geteuid() == 0)
+    variables.insert({{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+  std::erase_if(variables,
+                [](const auto& entry) { return std::getenv(entry.first.c_str()) != nullptr; });
+  return variables;
+}
+
+std::vector<std::string> split_words(const std::string& command, const std::string& where) {
+  std::vector<std::string> words;
+  bool open = false;  // a word has begun
+  char quote = 0;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+      open = false;
+      continue;
+    }
+    if (!open) words.emplace_back();
+    open = true;
+    if (quote == 0 && (c == '"' || c == '\''))
+      quote = c;
+    else if (c == quote)
+      quote = 0;
+    else if (c == '\\' && quote != '\'' && i + 1 < command.size())
+      words.back() += command[++i];
+    else
+      words.back() += c;
+  }
+  if (quote != 0) throw_input("a quote is not closed", where, command + quote);
+  if (words.empty()) throw_input("there is no command", where, kUsualLauncher);
+  return words;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_word(word);
+  return text;
+}
+
+std::vector<std::string> launch_words(const std::string& command, int ranks,
+                                      const std::string& program,
+                                      const std::vector<std::string>& args,
+                                      const std::string& where) {
+  const std::map<std::string, std::string> values = {
+      {"ranks", std::to_string(ranks)}, {"program", program}, {"args", shell_line(args)}};
+  std::vector<std::string> words;
+  for (const std::string& word : split_words(command, where))
+    if (word == "{args}")
+      words.insert(words.end(), args.begin(), args.end());
+    else
+      words.push_back(filled(word, values, where));
+  return words;
+}
+
+void require_launcher(const std::string& command, const std::string& where) {
+  const std::string launcher = launch_words(command, 1, "{program}", {}, where)[0];
+  if (launcher != "{program}" && find_program(launcher).empty())
+    throw_input(fmt::format("the launcher '{}' is not there, or cannot be executed", launcher),
+                where, "a program on PATH, or its path: \"mpirun -n {ranks} {program} {args}\"");
+}
+
+bool has_commit(const std::string& checkpoints) {
+  recover_commits(checkpoints);
+  return newest_commit(checkpoints).has_value();
+}
+
+}  // namespace concertina

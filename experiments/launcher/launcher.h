@@ -1,0 +1,44 @@
+// A launcher such as mpirun, from a template with {ranks}, {program} and {args}.
+// Invariants: no shell reads the words; {args} alone in a word becomes as many words as there are
+// arguments, within a word their text, quoted for a shell.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace concertina {
+
+/// "mpirun -n {ranks} {program} {args}" and what Open MPI must know of a machine with few cores.
+inline constexpr const char* kUsualLauncher = "mpirun -n {ranks} {program} {args}";
+
+/// The key of a study that has the template, for errors.
+inline constexpr const char* kLauncherKey = "launch.command";
+
+/// The words of `command`: separated by spaces, quotes keep them together. Throws Error{bad_input}
+/// that names `where` if a quote is not closed, or there is none.
+std::vector<std::string> split_words(const std::string& command, const std::string& where);
+
+/// Throws Error{bad_input} if a placeholder stands for nothing, such as {rank}. Braces that a shell
+/// has for itself stay: "${NAME}", "{}" and "{ ... }".
+std::vector<std::string> launch_words(const std::string& command, int ranks,
+                                      const std::string& program,
+                                      const std::vector<std::string>& args,
+                                      const std::string& where = kLauncherKey);
+
+/// The words as a line that a shell takes apart into them again.
+std::string shell_line(const std::vector<std::string>& words);
+
+/// Throws Error{bad_input} if the launcher is no program that there is, or has a placeholder that
+/// nothing stands for.
+void require_launcher(const std::string& command, const std::string& where = kLauncherKey);
+
+/// Returns what Open MPI must be told where the environment does not say it already, as
+/// experiments/env.sh: more ranks than cores are allowed, no rank is bound to a core, root may
+/// launch.
+std::map<std::string, std::string> launch_environment();
+
+/// Whether a run left a checkpoint to go on from. Its processes have ended.
+bool has_commit(const std::string& checkpoints);
+
+}  // namespace concertina

@@ -1,0 +1,281 @@
+#include "experiments/soak/soak.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/number_text.h"
+#include "experiments/launcher/child_process.h"
+#include "experiments/machine/signals.h"
+#include "experiments/record/run_lines.h"
+#include "experiments/soak/fault_kinds.h"
+#include "io/file.h"
+#include "io/run_files.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kPollSeconds = 0.01;
+constexpr double kLongestWait = 10;
+constexpr const char *kClean = "clean", *kDisturbed = "disturbed";
+
+/// The step of the last whole line of metrics.jsonl; 0 without one. Only its end is read: a resume
+/// drops lines, and writes them again.
+double last_step(const std::string& path) {
+  constexpr std::streamoff kTail = 2048;
+  std::ifstream file(path, std::ios::ate | std::ios::binary);
+  const std::streamoff size = file.tellg();
+  if (size <= 0) return 0;
+  file.seekg(std::max<std::streamoff>(0, size - kTail));
+  std::string text(static_cast<std::size_t>(std::min(size, kTail)), '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(text.rfind('\n') + 1);  // a last line may be half written
+  if (text.empty()) return 0;
+  const std::size_t begin = text.rfind('\n', text.size() - 2) + 1;
+  const auto line = nlohmann::json::parse(text.substr(begin), nullptr, false);
+  return line.is_object() ? std::max(0.0, number_in(line, "step")) : 0;
+}
+
+/// New whole lines of a file that grows.
+class LineFollower {
+ public:
+  explicit LineFollower(std::string path) : path_(std::move(path)) {}
+
+  std::vector<nlohmann::json> look() {
+    std::vector<nlohmann::json> lines;
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path_, error);
+    if (error) return lines;
+    if (size <= read_) return lines;
+    std::ifstream file(path_);
+    file.seekg(static_cast<std::streamoff>(read_));
+    for (std::string line; std::getline(file, line) && !file.eof();) {
+      read_ += line.size() + 1;
+      if (auto json = nlohmann::json::parse(line, nullptr, false); json.is_object())
+        lines.push_back(std::move(json));
+    }
+    return lines;
+  }
+
+ private:
+  std::string path_;
+  std::uint64_t read_ = 0;
+};
+
+std::string run_of(const SoakOptions& options, const char* name) {
+  return options.directory + "/" + name;
+}
+
+/// `concertina run` of the run `name`, whose output is appended to NAME.log.
+Process start(const SoakOptions& options, const char* name) {
+  std::vector<std::string> words = {
+      options.program,  "run", "--ranks", fmt::format("{}", options.ranks), "--launcher",
+      options.launcher, "--"};
+  words.insert(words.end(), options.args.begin(), options.args.end());
+  for (const std::string& set : {"run.dir=" + options.directory, fmt::format("run.name={}", name)})
+    words.insert(words.end(), {"--set", set});
+  const File log(run_of(options, name) + ".log", File::Mode::append);
+  return Process({.words = std::move(words),
+                  .out = log.descriptor(),
+                  .errors = log.descriptor(),
+                  .told_of_our_end = true});
+}
+
+SoakRun read_run(const std::string& directory, double seconds) {
+  SoakRun run{.seconds = seconds};
+  std::ifstream file(run_file(directory, kResultFile));
+  const auto result = nlohmann::json::parse(file, nullptr, false);
+  if (result.is_object()) run.hash = text_in(result, "state_sha256");
+  for (const nlohmann::json& line : read_lines(run_file(directory, kMetricsFile))) {
+    run.step_seconds += number_in(line, "step_ms") / 1e3;
+    run.losses.push_back(line.value("loss", nlohmann::json()).dump());
+  }
+  return run;
+}
+
+void require_not_stopped(Process& process) {
+  if (const int signal = stop_signal(); signal != 0) {
+    process.signal(SIGUSR1);
+    process.wait(60);
+    throw Error(Exit::preempted, fmt::format("the soak was stopped by signal {}", signal),
+                "concertina soak", "the same command with another --out");
+  }
+}
+
+SoakRun run_clean(const SoakOptions& options) {
+  const double began = now();
+  Process process = start(options, kClean);
+  while (!process.exit_code()) {
+    require_not_stopped(process);
+    std::this_thread::sleep_for(std::chrono::duration<double>(kPollSeconds));
+  }
+  if (process.exit_code() != 0)
+    throw_failure("the run fails without any fault", run_of(options, kClean) + ".log",
+                  "`concertina train` with the same arguments");
+  return read_run(run_of(options, kClean), now() - began);
+}
+
+/// The run that faults are made in, and what is known of them so far.
+class Disturbance {
+ public:
+  explicit Disturbance(const SoakOptions& options)
+      : options_(options),
+        run_(run_of(options, kDisturbed)),
+        random_(options.seed),
+        faults_(run_file(run_, kFaultsFile)),
+        restarts_(run_file(run_, kRestartsFile)) {}
+
+  SoakResult run() {
+    began_ = now();
+    process_.emplace(start(options_, kDisturbed));
+    plan_next();
+    for (;;) {
+      follow();
+      if (const std::optional<int> code = process_->exit_code(); code && !again(*code)) break;
+      if (time() >= next_at_ && time() < options_.seconds &&
+          std::ssize(result_.faults) < options_.most)
+        inject();
+      require_not_stopped(*process_);
+      std::this_thread::sleep_for(std::chrono::duration<double>(kPollSeconds));
+    }
+    const double seconds = time();
+    follow();
+    recovered(seconds);  // the run has ended: of the last ones there is no later step
+    result_.disturbed = read_run(run_, seconds);
+    kill_marked(run_);
+    return std::move(result_);
+  }
+
+ private:
+  double time() const { return now() - began_; }
+
+  void plan_next() {
+    next_at_ = time() + std::exponential_distribution<double>(1 / options_.mean)(random_);
+    kind_ = &lookup_entry(fault_kinds(),
+                          options_.kinds[std::uniform_int_distribution<std::size_t>(
+                              0, options_.kinds.size() - 1)(random_)],
+                          "fault", "--faults");
+  }
+
+  FaultTarget target() const {
+    FaultTarget target{.ranks = marked(run_, options_.program),
+                       .supervisor = killed_ ? 0 : process_->pid(),
+                       .checkpoints = run_file(run_, kCheckpointFolder)};
+    const std::vector<pid_t> all = marked(run_);
+    for (const pid_t pid : all)
+      if (target.launcher == 0 && !std::ranges::binary_search(target.ranks, pid))
+        target.launcher = pid;
+    return target;
+  }
+
+  /// Waits with a fault for something that it can be made in; where that takes too long, it is
+  /// another one's turn.
+  void inject() {
+    if (!kind_->value.make(target(), random_)) {
+      if (time() > next_at_ + kLongestWait) plan_next();
+      return;
+    }
+    log::info("{:.1f} s: {}", time(), kind_->name);
+    result_.faults.push_back({.kind = std::string(kind_->name), .at = time()});
+    killed_ = kind_->value.ends_supervisor;
+    if (killed_) seen(time());
+    plan_next();
+  }
+
+  /// Whether the supervisor, which has ended with `code`, is started again.
+  bool again(int code) {
+    if (!std::exchange(killed_, false)) {
+      if (code != 0)
+        result_.why = fmt::format("`concertina run` ended with {}: {}.log", code, run_);
+      return false;
+    }
+    process_.emplace(start(options_, kDisturbed));
+    return true;
+  }
+
+  void seen(double at) {
+    for (SoakFault& fault : result_.faults)
+      if (std::isnan(fault.seen) && fault.at <= at) fault.seen = at;
+  }
+  void recovered(double at) {
+    for (SoakFault& fault : result_.faults)
+      if (std::isnan(fault.recovered)) fault.recovered = at;
+  }
+
+  void follow() {
+    if (!faults_.look().empty()) seen(time());
+    for (const nlohmann::json& restart : restarts_.look()) {
+      seen(time() - number_in(restart, "ended_s"));
+      result_.repeated.push_back(number_in(restart, "reached") - number_in(restart, "from"));
+    }
+    const double step = last_step(run_file(run_, kMetricsFile));
+    if (step <= reached_) return;
+    reached_ = step;
+    // A step that was done when the fault came is no recovery from it.
+    const double at = time();
+    for (SoakFault& fault : result_.faults)
+      if (std::isnan(fault.recovered) && !std::isnan(fault.seen)) fault.recovered = at;
+  }
+
+  const SoakOptions& options_;
+  const std::string run_;
+  std::mt19937_64 random_;
+  LineFollower faults_, restarts_;
+  std::optional<Process> process_;
+  SoakResult result_;
+  double began_ = 0, next_at_ = 0, reached_ = 0;
+  const Entry<FaultKind>* kind_ = nullptr;
+  bool killed_ = false;  // the supervisor, by us
+};
+
+}  // namespace
+
+bool SoakResult::passed() const {
+  return why.empty() && !clean.hash.empty() && disturbed.hash == clean.hash &&
+         disturbed.losses == clean.losses &&
+         std::ranges::all_of(faults,
+                             [](const SoakFault& fault) { return std::isfinite(fault.recovered); });
+}
+
+Spread spread_of(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  if (values.empty()) return {std::nan(""), std::nan(""), std::nan(""), 0};
+  std::ranges::sort(values);
+  // Of few values the percentile is the next one that there is.
+  const auto at = [&](double share) {
+    const double last = static_cast<double>(values.size() - 1);
+    return values[static_cast<std::size_t>(std::ceil(share * last))];
+  };
+  return {at(0.5), at(0.99), values.back(), static_cast<int>(values.size())};
+}
+
+SoakResult soak(const SoakOptions& options) {
+  std::error_code error;
+  if (fs::exists(options.directory, error))
+    throw_input("there is something already", options.directory, "--out with a new folder");
+  make_directories(options.directory);
+  log::info("first the run without a fault: {}", run_of(options, kClean));
+  const SoakRun clean = run_clean(options);
+  log::info("it took {}; now with faults: {}", duration_text(clean.seconds),
+            run_of(options, kDisturbed));
+  SoakResult result = Disturbance(options).run();
+  result.clean = clean;
+  atomic_replace(run_file(options.directory, kPageFile), soak_page(options, result));
+  return result;
+}
+
+}  // namespace concertina

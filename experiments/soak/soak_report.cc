@@ -1,0 +1,128 @@
+// What a soak found, as text and as a page.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "core/number_text.h"
+#include "experiments/soak/soak.h"
+#include "io/figure/page.h"
+
+namespace concertina {
+namespace {
+
+using TextRows = std::vector<std::vector<std::string>>;
+
+std::string seconds_text(double seconds) {
+  return std::isfinite(seconds) ? fmt::format("{:.2f}", seconds) : "";
+}
+
+/// By kind, with a last row of all: counts, and seconds until a fault was seen, and until a new
+/// step was done.
+TextRows kind_rows(const SoakResult& result) {
+  TextRows rows{{"fault", "made", "recovered from", "seen p50, s", "p99", "max", "recovered p50, s",
+                 "p99", "max"}};
+  std::map<std::string, std::vector<const SoakFault*>> kinds;
+  for (const SoakFault& fault : result.faults) {
+    kinds[fault.kind].push_back(&fault);
+    kinds["~all"].push_back(&fault);  // last in the order of names
+  }
+  for (const auto& [kind, faults] : kinds) {
+    std::vector<double> seen, recovered;
+    for (const SoakFault* fault : faults) {
+      seen.push_back(fault->seen - fault->at);
+      recovered.push_back(fault->recovered - fault->at);
+    }
+    const Spread see = spread_of(seen), recover = spread_of(recovered);
+    rows.push_back({kind == "~all" ? "all" : kind, std::to_string(faults.size()),
+                    std::to_string(recover.count), seconds_text(see.p50), seconds_text(see.p99),
+                    seconds_text(see.most), seconds_text(recover.p50), seconds_text(recover.p99),
+                    seconds_text(recover.most)});
+  }
+  return rows;
+}
+
+std::string bits_text(const SoakResult& result) {
+  if (result.disturbed.hash.empty()) return "the disturbed run is not finished";
+  if (result.disturbed.hash != result.clean.hash) return "other weights or optimizer state";
+  if (result.disturbed.losses != result.clean.losses) return "other losses";
+  return "the same bits: state_sha256, and the loss of every step";
+}
+
+std::string repeated_text(const SoakResult& result) {
+  const Spread steps = spread_of(result.repeated);
+  if (steps.count == 0) return "no restart";
+  return fmt::format("{}, each with {:g} steps trained twice (p50), {:g} at most",
+                     counted(steps.count, "restart"), steps.p50, steps.most);
+}
+
+std::string table_text(const TextRows& rows) {
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += c == 0
+                  ? fmt::format("{:<12}", row[c])
+                  : fmt::format("{:>{}}", row[c], std::max<std::size_t>(rows[0][c].size(), 6) + 2);
+    text += "\n";
+  }
+  return text;
+}
+
+Drawing recoveries(const SoakResult& result) {
+  std::map<std::string, LineSeries> kinds;
+  for (const SoakFault& fault : result.faults) {
+    if (!std::isfinite(fault.recovered)) continue;
+    LineSeries& series = kinds[fault.kind];
+    series.name = fault.kind;
+    series.x.push_back(fault.at);
+    series.y.push_back(fault.recovered - fault.at);
+  }
+  Lines lines;
+  for (auto& [kind, series] : kinds) lines.series.push_back(std::move(series));
+  return draw({.title = "From a fault to the next new step",
+               .x = {.label = "time of the fault", .unit = "s", .from_zero = true},
+               .y = {.label = "time", .unit = "s", .from_zero = true},
+               .marks = lines,
+               .width_in = html::kWhole,
+               .height_in = 3});
+}
+
+std::string html_table(const TextRows& rows) {
+  std::string text = "<div class=\"wide\"><table>\n";
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    text += "<tr>";
+    for (const std::string& cell : rows[r])
+      text += fmt::format("<{0}>{1}</{0}>", r == 0 ? "th" : "td", html::escape(cell));
+    text += "</tr>\n";
+  }
+  return text + "</table></div>\n";
+}
+
+}  // namespace
+
+std::string soak_text(const SoakOptions& options, const SoakResult& result) {
+  std::string text = table_text(kind_rows(result));
+  text += fmt::format("{}\nuseful time {:.1f}% of {} ({:.1f}% of {} without faults); {}\n",
+                      repeated_text(result), 100 * result.useful(result.disturbed),
+                      duration_text(result.disturbed.seconds), 100 * result.useful(result.clean),
+                      duration_text(result.clean.seconds), bits_text(result));
+  if (!result.why.empty()) text += result.why + "\n";
+  return text + fmt::format("page: {}/report.html\n", options.directory);
+}
+
+std::string soak_page(const SoakOptions& options, const SoakResult& result) {
+  std::string body = "<header><h1>Soak</h1></header>\n<div class=\"tiles\">\n";
+  body += html::tile(
+      std::to_string(result.faults.size()),
+      fmt::format("faults, {:g} s apart in the mean (seed {})", options.mean, options.seed));
+  body += html::tile(html::share_text(result.useful(result.disturbed)), "of the time was useful");
+  body += html::tile(html::share_text(result.useful(result.clean)), "without faults");
+  body += html::tile(result.passed() ? "passed" : "failed", bits_text(result));
+  body += "</div>\n<p>" + html::escape(repeated_text(result)) + "</p>\n";
+  if (!result.why.empty()) body += "<p>" + html::escape(result.why) + "</p>\n";
+  body += "<h2>Faults</h2>\n" + html_table(kind_rows(result));
+  body += html::figure("recoveries", recoveries(result));
+  return html::page("Soak", body);
+}
+
+}  // namespace concertina

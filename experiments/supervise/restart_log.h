@@ -1,0 +1,46 @@
+// What went wrong in a supervised launch, as its ranks saw it and as the supervisor wrote it down.
+// Invariants: lines are appended whole; a line that cannot be read says nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace concertina {
+
+/// One line of faults.jsonl: what a rank saw before it ended the launch.
+struct Fault {
+  std::string kind;        // "died" or "stopped"
+  std::vector<int> ranks;  // of the world, that it happened to
+  std::string what;        // the error message
+  std::string time;        // utc_text()
+};
+
+/// Follows faults.jsonl from its present end on.
+class FaultFollower {
+ public:
+  explicit FaultFollower(std::string path);
+  /// The first fault that was written since; none so far.
+  std::optional<Fault> look();
+
+ private:
+  std::string path_;
+  std::uint64_t read_ = 0;  // bytes
+};
+
+/// One line of restarts.jsonl.
+struct Restart {
+  int launch = 1;            // that ended, from 1
+  int ranks = 0;             // that it had
+  std::string why{};         // it ended
+  std::string kind{};        // of its fault, "ended" where no rank saw one
+  std::int64_t reached = 0;  // steps of the run that were trained then
+  std::int64_t from = 0;     // the step of the checkpoint that is gone on from
+  double ended_s = 0;        // from the fault, as it was seen, until all processes had ended
+  double waited_s = 0;       // before the next launch
+};
+
+void append_restart(const std::string& path, const Restart& restart);
+
+}  // namespace concertina

@@ -1,0 +1,72 @@
+// Starts a training run again until it is finished: `concertina run`.
+// Invariants: one launch at a time, and none of its processes on this host outlives it; bad input
+// is never tried again, but for a damaged checkpoint, which is kept under another name; the run is
+// finished when its result.json says so, whatever a launcher returns.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/config/config.h"
+#include "experiments/launcher/child_process.h"
+#include "experiments/supervise/restart_log.h"
+
+namespace concertina {
+
+struct SuperviseOptions {
+  std::string launcher;           // a template, as of launcher.h
+  std::string program;            // what {program} stands for
+  std::vector<std::string> args;  // of the program: train ...
+  int ranks = 1;
+  std::optional<int> max_restarts{};  // absent: as long as the run gets on
+};
+
+struct SuperviseSummary {
+  int code = 0;  // the exit code of `concertina run`
+  int restarts = 0;
+  std::int64_t steps_repeated = 0;       // trained, and then lost with a launch
+  double seconds = 0, down_seconds = 0;  // in all, and from faults seen to launches started again
+  std::string why{};                     // it ended before the run did; empty: the run is finished
+};
+
+class Supervisor {
+ public:
+  /// `config`: as the launches read it from `options.args`.
+  Supervisor(SuperviseOptions options, const RunConfig& config);
+
+  /// Launches until the run is finished, this process is told to stop, or it makes no sense to go
+  /// on. The process' stop signals are held (signals.h).
+  SuperviseSummary run();
+
+ private:
+  /// How a launch ended.
+  struct End {
+    int code = 0;           // of the launcher
+    std::string kind, why;  // as of Restart
+    double fault_at = 0;    // when it was seen, by now()
+  };
+
+  ChildOptions child() const;
+  End watch(ChildProcess& child);
+  void tell_to_stop(const ChildProcess& child);
+  static void end_all(ChildProcess& child);
+  std::int64_t committed() const;
+  bool put_damaged_aside() const;
+  /// Whether another launch makes sense after `end`; if not, why not is in the summary.
+  bool goes_on(const End& end);
+  double pause() const;
+
+  const SuperviseOptions options_;
+  const RunConfig& config_;
+  const std::string directory_, checkpoints_;
+  SuperviseSummary summary_;
+  int stopped_by_ = 0;       // a signal to this process
+  double told_at_ = 0;       // when the launch was told of it
+  bool launched_ = false;    // once at least
+  std::int64_t newest_ = 0;  // the newest commit that was seen
+  int in_vain_ = 0;          // launches in a row that committed nothing
+};
+
+}  // namespace concertina

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# `concertina run` brings a run to its end, to the bits of a run that nobody disturbed:
+# supervise_test.sh PROGRAM MPIRUN OPTIONS...
+. "$(dirname -- "$0")/common.sh" "$@"
+trap 'kill -9 $(pids "$program") 2>/dev/null || true; rm -rf "$folder"' EXIT
+launcher="$mpirun -n {ranks} ${options[*]} {program} {args}"
+
+# Processes of this test's runs that execute the program; those with a rank's variable are ranks.
+pids() { # program; of this test alone
+  local process
+  for process in $(pgrep -f "^$1 train" || true); do
+    tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q "^CONCERTINA_MARK=$folder/" && echo "$process"
+  done
+  true
+}
+launcher_pid() { ps -o pid= --ppid "$supervisor" | tr -d ' ' | head -n 1; }
+step_of() { sed -n 's/.*"step":\([0-9]*\),.*/\1/p' "$1/metrics.jsonl" 2>/dev/null | tail -n 1 || true; }
+reach() { # run directory, step
+  local deadline=$((SECONDS + 60)) at
+  while :; do
+    at=$(step_of "$1")
+    [ "${at:-0}" -ge "$2" ] && return
+    [ $SECONDS -lt $deadline ] || { cat said; die "step $2 of $1 was not reached: ${at:-0}"; }
+    sleep 0.05
+  done
+}
+supervised() { # name, more arguments of `run` before --
+  "$program" run --ranks 2 --launcher "$launcher" "${@:2}" -- "${train[@]}" run.name="$1" >said 2>&1 &
+  supervisor=$!
+}
+ended() { # exit code that is right
+  local code=0
+  wait "$supervisor" || code=$?
+  [ "$code" = "$1" ] || { cat said; die "exit code $code, not $1"; }
+}
+
+seq -s ' ' 4000 >text.txt
+train=(train data.text=text.txt model.layers=2 model.width=64 model.heads=4 model.context=64 batch.global=16
+  batch.microbatches=4 run.steps=260 run.threads=1 checkpoint.every=10 parallel.pp=2 run.dir="$folder/runs")
+run 2 "${train[@]}" run.name=clean
+clean=$(hash_of runs/clean)
+
+shared=$(ls /dev/shm | grep -c segment || true)
+
+# Ranks that are killed, stopped, ended by a signal that asks for a checkpoint; the launcher killed.
+supervised faulty
+run=runs/faulty
+reach $run 20; kill -9 "$(pids "$program" | head -n 1)"
+reach $run 50; sleep 0.3; reach $run 60; kill -9 "$(pids "$program" | tail -n 1)"
+reach $run 90; sleep 0.3; reach $run 100; kill -STOP "$(pids "$program" | tail -n 1)"
+reach $run 130; sleep 0.3; reach $run 140; kill -9 "$(launcher_pid)"
+reach $run 170; sleep 0.3; reach $run 180; kill -HUP "$(pids "$program" | head -n 1)"
+ended 0
+[ "$(hash_of $run)" = "$clean" ] || die "other bits after faults"
+[ "$(wc -l <$run/restarts.jsonl)" = 5 ] || { cat said $run/restarts.jsonl; die "not five restarts"; }
+grep -q '"fault":"stopped","why":"rank . stands still' $run/restarts.jsonl || die "the stop was not seen"
+grep -q '"fault":"died","why":"rank . has died' $run/restarts.jsonl || die "no death was seen"
+grep -q 'finished in .* with 5 restarts' said || die "no summary: $(cat said)"
+
+# The supervisor itself is killed, then told to stop: the same command goes on.
+supervised again
+reach runs/again 40; kill -9 "$supervisor"; wait "$supervisor" || true
+supervised again
+reach runs/again 90; kill -USR1 "$supervisor"
+ended 75
+supervised again
+ended 0
+[ "$(hash_of runs/again)" = "$clean" ] || die "other bits after the supervisor's end"
+[ -z "$(pids "$program")" ] || die "processes are left"
+[ "$(ls /dev/shm | grep -c segment || true)" = "$shared" ] || die "shared memory is left: $(ls /dev/shm)"
+
+# Before its first checkpoint a launch leaves logs alone: the next one begins anew.
+train+=(checkpoint.every=200)
+supervised early
+reach runs/early 30; kill -9 "$(pids "$program" | head -n 1)"
+ended 0
+[ "$(hash_of runs/early)" = "$clean" ] || die "other bits after a fault before the first checkpoint"
+
+# What cannot be mended ends, and says why.
+train+=(model.width=63)
+supervised refused
+ended 2
+[ "$(grep -c 'error:' said)" = 1 ] || die "bad input was tried again: $(cat said)"
+train=(train data.text=text.txt run.steps=5 run.dir="$folder/runs")
+launcher='bash -c "exit 7; {program} {args}"'
+supervised vain
+ended 1
+grep -q '5 launches in a row ended before a new checkpoint.*the launcher returned 7' said || die "$(cat said)"
+supervised vain --max-restarts 1
+ended 1
+grep -q 'no more restarts than 1 (--max-restarts)' said || die "$(cat said)"
+
+refused 'is not a command that goes on' run --ranks 2 -- eval runs/clean
+refused 'does not say how many ranks' run -- train data.text=text.txt
+refused 'is not there, or cannot be executed' run --ranks 2 --launcher 'no-such-launcher {program} {args}' -- train data.text=text.txt
+echo "1 passed, 0 failed"

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/host_name.h"
@@ -21,8 +22,9 @@ namespace concertina {
 namespace {
 
 constexpr double kLookSeconds = 0.1;
-/// Somebody who looks into a rank, or moves it, stops it for less.
-constexpr double kStopSeconds = 1.5;
+/// Somebody who looks into a rank, or moves it, stops it for less. On a busy machine looks are rare.
+constexpr double kStopSeconds = 1.2;
+constexpr int kStopLooks = 4;
 constexpr int kSignalLooks = 5;
 /// mpirun ends the others within 2 s of a rank's death. Other launchers may never do.
 constexpr double kLauncherSeconds = 5;
@@ -118,6 +120,7 @@ void LaunchWatch::tell_of_signal() {
 void LaunchWatch::watch() {
   bool told_dead = false, told_signal = false, told_stopped = false;
   int looks_with_signal = 0, looks_with_stopped = 0;
+  double stopped_at = 0;
   std::vector<int> stopped;
   while (sleep(kLookSeconds)) {
     const LocalState state = mpi_.local_state();
@@ -127,13 +130,15 @@ void LaunchWatch::watch() {
       tell_of_dead(state.dead);
       if (sleep(kLauncherSeconds)) abort_job(static_cast<int>(Exit::failure));
     }
-    // Looks are counted: a launch that was stopped as a whole goes on where it was.
-    const bool same = !state.stopped.empty() && state.stopped == stopped;
-    looks_with_stopped = same ? looks_with_stopped + 1 : 0;
-    stopped = state.stopped;
-    if (looks_with_stopped * kLookSeconds < kStopSeconds)
+    // A launch that was stopped as a whole goes on where it was: looks are counted as well.
+    if (state.stopped.empty() || state.stopped != stopped) {
+      stopped = state.stopped;
+      stopped_at = now();
+      looks_with_stopped = 0;
       told_stopped = false;
-    else if (!std::exchange(told_stopped, true))
+    }
+    if (!stopped.empty() && ++looks_with_stopped > kStopLooks &&
+        now() - stopped_at > kStopSeconds && !std::exchange(told_stopped, true))
       tell_of_stopped(stopped);
     looks_with_signal = sigterm_waits() ? looks_with_signal + 1 : 0;
     // Ranks of other hosts may have ended the job, and have said why.

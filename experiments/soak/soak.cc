@@ -192,7 +192,6 @@ class Disturbance {
     log::info("{:.1f} s: {}", time(), kind_->name);
     result_.faults.push_back({.kind = std::string(kind_->name), .at = time()});
     killed_ = kind_->value.ends_supervisor;
-    if (killed_) seen(time());
     plan_next();
   }
 
@@ -203,6 +202,7 @@ class Disturbance {
         result_.why = fmt::format("`concertina run` ended with {}: {}.log", code, run_);
       return false;
     }
+    seen(time());
     process_.emplace(start(options_, kDisturbed));
     return true;
   }
@@ -222,13 +222,18 @@ class Disturbance {
       seen(time() - number_in(restart, "ended_s"));
       result_.repeated.push_back(number_in(restart, "reached") - number_in(restart, "from"));
     }
+    const double at = time();
+    if (const std::size_t launches = read_lines(run_file(run_, kLaunchesFile)).size();
+        launches > launches_) {
+      launches_ = launches;
+      launched_at_ = at;
+    }
     const double step = last_step(run_file(run_, kMetricsFile));
     if (step <= reached_) return;
     reached_ = step;
-    // A step that was done when the fault came is no recovery from it.
-    const double at = time();
+    // Ranks may do a step after the fault: one of a later launch counts.
     for (SoakFault& fault : result_.faults)
-      if (std::isnan(fault.recovered) && !std::isnan(fault.seen)) fault.recovered = at;
+      if (std::isnan(fault.recovered) && fault.seen <= launched_at_) fault.recovered = at;
   }
 
   const SoakOptions& options_;
@@ -237,7 +242,8 @@ class Disturbance {
   LineFollower faults_, restarts_;
   std::optional<Process> process_;
   SoakResult result_;
-  double began_ = 0, next_at_ = 0, reached_ = 0;
+  double began_ = 0, next_at_ = 0, reached_ = 0, launched_at_ = 0;
+  std::size_t launches_ = 0;
   const Entry<FaultKind>* kind_ = nullptr;
   bool killed_ = false;  // the supervisor, by us
 };

@@ -28,8 +28,8 @@ namespace concertina {
 namespace {
 
 constexpr double kPollSeconds = 0.02;
-/// A launcher has so long to return once its ranks have ended.
-constexpr double kLauncherSeconds = 3;
+/// A launcher has so long to return once its ranks have ended, which are looked for so often.
+constexpr double kLauncherSeconds = 0.6, kRanksSeconds = 0.2;
 /// One whose ranks were ended by us may do nothing for a second, and what it leaves is known.
 constexpr double kClearSeconds = 0.2;
 /// A launch that was told to stop commits a checkpoint, which takes as long as storage takes.
@@ -95,7 +95,7 @@ void Supervisor::end_all(ChildProcess& child) {
 
 Supervisor::End Supervisor::watch(ChildProcess& child) {
   FaultFollower faults(run_file(directory_, kFaultsFile));
-  double ranks_at = 0, look_at = now() + 0.5;
+  double ranks_at = 0, look_at = now() + kRanksSeconds;
   for (;; sleep_briefly()) {
     const std::optional<int> code = child.exit_code();
     if (const std::optional<Fault> fault = faults.look()) {
@@ -115,11 +115,13 @@ Supervisor::End Supervisor::watch(ChildProcess& child) {
               now()};
     }
     if (now() < look_at) continue;
-    look_at = now() + 0.5;
+    look_at = now() + kRanksSeconds;
     if (child.has_program()) ranks_at = now();
     if (ranks_at == 0 || now() < ranks_at + kLauncherSeconds) continue;
+    const double seen = now();
     end_all(child);
-    return {1, "launcher", "the launcher did not return after its ranks had ended", now()};
+    return {1, "launcher", "all ranks on this host have ended, and the launcher did not return",
+            seen};
   }
 }
 
@@ -177,7 +179,7 @@ SuperviseSummary Supervisor::run() {
       end = watch(process);
     }
     launched_ = true;
-    if (is_finished(directory_, config_) && end.code == 0) break;
+    if (is_finished(directory_, config_)) break;
     if (stopped_by_ != 0) {
       summary_.code = static_cast<int>(Exit::preempted);
       summary_.why = fmt::format("stopped by signal {}; the same command goes on", stopped_by_);

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "io/checkpoint_format.h"
+#include "io/part_hash.h"
 #include "io/sha256.h"
 
 namespace concertina {
@@ -75,6 +76,12 @@ class Reader {
     return value;
   }
 
+  std::string part_hash(const char* key) const {
+    const std::string value = text(key);
+    if (!is_part_hash(value)) reject(fmt::format("'{}' is no hash", key));
+    return value;
+  }
+
   const nlohmann::json& list(const char* key) const {
     const nlohmann::json& value = at(key);
     if (!value.is_array()) reject(fmt::format("'{}' is no list", key));
@@ -104,7 +111,7 @@ auto parse_list(const Reader& reader, const char* key, Parse parse) {
 }
 
 StoredPart parse_part(const Reader& reader) {
-  return {reader.text("name"), reader.number("at"), reader.hash("sha256")};
+  return {reader.text("name"), reader.number("at"), reader.part_hash("sha256")};
 }
 
 StoredPiece parse_piece(const Reader& reader) {

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
+#include "io/part_hash.h"
 #include "io/sha256.h"
 
 namespace concertina {
@@ -23,8 +24,8 @@ constexpr std::size_t kReadChunk = std::size_t{1} << 20;
 constexpr std::uint64_t kMaxManifest = std::uint64_t{256} << 20;
 
 /// Hashes bytes [begin, begin + bytes) of `file` and shows each chunk to `use(at, chunk)`.
-template <class Use>
-void hash_range(const File& file, std::uint64_t begin, std::uint64_t bytes, Sha256& hash, Use use) {
+template <class Hash, class Use>
+void hash_range(const File& file, std::uint64_t begin, std::uint64_t bytes, Hash& hash, Use use) {
   std::vector<std::byte> buffer(std::min<std::uint64_t>(kReadChunk, bytes));
   for (std::uint64_t done = 0; done < bytes; done += buffer.size()) {
     const auto chunk =
@@ -72,9 +73,9 @@ void verify_shard(const std::string& directory, const ShardRecord& shard,
   const auto ignore = [](std::uint64_t, std::span<const std::byte>) {};
   for (const StoredPiece& piece : shard.pieces)
     for (const StoredPart& part : piece.parts) {
-      Sha256 hash;
+      PartHash hash(part.sha256);
       hash_range(file, part.at, piece.count * sizeof(float), hash, ignore);
-      if (hash.hex() != part.sha256)
+      if (hash.text() != part.sha256)
         problems.push_back(fmt::format("{}: '{}' of '{}', elements [{}, {}), is damaged", path,
                                        part.name, piece.tensor, piece.offset,
                                        piece.offset + piece.count));
@@ -244,19 +245,19 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
   const File file(path, File::Mode::read);
   const auto wanted = std::as_writable_bytes(out);
   const std::uint64_t from = begin * sizeof(float), to = from + wanted.size();
-  Sha256 hash;
+  PartHash hash(stored->sha256);
   hash_range(file, stored->at, piece.count * sizeof(float), hash,
              [&](std::uint64_t at, std::span<const std::byte> chunk) {
                if (beat_) beat_();
                const std::uint64_t lo = std::max(at, from), hi = std::min(at + chunk.size(), to);
                if (lo < hi) std::memcpy(&wanted[lo - from], &chunk[lo - at], hi - lo);
              });
-  if (hash.hex() != stored->sha256)
-    throw_input(fmt::format("'{}' of '{}' is damaged: its SHA-256 is not the manifest's", part,
-                            piece.tensor),
-                fmt::format("{}, bytes [{}, {})", path, stored->at,
-                            stored->at + piece.count * sizeof(float)),
-                recovery_advice(directory_));
+  if (hash.text() != stored->sha256)
+    throw_input(
+        fmt::format("'{}' of '{}' is damaged: its hash is not the manifest's", part, piece.tensor),
+        fmt::format("{}, bytes [{}, {})", path, stored->at,
+                    stored->at + piece.count * sizeof(float)),
+        recovery_advice(directory_));
 }
 
 }  // namespace concertina

@@ -22,19 +22,20 @@ namespace concertina {
 namespace {
 
 constexpr double kLookSeconds = 0.1;
-/// Somebody who looks into a rank, or moves it, stops it for less. On a busy machine looks are rare.
+/// Somebody who looks into a rank, or moves it, stops it for less. On a busy machine looks are
+/// rare.
 constexpr double kStopSeconds = 1.2;
 constexpr int kStopLooks = 4;
 constexpr int kSignalLooks = 5;
 /// mpirun ends the others within 2 s of a rank's death. Other launchers may never do.
 constexpr double kLauncherSeconds = 5;
 
+}  // namespace
+
 std::string supervised_run() {
   const char* directory = std::getenv(kSupervisedVariable);
   return directory == nullptr ? "" : directory;
 }
-
-}  // namespace
 
 Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
   std::string fix = "the same command again";

@@ -19,6 +19,9 @@ namespace concertina {
 /// The environment variable that `concertina run` sets for its launches: the run's directory.
 inline constexpr const char* kSupervisedVariable = "CONCERTINA_SUPERVISED";
 
+/// That directory; empty where nobody supervises this launch.
+std::string supervised_run();
+
 class LaunchWatch {
  public:
   /// Starts a thread if this host has other ranks. `mpi` has started and outlives the watch.

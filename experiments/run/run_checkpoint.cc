@@ -142,21 +142,16 @@ void read_state(State& state, CheckpointReader& reader) {
   });
 }
 
-/// Nothing if there is no commit at `path`; `commit` is the one that is read.
-std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path, Chosen chosen,
-                                     const nlohmann::json& identity,
-                                     std::optional<std::string>& commit, nlohmann::json* kept) {
+/// Loads what `open` gives on each rank, and returns its step.
+std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& open,
+                         const nlohmann::json& identity, nlohmann::json* kept) {
   Communicator& world = trainer.world();
-  std::optional<OpenCommit> own;
-  commit = find_commit(world, path, chosen, own);
-  if (!commit) return std::nullopt;
   std::int64_t step = 0, updates = 0;
   std::vector<std::int64_t> missed;  // none are known of a program that did not count them
   int frozen = trainer.layout().frozen_units;
   std::optional<CheckpointReader> reader;
   together(world, [&] {
-    if (!own) own = OpenCommit{*commit, open_manifest(*commit)};
-    reader.emplace(std::move(*own));
+    reader.emplace(open());
     reader->on_beat(beat_of(trainer));
     step = reader->manifest().step;
     const nlohmann::json& stored = reader->manifest().metadata;
@@ -185,7 +180,59 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path, 
   return step;
 }
 
+/// Nothing if there is no commit at `path`; `commit` is the one that is read.
+std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path, Chosen chosen,
+                                     const nlohmann::json& identity,
+                                     std::optional<std::string>& commit, nlohmann::json* kept) {
+  std::optional<OpenCommit> own;
+  commit = find_commit(trainer.world(), path, chosen, own);
+  if (!commit) return std::nullopt;
+  const auto open = [&] {
+    return own ? std::move(*own) : OpenCommit{*commit, open_manifest(*commit)};
+  };
+  return load_opened(trainer, open, identity, kept);
+}
+
+/// What a commit keeps beside the tensors.
+nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
+                           const nlohmann::json& identity, nlohmann::json progress) {
+  nlohmann::json metadata = identity;
+  progress["frozen_units"] = trainer.layout().frozen_units;
+  progress["updates"] = step - trainer.ahead();
+  progress["missed"] = trainer.state().missed();
+  metadata[kProgress] = std::move(progress);
+  return metadata;
+}
+
 }  // namespace
+
+void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
+                   const nlohmann::json& identity, nlohmann::json progress) {
+  std::list<std::vector<std::byte>> copies;
+  const std::vector<TensorPiece> pieces = own_pieces(trainer.state(), copies);
+  file.write(of, metadata_of(trainer, of.step, identity, std::move(progress)), pieces);
+}
+
+std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& prefix,
+                                          std::int64_t newer_than, const nlohmann::json& identity,
+                                          nlohmann::json* stored) {
+  const Watchdog::Patience patience(trainer.watchdog(), "loading a snapshot");
+  std::optional<OpenCommit> own = open_newest_snapshot(prefix);
+  // Ranks of other hosts see other ones, or none.
+  const double step = own ? static_cast<double>(own->manifest.step) : 0;
+  const std::vector<double> steps = gather_values(trainer.world(), std::span(&step, 1));
+  const bool same = std::ranges::all_of(steps, [&](double other) { return other == steps[0]; });
+  if (!same || steps[0] <= static_cast<double>(newer_than)) return std::nullopt;
+  try {
+    return load_opened(
+        trainer, [&] { return std::move(*own); }, identity, stored);
+  } catch (const Error& error) {
+    if (trainer.world().rank() == 0)
+      log::warn("the snapshot of step {:.0f} in memory is not gone on from: {} ({})", steps[0],
+                error.message(), error.where());
+    return std::nullopt;
+  }
+}
 
 std::uint64_t checkpoint_bytes(const Trainer& trainer) {
   constexpr std::uint64_t kInOtherFiles = 10 << 10;  // of a part, in model.h5 and the manifest
@@ -231,12 +278,8 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
         if (!leads) return;
         for (std::size_t rank = 1; rank < records.size(); ++rank)
           shards.push_back(parse_shard_record(records[rank], partial));
-        nlohmann::json metadata = identity;
-        progress["frozen_units"] = trainer.layout().frozen_units;
-        progress["updates"] = step - trainer.ahead();
-        progress["missed"] = trainer.state().missed();
-        metadata[kProgress] = std::move(progress);
-        write_manifest(partial, std::move(shards), metadata);
+        write_manifest(partial, std::move(shards),
+                       metadata_of(trainer, step, identity, std::move(progress)));
       },
       cleanup);
 }

@@ -10,6 +10,7 @@
 
 #include "experiments/run/best_commit.h"
 #include "experiments/run/trainer.h"
+#include "io/snapshot_file.h"
 
 namespace concertina {
 
@@ -18,6 +19,19 @@ namespace concertina {
 /// system refused.
 void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
                      const nlohmann::json& identity, nlohmann::json progress = {});
+
+/// Puts this rank's part of the state in memory that outlives it. Not collective. Throws a failure
+/// where there is no room.
+void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
+                   const nlohmann::json& identity, nlohmann::json progress);
+
+/// Loads the newest snapshot of the run whose files begin with `prefix`, as load_checkpoint() does,
+/// if it is of a later step than `newer_than` and every rank's host has all of it; returns its
+/// step. One that cannot be used is a warning, and the state is to be loaded from elsewhere.
+/// Collective.
+std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& prefix,
+                                          std::int64_t newer_than, const nlohmann::json& identity,
+                                          nlohmann::json* stored);
 
 /// At least the bytes of a checkpoint of all ranks in the assignment of now.
 std::uint64_t checkpoint_bytes(const Trainer& trainer);

@@ -23,6 +23,7 @@
 #include "io/checkpoint_reader.h"
 #include "io/file.h"
 #include "io/run_files.h"
+#include "io/snapshot_file.h"
 
 namespace concertina {
 namespace {
@@ -59,7 +60,7 @@ Supervisor::Supervisor(SuperviseOptions options, const RunConfig& config)
 ChildOptions Supervisor::child() const {
   std::vector<std::string> args = options_.args;
   // A launch that was lost before its first checkpoint has left logs alone.
-  if (launched_ && !has_commit(checkpoints_) && read_history(directory_).steps > 0)
+  if (launched_ && newest_state() == 0 && read_history(directory_).steps > 0)
     args.emplace_back("--from-scratch");
   std::map<std::string, std::string> environment = launch_environment();
   environment.insert_or_assign(kSupervisedVariable, directory_);
@@ -73,9 +74,11 @@ ChildOptions Supervisor::child() const {
           .program = options_.program};
 }
 
-std::int64_t Supervisor::committed() const {
+std::int64_t Supervisor::newest_state() const {
+  recover_commits(checkpoints_);
   const std::optional<Commit> commit = newest_commit(checkpoints_);
-  return commit ? commit->step : 0;
+  const std::optional<OpenCommit> snapshot = open_newest_snapshot(snapshot_prefix(directory_));
+  return std::max(commit ? commit->step : 0, snapshot ? snapshot->manifest.step : 0);
 }
 
 void Supervisor::tell_to_stop(const ChildProcess& child) {
@@ -144,7 +147,7 @@ bool Supervisor::put_damaged_aside() const {
 bool Supervisor::goes_on(const End& end) {
   const bool refused = end.code == static_cast<int>(Exit::bad_input) && end.kind == "ended";
   const bool older = refused && put_damaged_aside();
-  const std::int64_t newest = committed();
+  const std::int64_t newest = newest_state();
   in_vain_ = newest > newest_ || older ? 0 : in_vain_ + 1;
   newest_ = newest;
   if (refused && !older) {
@@ -170,7 +173,7 @@ SuperviseSummary Supervisor::run() {
   const double began = now();
   if (const int left = kill_marked(directory_); left > 0)
     log::warn("{} of an earlier launch of this run had to be ended", counted(left, "process"));
-  newest_ = committed();
+  newest_ = newest_state();
   for (double down_since = 0;;) {
     End end;
     {
@@ -215,6 +218,9 @@ SuperviseSummary Supervisor::run() {
       break;
     }
   }
+  // After a failure somebody may mend what was wrong: then the newest state is still there.
+  if (summary_.code == 0 || summary_.code == static_cast<int>(Exit::preempted))
+    remove_snapshots(snapshot_prefix(directory_));
   summary_.seconds = now() - began;
   return summary_;
 }

@@ -52,7 +52,8 @@ class Supervisor {
   End watch(ChildProcess& child);
   void tell_to_stop(const ChildProcess& child);
   static void end_all(ChildProcess& child);
-  std::int64_t committed() const;
+  /// The step that the next launch goes on from: of the newest checkpoint, or snapshot here.
+  std::int64_t newest_state() const;
   bool put_damaged_aside() const;
   /// Whether another launch makes sense after `end`; if not, why not is in the summary.
   bool goes_on(const End& end);

@@ -172,8 +172,9 @@ void TrainLaunch::open() {
     history = read_history(directory);
   }
   nlohmann::json stored;
-  const std::optional<std::int64_t> found =
-      load_checkpoint(trainer, checkpoints, own_identity, &stored);
+  snapshots.emplace(world, directory, config.checkpoint.snapshot_every,
+                    !mode_.dry_run && !supervised_run().empty());
+  const std::optional<std::int64_t> found = load_newest(stored);
   done = found.value_or(0);
   if (stored.contains(kProgress)) progress = stored[kProgress];
   restore_selection();
@@ -188,7 +189,24 @@ void TrainLaunch::open() {
   begin();
 }
 
+/// The newest state of the run: a snapshot in memory where that is later than all checkpoints.
+std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
+  const std::int64_t committed = from_first(world, [&]() -> nlohmann::json {
+    const std::optional<Commit> newest = newest_commit(checkpoints);
+    return newest ? newest->step : 0;
+  });
+  const std::optional<std::int64_t> found =
+      load_snapshot(trainer, snapshots->prefix(), committed, own_identity, &stored);
+  if (!found) return load_checkpoint(trainer, checkpoints, own_identity, &stored);
+  if (leads())
+    log::info("step {} is in memory, the newest checkpoint is of step {}", *found, committed);
+  return found;
+}
+
 void TrainLaunch::ended(std::int64_t step, int exit_code) {
+  // A checkpoint has all of it, or there is a result.
+  if (snapshots && (exit_code == 0 || exit_code == static_cast<int>(Exit::preempted)))
+    snapshots->remove();
   if (record_) record_->end(step, exit_code);
 }
 

@@ -13,6 +13,7 @@
 #include "experiments/record/monitor.h"
 #include "experiments/record/run_history.h"
 #include "experiments/train/selection.h"
+#include "experiments/train/snapshots.h"
 #include "io/run_directory.h"
 
 namespace concertina {
@@ -45,12 +46,14 @@ class TrainLaunch : public Launch {
   std::int64_t done = 0;               // steps of the run, before this launch
   nlohmann::json progress = nlohmann::json::object();  // of the run's policies then, by name
   Selection selection;
-  std::unique_ptr<Monitor> monitor;  // on rank 0
+  std::optional<Snapshots> snapshots;  // once open
+  std::unique_ptr<Monitor> monitor;    // on rank 0
 
   /// Whether any step is left.
   bool trains() const { return done < config.run.steps && !selection.exhausted(); }
 
  private:
+  std::optional<std::int64_t> load_newest(nlohmann::json& stored);
   void start_anew();
   void restore_selection();
   void refuse_from_scratch() const;

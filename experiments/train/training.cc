@@ -27,13 +27,13 @@
 namespace concertina {
 namespace {
 
-StepStatus gather_status(Trainer& trainer, double seconds) {
+StepStatus gather_status(Trainer& trainer, const Snapshots& snapshots, double seconds) {
   const Executor& executor = trainer.engine().executor();
   const double busy = busy_seconds(executor.row(), executor.recorder().last());
   trainer.watchdog()->at("gather of the step's status");
   const double signal = std::max(static_cast<double>(stop_signal()), trainer.told());
-  const std::array<double, 3> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
-                                   signal};
+  const std::array<double, 4> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
+                                   signal, snapshots.share(seconds)};
   const std::vector<double> all = trainer.gather_working(mine);
   StepStatus status;
   for (std::size_t i = 0; i < all.size(); i += mine.size()) {
@@ -41,6 +41,7 @@ StepStatus gather_status(Trainer& trainer, double seconds) {
         std::max(0.0, all[i]) / static_cast<double>(trainer.assignment().working.size());
     status.peak_bytes = std::max(status.peak_bytes, all[i + 1]);
     status.signal = std::max(status.signal, static_cast<int>(all[i + 2]));
+    status.snapshot_share = std::max(status.snapshot_share, all[i + 3]);
   }
   return status;
 }
@@ -143,6 +144,9 @@ int Training::run() {
     if (stop || decided || last || is_due(step.before, done_, config.checkpoint.every) ||
         selection.wants(done_))
       save(done_, stop || last);
+    else
+      launch_.snapshots->after_step(trainer_, done_, launch_.own_identity,
+                                    [this] { return progress(); });
     if (stop) return preempted(step.status.signal);
   }
   return finish(tracing.last());
@@ -158,7 +162,8 @@ Training::StepView Training::train_step(Tracing& tracing) {
   if (cache_) cache_->before_step(first);
   const StepResult summary = trainer_.step(first, source_);
   const double seconds = now() - start;
-  const StepStatus status = gather_status(trainer_, seconds);
+  const StepStatus status = gather_status(trainer_, *launch_.snapshots, seconds);
+  launch_.snapshots->plan(status.snapshot_share);
   prune();  // the newest checkpoint has led to a finite loss
   keep_room();
   tracing.after_step(first);

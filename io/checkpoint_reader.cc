@@ -253,11 +253,11 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
                if (lo < hi) std::memcpy(&wanted[lo - from], &chunk[lo - at], hi - lo);
              });
   if (hash.text() != stored->sha256)
-    throw_input(
-        fmt::format("'{}' of '{}' is damaged: its hash is not the manifest's", part, piece.tensor),
-        fmt::format("{}, bytes [{}, {})", path, stored->at,
-                    stored->at + piece.count * sizeof(float)),
-        recovery_advice(directory_));
+    throw_input(fmt::format("'{}' of '{}' is damaged: its {} is not the manifest's", part,
+                            piece.tensor, is_sha256_hex(stored->sha256) ? "SHA-256" : "XXH3"),
+                fmt::format("{}, bytes [{}, {})", path, stored->at,
+                            stored->at + piece.count * sizeof(float)),
+                recovery_advice(directory_));
 }
 
 }  // namespace concertina

@@ -124,6 +124,11 @@ std::string checked_path(const std::string& root, const std::string& name) {
   return (root.empty() ? "." : root) + "/" + name;
 }
 
+/// Whether `concertina run` makes a file of that name, which it may do before a launch has begun.
+bool of_supervisor(const std::string& name) {
+  return name == kSupervisorLock || name == kRestartsFile || name == kFaultsFile;
+}
+
 /// A directory without config.toml may hold what an interrupted first start left: its lock file,
 /// which it makes before anything else, and then whatever; before that temporary files.
 void require_own(const std::string& path) {
@@ -131,6 +136,7 @@ void require_own(const std::string& path) {
   if (stdfs::is_regular_file(path + "/" + kLock, error)) return;
   for (stdfs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
     const bool left = it->path().extension() == ".tmp" ||
+                      of_supervisor(it->path().filename().string()) ||
                       (it->is_directory(error) && stdfs::is_empty(it->path(), error));
     if (!left)
       throw_input(fmt::format("this directory is no run: it has '{}' and no config.toml",

@@ -20,6 +20,8 @@ inline constexpr const char* kEventsFile = "events.jsonl";
 inline constexpr const char* kLaunchesFile = "launches.jsonl";
 /// Has a line per fault that the ranks of a supervised launch have seen before they ended.
 inline constexpr const char* kFaultsFile = "faults.jsonl";
+/// Is locked by the `concertina run` of the run.
+inline constexpr const char* kSupervisorLock = "supervisor.lock";
 /// Has a line per restart by `concertina run`: why, from which step, and how long it took.
 inline constexpr const char* kRestartsFile = "restarts.jsonl";
 /// Holds the figures of the last launch that trained.

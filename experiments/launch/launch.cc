@@ -32,6 +32,7 @@
 #include "io/datasets/views.h"
 #include "io/file.h"
 #include "io/hdf5_version.h"
+#include "io/run_directory.h"
 #include "io/sha256.h"
 #include "models/task.h"
 #include "parallel/plan/plan_index.h"
@@ -268,8 +269,10 @@ void Launch::begin() {
 
 nlohmann::json Launch::identity(bool remember) {
   if (dataset == nullptr) return numerics_identity(with_content(config, *tokenizer), "");
+  // A directory that is no run yet stays as it is until the launch is not refused.
+  const bool keep = remember && RunDirectory::exists(config.run.dir, config.run.name);
   const TextIdentity text =
-      text_identity(world, *dataset, run_directory(config), remember, [this] { watchdog.beat(); });
+      text_identity(world, *dataset, run_directory(config), keep, [this] { watchdog.beat(); });
   nlohmann::json identity = numerics_identity(with_content(config, *tokenizer), text.sampled);
   identity[kWholeText] = text.whole;
   if (!isa.empty()) {

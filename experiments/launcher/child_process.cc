@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <csignal>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/process_state.h"
 #include "io/file.h"
 
 namespace concertina {
@@ -90,6 +92,7 @@ bool ChildProcess::has_program() {
   if (process_.killed() || mark_.empty() || program_.empty()) return false;
   const std::vector<pid_t> found = marked(mark_, program_);
   for (const pid_t pid : found) add_shared_files(pid, shared_);
+  stands_still_ = !found.empty() && std::ranges::all_of(found, stands_still);
   return !found.empty();
 }
 

@@ -36,6 +36,8 @@ class ChildProcess {
   /// Whether ChildOptions::program runs here, as the child or one of its descendants. Takes note of
   /// the files that MPI has for these, which kill_all() removes: nobody else does after a SIGKILL.
   bool has_program();
+  /// Whether a signal had stopped all of these when has_program() looked last.
+  bool program_stands_still() const { return stands_still_; }
   /// Sends a signal to its process group.
   void signal(int number) const { process_.signal(number); }
   /// SIGKILL to what runs ChildOptions::program here: its launcher can clear up after it.
@@ -45,6 +47,7 @@ class ChildProcess {
  private:
   std::string mark_, program_;
   std::set<std::string> shared_;  // files and folders of MPI
+  bool stands_still_ = false;
   Process process_;
 };
 

@@ -24,8 +24,8 @@ bool signal_a_rank(const FaultTarget& target, int signal, std::mt19937_64& rando
   return ::kill(target.ranks[below(target.ranks.size(), random)], signal) == 0;
 }
 
-bool kill_all_ranks(const FaultTarget& target) {
-  for (const pid_t rank : target.ranks) ::kill(rank, SIGKILL);
+bool signal_all_ranks(const FaultTarget& target, int signal) {
+  for (const pid_t rank : target.ranks) ::kill(rank, signal);
   return !target.ranks.empty();
 }
 
@@ -79,7 +79,10 @@ std::span<const Entry<FaultKind>> fault_kinds() {
        {"SIGSTOP to a rank", [](Target t, Random r) { return signal_a_rank(t, SIGSTOP, r); }}},
       {"terminate",
        {"SIGTERM to a rank", [](Target t, Random r) { return signal_a_rank(t, SIGTERM, r); }}},
-      {"node", {"SIGKILL to all ranks", [](Target t, Random) { return kill_all_ranks(t); }}},
+      {"node",
+       {"SIGKILL to all ranks", [](Target t, Random) { return signal_all_ranks(t, SIGKILL); }}},
+      {"freeze",
+       {"SIGSTOP to all ranks", [](Target t, Random) { return signal_all_ranks(t, SIGSTOP); }}},
       {"launcher",
        {"SIGKILL to the launcher",
         [](Target t, Random) { return t.launcher > 0 && ::kill(t.launcher, SIGKILL) == 0; }}},

@@ -19,6 +19,7 @@
 #include "core/number_text.h"
 #include "experiments/launcher/child_process.h"
 #include "experiments/machine/signals.h"
+#include "experiments/record/line_follower.h"
 #include "experiments/record/run_lines.h"
 #include "experiments/soak/fault_kinds.h"
 #include "io/file.h"
@@ -29,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kPollSeconds = 0.01;
+constexpr double kSoakPollSeconds = 0.01;
 constexpr double kLongestWait = 10;
 constexpr const char *kClean = "clean", *kDisturbed = "disturbed";
 
@@ -49,32 +50,6 @@ double last_step(const std::string& path) {
   const auto line = nlohmann::json::parse(text.substr(begin), nullptr, false);
   return line.is_object() ? std::max(0.0, number_in(line, "step")) : 0;
 }
-
-/// New whole lines of a file that grows.
-class LineFollower {
- public:
-  explicit LineFollower(std::string path) : path_(std::move(path)) {}
-
-  std::vector<nlohmann::json> look() {
-    std::vector<nlohmann::json> lines;
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(path_, error);
-    if (error) return lines;
-    if (size <= read_) return lines;
-    std::ifstream file(path_);
-    file.seekg(static_cast<std::streamoff>(read_));
-    for (std::string line; std::getline(file, line) && !file.eof();) {
-      read_ += line.size() + 1;
-      if (auto json = nlohmann::json::parse(line, nullptr, false); json.is_object())
-        lines.push_back(std::move(json));
-    }
-    return lines;
-  }
-
- private:
-  std::string path_;
-  std::uint64_t read_ = 0;
-};
 
 std::string run_of(const SoakOptions& options, const char* name) {
   return options.directory + "/" + name;
@@ -121,7 +96,7 @@ SoakRun run_clean(const SoakOptions& options) {
   Process process = start(options, kClean);
   while (!process.exit_code()) {
     require_not_stopped(process);
-    std::this_thread::sleep_for(std::chrono::duration<double>(kPollSeconds));
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSoakPollSeconds));
   }
   if (process.exit_code() != 0)
     throw_failure("the run fails without any fault", run_of(options, kClean) + ".log",
@@ -150,7 +125,7 @@ class Disturbance {
           std::ssize(result_.faults) < options_.most)
         inject();
       require_not_stopped(*process_);
-      std::this_thread::sleep_for(std::chrono::duration<double>(kPollSeconds));
+      std::this_thread::sleep_for(std::chrono::duration<double>(kSoakPollSeconds));
     }
     const double seconds = time();
     follow();

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
@@ -109,17 +108,12 @@ std::string StopRule::see(std::int64_t step, double value) {
 RunFollower::RunFollower(const std::string& run, const StopSection& stop, bool minimise)
     : metric_(stop.metric == "validation_loss" ? "loss" : stop.metric),
       validation_(stop.metric == "validation_loss"),
-      rule_(stop, minimise) {
-  path_ = run_file(run, validation_ ? kEventsFile : kMetricsFile);
-}
+      rule_(stop, minimise),
+      lines_(run_file(run, validation_ ? kEventsFile : kMetricsFile)) {}
 
 std::string RunFollower::look() {
-  std::ifstream file(path_);
-  file.seekg(read_);
-  for (std::string line; std::getline(file, line) && !file.eof();) {
-    read_ += static_cast<std::int64_t>(line.size()) + 1;
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number()) continue;
+  for (const nlohmann::json& json : lines_.look()) {
+    if (!json.contains("step") || !json["step"].is_number()) continue;
     if (validation_ && json.value("event", "") != "validation") continue;
     const auto found = json.find(metric_);
     if (found == json.end()) continue;

@@ -10,6 +10,7 @@
 
 #include "experiments/launcher/child_process.h"
 #include "experiments/record/best_figure.h"
+#include "experiments/record/line_follower.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/study_spec.h"
@@ -44,10 +45,10 @@ class RunFollower {
   std::string look();
 
  private:
-  std::string path_, metric_;
+  std::string metric_;
   bool validation_;
   StopRule rule_;
-  std::int64_t read_ = 0;  // bytes
+  LineFollower lines_;
 };
 
 class TrialProcess {

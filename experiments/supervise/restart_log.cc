@@ -1,10 +1,5 @@
 #include "experiments/supervise/restart_log.h"
 
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <utility>
-
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -12,25 +7,12 @@
 
 namespace concertina {
 
-FaultFollower::FaultFollower(std::string path) : path_(std::move(path)) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path_, error);
-  if (!error) read_ = size;
-}
-
-std::optional<Fault> FaultFollower::look() {
-  std::ifstream file(path_);
-  file.seekg(static_cast<std::streamoff>(read_));
-  for (std::string line; std::getline(file, line) && !file.eof();) {
-    read_ += line.size() + 1;
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object()) continue;
-    try {
-      return Fault{json.at("fault"), json.at("ranks"), json.at("what"), json.at("time")};
+std::optional<Fault> first_fault(const std::vector<nlohmann::json>& lines) {
+  for (const nlohmann::json& line : lines) try {
+      return Fault{line.at("fault"), line.at("ranks"), line.at("what"), line.at("time")};
     } catch (const nlohmann::json::exception&) {
       continue;
     }
-  }
   return std::nullopt;
 }
 

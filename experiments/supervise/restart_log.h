@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,17 +18,8 @@ struct Fault {
   std::string time;        // utc_text()
 };
 
-/// Follows faults.jsonl from its present end on.
-class FaultFollower {
- public:
-  explicit FaultFollower(std::string path);
-  /// The first fault that was written since; none so far.
-  std::optional<Fault> look();
-
- private:
-  std::string path_;
-  std::uint64_t read_ = 0;  // bytes
-};
+/// The first fault among lines of faults.jsonl.
+std::optional<Fault> first_fault(const std::vector<nlohmann::json>& lines);
 
 /// One line of restarts.jsonl.
 struct Restart {

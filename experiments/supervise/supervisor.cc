@@ -18,10 +18,14 @@
 #include "experiments/launcher/launcher.h"
 #include "experiments/machine/launch_watch.h"
 #include "experiments/machine/signals.h"
+#include "experiments/record/line_follower.h"
 #include "experiments/record/run_history.h"
+#include "experiments/record/run_lines.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
 #include "io/file.h"
+#include "io/file_lock.h"
+#include "io/run_directory.h"
 #include "io/run_files.h"
 #include "io/snapshot_file.h"
 
@@ -31,6 +35,9 @@ namespace {
 constexpr double kPollSeconds = 0.02;
 /// A launcher has so long to return once its ranks have ended, which are looked for so often.
 constexpr double kLauncherSeconds = 0.6, kRanksSeconds = 0.2;
+/// All ranks stand still for so long, seen so often, before that is a fault.
+constexpr double kStandSeconds = 1.2;
+constexpr int kStopLooks = 4;
 /// One whose ranks were ended by us may do nothing for a second, and what it leaves is known.
 constexpr double kClearSeconds = 0.2;
 /// A launch that was told to stop commits a checkpoint, which takes as long as storage takes.
@@ -49,6 +56,13 @@ std::string how_it_ended(int code) {
   return fmt::format("the launcher returned {}", code);
 }
 
+/// Whether the run in `directory` has made a checkpoint, be it there or not.
+bool has_committed(const std::string& directory) {
+  return std::ranges::any_of(
+      read_lines(run_file(directory, kEventsFile)),
+      [](const nlohmann::json& event) { return text_in(event, "event") == "checkpoint"; });
+}
+
 }  // namespace
 
 Supervisor::Supervisor(SuperviseOptions options, const RunConfig& config)
@@ -59,15 +73,16 @@ Supervisor::Supervisor(SuperviseOptions options, const RunConfig& config)
 
 ChildOptions Supervisor::child() const {
   std::vector<std::string> args = options_.args;
-  // A launch that was lost before its first checkpoint has left logs alone.
-  if (launched_ && newest_state() == 0 && read_history(directory_).steps > 0)
+  // A launch that was lost before its first checkpoint has left logs alone. Where there was a
+  // checkpoint once, what became of it is a question for people.
+  if (launched_ && newest_state() == 0 && read_history(directory_).steps > 0 &&
+      !has_committed(directory_))
     args.emplace_back("--from-scratch");
   std::map<std::string, std::string> environment = launch_environment();
   environment.insert_or_assign(kSupervisedVariable, directory_);
   return {.process = {.words = launch_words(options_.launcher, options_.ranks, options_.program,
                                             args, "--launcher"),
                       .environment = std::move(environment),
-                      .in = STDIN_FILENO,
                       .out = STDOUT_FILENO},
           .log = {},
           .mark = directory_,
@@ -97,11 +112,12 @@ void Supervisor::end_all(ChildProcess& child) {
 }
 
 Supervisor::End Supervisor::watch(ChildProcess& child) {
-  FaultFollower faults(run_file(directory_, kFaultsFile));
-  double ranks_at = 0, look_at = now() + kRanksSeconds;
+  LineFollower faults(run_file(directory_, kFaultsFile));
+  faults.skip();
+  RanksSeen ranks;
   for (;; sleep_briefly()) {
     const std::optional<int> code = child.exit_code();
-    if (const std::optional<Fault> fault = faults.look()) {
+    if (const std::optional<Fault> fault = first_fault(faults.look())) {
       const double seen = now();
       end_all(child);
       return {code.value_or(1), fault->kind, fault->what, seen};
@@ -117,15 +133,30 @@ Supervisor::End Supervisor::watch(ChildProcess& child) {
       return {1, "ended", fmt::format("no end {:g} s after it was told to stop", kStopSeconds),
               now()};
     }
-    if (now() < look_at) continue;
-    look_at = now() + kRanksSeconds;
-    if (child.has_program()) ranks_at = now();
-    if (ranks_at == 0 || now() < ranks_at + kLauncherSeconds) continue;
-    const double seen = now();
-    end_all(child);
-    return {1, "launcher", "all ranks on this host have ended, and the launcher did not return",
-            seen};
+    if (std::optional<End> end = look_at_ranks(child, ranks)) {
+      end_all(child);
+      return *end;
+    }
   }
+}
+
+/// What the ranks of this host cannot say themselves: that all of them have ended, or stand still.
+std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, RanksSeen& ranks) {
+  const double at = now();
+  if (at < ranks.next_look) return std::nullopt;
+  ranks.next_look = at + kRanksSeconds;
+  if (child.has_program()) {
+    ranks.last = at;
+    ranks.stopped_looks = child.program_stands_still() ? ranks.stopped_looks + 1 : 0;
+    if (ranks.stopped_looks == 0) ranks.ran = at;
+  }
+  if (ranks.last > 0 && at > ranks.last + kLauncherSeconds)
+    return End{1, "launcher", "all ranks on this host have ended, and the launcher did not return",
+               at};
+  // Looks are counted: this process may have been stopped with them, and goes on with them.
+  if (ranks.stopped_looks >= kStopLooks && at > ranks.ran + kStandSeconds)
+    return End{1, "stopped", "all ranks on this host stand still: a signal has stopped them", at};
+  return std::nullopt;
 }
 
 /// The launch refused its newest checkpoint: if that is damaged, and an older one is not, it is put
@@ -169,58 +200,75 @@ double Supervisor::pause() const {
   return in_vain_ == 0 ? 0 : std::min(kLongestPause, 0.25 * std::exp2(in_vain_ - 1));
 }
 
+/// Whether this process was told to stop; the summary says so then.
+bool Supervisor::stopped() {
+  if (stopped_by_ == 0) stopped_by_ = stop_signal();
+  if (stopped_by_ == 0) return false;
+  summary_.code = static_cast<int>(Exit::preempted);
+  summary_.why = fmt::format("stopped by signal {}; the same command goes on", stopped_by_);
+  return true;
+}
+
+/// Writes down why the launch is followed by another, and waits for that one's turn.
+void Supervisor::restart_after(const End& end) {
+  const Restart restart{.launch = summary_.restarts + 1,
+                        .ranks = options_.ranks,
+                        .why = end.why,
+                        .kind = end.kind,
+                        .reached = std::max(read_history(directory_).steps, newest_),
+                        .from = newest_,
+                        .ended_s = now() - end.fault_at,
+                        .waited_s = pause()};
+  append_restart(run_file(directory_, kRestartsFile), restart);
+  ++summary_.restarts;
+  summary_.steps_repeated += restart.reached - restart.from;
+  log::warn("launch {}: {}; goes on after step {}{}", restart.launch, restart.why, restart.from,
+            restart.waited_s > 0 ? fmt::format(" in {:g} s", restart.waited_s) : "");
+  for (const double until = now() + restart.waited_s; now() < until && !stopped();) sleep_briefly();
+}
+
+void Supervisor::run_launches() {
+  double down_since = 0;
+  for (;;) {
+    std::optional<ChildProcess> process(child());
+    if (down_since > 0) summary_.down_seconds += now() - down_since;
+    const End end = watch(*process);
+    process.reset();
+    launched_ = true;
+    if (is_finished(directory_, config_) || stopped()) return;
+    if (!goes_on(end)) {
+      if (summary_.code != static_cast<int>(Exit::bad_input))
+        summary_.why += "; the last one: " + end.why;
+      return;
+    }
+    restart_after(end);
+    if (stopped()) return;
+    down_since = end.fault_at;
+  }
+}
+
 SuperviseSummary Supervisor::run() {
   const double began = now();
-  if (const int left = kill_marked(directory_); left > 0)
-    log::warn("{} of an earlier launch of this run had to be ended", counted(left, "process"));
-  newest_ = newest_state();
-  for (double down_since = 0;;) {
-    End end;
-    {
-      ChildProcess process(child());
-      if (down_since > 0) summary_.down_seconds += now() - down_since;
-      end = watch(process);
-    }
-    launched_ = true;
-    if (is_finished(directory_, config_)) break;
-    if (stopped_by_ != 0) {
-      summary_.code = static_cast<int>(Exit::preempted);
-      summary_.why = fmt::format("stopped by signal {}; the same command goes on", stopped_by_);
-      break;
-    }
-    const std::int64_t reached = read_history(directory_).steps;
-    const bool again = goes_on(end);
-    if (!again) {
-      if (!end.why.empty() && summary_.code != static_cast<int>(Exit::bad_input))
-        summary_.why = fmt::format("{}; the last one: {}", summary_.why, end.why);
-      break;
-    }
-    const Restart restart{.launch = summary_.restarts + 1,
-                          .ranks = options_.ranks,
-                          .why = end.why,
-                          .kind = end.kind,
-                          .reached = std::max(reached, newest_),
-                          .from = newest_,
-                          .ended_s = now() - end.fault_at,
-                          .waited_s = pause()};
-    append_restart(run_file(directory_, kRestartsFile), restart);
-    ++summary_.restarts;
-    summary_.steps_repeated += restart.reached - restart.from;
-    log::warn("launch {}: {}; goes on after step {}{}", restart.launch, restart.why, restart.from,
-              restart.waited_s > 0 ? fmt::format(" in {:g} s", restart.waited_s) : "");
-    down_since = end.fault_at;
-    for (const double until = now() + restart.waited_s; now() < until && stopped_by_ == 0;
-         stopped_by_ = stop_signal())
-      sleep_briefly();
-    if (stopped_by_ != 0) {
-      summary_.code = static_cast<int>(Exit::preempted);
-      summary_.why = fmt::format("stopped by signal {}; the same command goes on", stopped_by_);
-      break;
-    }
+  RunDirectory::require_usable(config_.run.dir, config_.run.name);
+  make_directories(directory_);
+  const std::string lock_path = run_file(directory_, kSupervisorLock);
+  launched_ = std::filesystem::exists(lock_path);  // by a `concertina run` that was killed, maybe
+  {
+    const FileLock lock(lock_path, "this run",
+                        "wait until that `concertina run` has ended, or end it");
+    if (const int left = kill_marked(directory_); left > 0)
+      log::warn("{} of an earlier launch of this run had to be ended", counted(left, "process"));
+    newest_ = newest_state();
+    run_launches();
   }
   // After a failure somebody may mend what was wrong: then the newest state is still there.
   if (summary_.code == 0 || summary_.code == static_cast<int>(Exit::preempted))
     remove_snapshots(snapshot_prefix(directory_));
+  if (!RunDirectory::exists(config_.run.dir, config_.run.name)) {  // refused: nothing is left of it
+    std::error_code ignored;
+    std::filesystem::remove(lock_path, ignored);
+    std::filesystem::remove(directory_, ignored);
+  }
   summary_.seconds = now() - began;
   return summary_;
 }

@@ -37,7 +37,8 @@ class Supervisor {
   Supervisor(SuperviseOptions options, const RunConfig& config);
 
   /// Launches until the run is finished, this process is told to stop, or it makes no sense to go
-  /// on. The process' stop signals are held (signals.h).
+  /// on. The process' stop signals are held (signals.h). Throws Error{bad_input} if the run
+  /// directory cannot be used, or another process supervises the run.
   SuperviseSummary run();
 
  private:
@@ -48,8 +49,15 @@ class Supervisor {
     double fault_at = 0;    // when it was seen, by now()
   };
 
+  /// What was seen of the ranks of this host, by now().
+  struct RanksSeen {
+    double next_look = 0, last = 0, ran = 0;  // 0: never
+    int stopped_looks = 0;                    // in a row, all of them stopped
+  };
+
   ChildOptions child() const;
   End watch(ChildProcess& child);
+  std::optional<End> look_at_ranks(ChildProcess& child, RanksSeen& ranks);
   void tell_to_stop(const ChildProcess& child);
   static void end_all(ChildProcess& child);
   /// The step that the next launch goes on from: of the newest checkpoint, or snapshot here.
@@ -58,6 +66,9 @@ class Supervisor {
   /// Whether another launch makes sense after `end`; if not, why not is in the summary.
   bool goes_on(const End& end);
   double pause() const;
+  bool stopped();
+  void restart_after(const End& end);
+  void run_launches();
 
   const SuperviseOptions options_;
   const RunConfig& config_;

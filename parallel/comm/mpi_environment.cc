@@ -16,12 +16,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <new>
 #include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/process_state.h"
 #include "parallel/comm/mpi_communicator.h"
 #include "parallel/comm/mpi_work.h"
 
@@ -58,15 +58,6 @@ class LocalRanks {
 };
 
 namespace {
-
-/// Whether a signal has stopped `process`, as opposed to a debugger or storage that is slow.
-bool stands_still(pid_t process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string text;
-  std::getline(file, text);
-  const std::size_t end = text.rfind(')');  // of the program's name
-  return end != std::string::npos && text.substr(end).starts_with(") T");
-}
 
 /// The number of this process' PID namespace; 0 where the system does not say.
 std::uint64_t process_numbering() {

@@ -61,6 +61,8 @@ grep -q 'finished in .* with 5 restarts' said || die "no summary: $(cat said)"
 supervised again
 reach runs/again 40; kill -9 "$supervisor"; wait "$supervisor" || true
 supervised again
+reach runs/again 60
+refused 'is using this run' run --ranks 2 --launcher "$launcher" -- "${train[@]}" run.name=again
 reach runs/again 90; kill -USR1 "$supervisor"
 ended 75
 supervised again
@@ -69,8 +71,17 @@ ended 0
 [ -z "$(pids "$program")" ] || die "processes are left"
 [ "$(ls /dev/shm | grep -c segment || true)" = "$shared" ] || die "shared memory is left: $(ls /dev/shm)"
 
+# Checkpoints that are gone are no reason to begin anew.
+supervised gone
+reach runs/gone 60; kill -USR1 "$supervisor"
+ended 75
+mv runs/gone/checkpoints elsewhere
+supervised gone
+ended 2
+grep -q 'there is no checkpoint in' said || die "a run whose checkpoints are gone: $(cat said)"
+
 # Before its first checkpoint a launch leaves logs alone: the next one begins anew.
-train+=(checkpoint.every=200)
+train+=(checkpoint.every=200 checkpoint.snapshot_every=-1)
 supervised early
 reach runs/early 30; kill -9 "$(pids "$program" | head -n 1)"
 ended 0
@@ -81,6 +92,7 @@ train+=(model.width=63)
 supervised refused
 ended 2
 [ "$(grep -c 'error:' said)" = 1 ] || die "bad input was tried again: $(cat said)"
+[ ! -e runs/refused ] || die "what was refused has left $(ls -a runs/refused)"
 train=(train data.text=text.txt run.steps=5 run.dir="$folder/runs")
 launcher='bash -c "exit 7; {program} {args}"'
 supervised vain

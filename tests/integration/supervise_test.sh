@@ -2,7 +2,14 @@
 # `concertina run` brings a run to its end, to the bits of a run that nobody disturbed:
 # supervise_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
-trap 'kill -9 $(pids "$program") 2>/dev/null || true; rm -rf "$folder"' EXIT
+clean_up() {
+  kill -9 "$supervisor" $(pids "$program") 2>/dev/null || true
+  local id
+  for id in $(cat runs/*/run.id 2>/dev/null); do rm -f "/dev/shm/concertina-$id".*; done
+  rm -rf "$folder"
+}
+supervisor=
+trap clean_up EXIT
 launcher="$mpirun -n {ranks} ${options[*]} {program} {args}"
 
 # Processes of this test's runs that execute the program; those with a rank's variable are ranks.

@@ -241,7 +241,8 @@ def convert(folder, force):
         try:
             places |= dict.fromkeys(write_safetensors(open_pickle(path), folder / name), name)
         except (*DAMAGED, OSError) as error:
-            if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place that is none
+            # The system's own errors, but for a place that is none; a decompressor's have no number.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise
             raise InputError(f"this is no whole file of torch.save() ({type(error).__name__})", path, AGAIN) from None
     if index:

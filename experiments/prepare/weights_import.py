@@ -21,8 +21,14 @@ import pickle
 import struct
 import sys
 import zipfile
+import zlib
 
 from data_tables import InputError
+
+try:
+    import lzma
+except ImportError:  # a Python without it reads no such archive
+    lzma = None
 
 # Storages by torch's name: safetensors' name, bytes of an element.
 STORAGES = {"DoubleStorage": ("F64", 8), "FloatStorage": ("F32", 4), "HalfStorage": ("F16", 2),
@@ -32,7 +38,8 @@ STORAGES = {"DoubleStorage": ("F64", 8), "FloatStorage": ("F32", 4), "HalfStorag
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # of torch.save() before 1.6
 AGAIN = "the file as it was published, or a model with model.safetensors"
 DAMAGED = (pickle.UnpicklingError, ValueError, TypeError, KeyError, AttributeError, IndexError, EOFError,
-           OverflowError, MemoryError, RuntimeError, ImportError, struct.error, zipfile.BadZipFile)
+           OverflowError, MemoryError, RuntimeError, ImportError, struct.error, zipfile.BadZipFile,
+           zlib.error, *([lzma.LZMAError] if lzma else []))
 
 Storage = collections.namedtuple("Storage", "key kind size elements")
 Tensor = collections.namedtuple("Tensor", "storage offset shape strides")
@@ -62,11 +69,26 @@ KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(),
          ("collections", "OrderedDict"): collections.OrderedDict}
 
 
+class FromFile:
+    """Gives pickle what a file has. It has no readinto(), for which pickle would take as much memory as a
+    damaged length says before it looks whether there are so many bytes."""
+
+    def __init__(self, file):
+        self.file, self.readline = file, file.readline
+
+    def read(self, count):
+        parts, piece = [], 1 << 20
+        while count > 0 and (part := self.file.read(min(count, piece))):
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+
 class TensorUnpickler(pickle.Unpickler):
     """Reads one pickle of `path`."""
 
     def __init__(self, file, path):
-        super().__init__(file, encoding="utf-8")
+        super().__init__(FromFile(file), encoding="utf-8")
         self.path = path
 
     def find_class(self, module, name):

@@ -16,7 +16,7 @@ namespace concertina {
 
 class PartHash {
  public:
-  /// Of the kind that the hash `like` is of.
+  /// Makes a hash of the kind that `like` is.
   explicit PartHash(std::string_view like);
   void update(std::span<const std::byte> bytes);
   std::string text();

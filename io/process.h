@@ -39,7 +39,7 @@ class Process {
   /// Ends its process group. False if that was done before.
   bool kill();
   bool killed() const { return pid_ < 0; }
-  /// Of its process; -1 after kill().
+  /// Returns the number of its process; -1 after kill().
   pid_t pid() const { return pid_; }
 
  private:

@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 constexpr const char* kMemoryFolder = "/dev/shm";
 constexpr const char* kUnfinished = ".partial";
 constexpr std::uint64_t kSnapshotAlign = 64;  // bytes
+/// The text grows with what policies have seen: a file has room for that, as making one anew takes
+/// longer than the copy.
+constexpr std::uint64_t kTextRoom = 64 << 10;
 
 /// The end of a file: the text before it is its description.
 struct SnapshotTail {
@@ -181,7 +184,10 @@ void SnapshotFile::make_room(Slot& slot, std::uint64_t bytes) const {
     throw_io("fallocate", partial);
   }
   void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (data == MAP_FAILED) throw_io("mmap", partial);
+  if (data == MAP_FAILED) {
+    ::unlink(partial.c_str());
+    throw_io("mmap", partial);
+  }
   slot.data = static_cast<std::byte*>(data);
   slot.bytes = bytes;
 }
@@ -193,10 +199,11 @@ void SnapshotFile::write(const SnapshotOf& of, const nlohmann::json& metadata,
   ShardRecord record = places_of(pieces);
   // Hashes are as long as they will be; the number of bytes may become some digits longer.
   const std::uint64_t text_bytes = description(of, metadata, record).size() + kSnapshotAlign;
-  record.bytes = aligned(record.bytes + text_bytes + sizeof(SnapshotTail));
+  const std::uint64_t needed = record.bytes + text_bytes + sizeof(SnapshotTail);
   Slot& slot = slots_[next_];
-  const bool anew = slot.bytes != record.bytes;
-  make_room(slot, record.bytes);
+  const bool anew = slot.bytes < needed || slot.bytes > 2 * (needed + kTextRoom);
+  make_room(slot, anew ? aligned(needed + kTextRoom) : slot.bytes);
+  record.bytes = slot.bytes;
   if (anew) start = now();  // that of a first time says nothing of the next
   for (std::size_t p = 0; p < pieces.size(); ++p)
     for (std::size_t s = 0; s < pieces[p].parts.size(); ++s)

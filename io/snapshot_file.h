@@ -22,7 +22,7 @@ namespace concertina {
 /// run.id.
 std::string snapshot_prefix(const std::string& directory);
 
-/// Of which launch, rank and step a part is.
+/// Says which launch, rank and step a part is of.
 struct SnapshotOf {
   std::uint64_t launch = 0;  // a number that no other launch has
   int rank = 0, world = 1;

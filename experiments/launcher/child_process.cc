@@ -39,9 +39,20 @@ void add_shared_files(pid_t process, std::set<std::string>& files) {
   }
 }
 
+/// Whether `path` is the session folder "pid.N" of a process that lives: of a daemon, maybe, which
+/// has other launches.
+bool is_in_use(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();  // ".N"
+  pid_t pid = 0;
+  if (!fs::path(path).filename().string().starts_with("pid.")) return false;
+  std::from_chars(extension.data() + 1, extension.data() + extension.size(), pid);
+  return pid > 0 && ::kill(pid, 0) == 0;
+}
+
 void remove_files(const std::set<std::string>& files) {
   std::error_code ignored;
-  for (const std::string& file : files) fs::remove_all(file, ignored);
+  for (const std::string& file : files)
+    if (!is_in_use(file)) fs::remove_all(file, ignored);
 }
 
 Process started(ChildOptions& options) {

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "experiments/machine/program.h"
-#include "io/checkpoint_commit.h"
 #include "io/file.h"
 
 namespace concertina {
@@ -110,11 +109,6 @@ void require_launcher(const std::string& command, const std::string& where) {
   if (launcher != "{program}" && find_program(launcher).empty())
     throw_input(fmt::format("the launcher '{}' is not there, or cannot be executed", launcher),
                 where, "a program on PATH, or its path: \"mpirun -n {ranks} {program} {args}\"");
-}
-
-bool has_commit(const std::string& checkpoints) {
-  recover_commits(checkpoints);
-  return newest_commit(checkpoints).has_value();
 }
 
 }  // namespace concertina

@@ -38,7 +38,4 @@ void require_launcher(const std::string& command, const std::string& where = kLa
 /// launch.
 std::map<std::string, std::string> launch_environment();
 
-/// Whether a run left a checkpoint to go on from. Its processes have ended.
-bool has_commit(const std::string& checkpoints);
-
 }  // namespace concertina

@@ -30,6 +30,14 @@ constexpr int kSignalLooks = 5;
 /// mpirun ends the others within 2 s of a rank's death. Other launchers may never do.
 constexpr double kLauncherSeconds = 5;
 
+/// "rank 2 stands still: a signal has stopped it", with what to try after that.
+Error stop_of(const std::vector<int>& ranks) {
+  return {Exit::failure,
+          fmt::format("{} {} still: a signal has stopped {}", ranks_text(ranks),
+                      ranks.size() == 1 ? "stands" : "stand", ranks.size() == 1 ? "it" : "them"),
+          host_name(), "`kill -CONT` with the process' number lets it go on"};
+}
+
 }  // namespace
 
 std::string supervised_run() {
@@ -47,13 +55,6 @@ Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
                       ranks_text(ranks), ranks.size() == 1 ? "has" : "have"),
           fmt::format("{}; `dmesg` there names processes that were killed for memory", host_name()),
           fix};
-}
-
-Error stop_of(const std::vector<int>& ranks) {
-  return {Exit::failure,
-          fmt::format("{} {} still: a signal has stopped {}", ranks_text(ranks),
-                      ranks.size() == 1 ? "stands" : "stand", ranks.size() == 1 ? "it" : "them"),
-          host_name(), "`kill -CONT` with the process' number lets it go on"};
 }
 
 LaunchWatch::LaunchWatch(MpiEnvironment& mpi)

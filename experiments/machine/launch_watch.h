@@ -55,7 +55,5 @@ class LaunchWatch {
 /// "rank 2 has died" or "ranks 0,2-3 have died", with what to try after that. `committed`: as of
 /// LaunchWatch::committed(), -1 for a command that does not train.
 Error death_of(const std::vector<int>& ranks, std::int64_t committed);
-/// "rank 2 stands still: a signal has stopped it", likewise.
-Error stop_of(const std::vector<int>& ranks);
 
 }  // namespace concertina

@@ -14,19 +14,6 @@ using html::escape;
 
 using HtmlRows = std::vector<std::vector<std::string>>;
 
-/// `rows`: the first is the head.
-std::string html_rows(const HtmlRows& rows) {
-  std::string text = "<div class=\"wide\"><table class=\"rows\">\n";
-  const char* tag = "th";
-  for (const auto& row : rows) {
-    text += "<tr>";
-    for (const std::string& cell : row) text += fmt::format("<{0}>{1}</{0}>", tag, escape(cell));
-    text += "</tr>\n";
-    tag = "td";
-  }
-  return text + "</table></div>\n";
-}
-
 std::string quality_tiles(const QualityReport& report) {
   const std::uint64_t all = report.rows[0] + report.rows[1] + report.rows[2];
   std::string text = "<div class=\"tiles\">\n";
@@ -53,11 +40,11 @@ std::string faults_section(const CheckedFiles& files, const QualityReport& repor
                        row_text(files, finding.row, 200)});
     examples += fmt::format("<details{}><summary>{}: {} of {}</summary>\n{}</details>\n",
                             f < 5 ? " open=\"open\"" : "", kRowFaultNames[f], shown.size() - 1,
-                            rows_text(report.faulty[f]), html_rows(shown));
+                            rows_text(report.faulty[f]), html::table(shown, "rows"));
   }
   return "<h2>Faults</h2>\n<p class=\"lead\">Texts are the same that are so but for case and "
          "space. A row may have several faults.</p>\n" +
-         html_rows(rows) + examples;
+         html::table(rows, "rows") + examples;
 }
 
 std::string labels_section(const QualityReport& report) {
@@ -67,7 +54,7 @@ std::string labels_section(const QualityReport& report) {
     rows.push_back({label, rows_text(of[0]), rows_text(of[1]), rows_text(of[2])});
   if (report.other_labels > 0)
     rows.push_back({fmt::format("and {} more", report.other_labels), "", "", ""});
-  return "<h2>Labels</h2>\n" + html_rows(rows);
+  return "<h2>Labels</h2>\n" + html::table(rows, "rows");
 }
 
 std::string lengths_section(const QualityReport& report) {

@@ -78,7 +78,9 @@ RunHistory read_history(const std::string& directory) {
 bool is_finished(const std::string& directory, const RunConfig& config) {
   const nlohmann::json result = read_json(run_file(directory, kResultFile));
   const std::vector<nlohmann::json> launches = read_lines(run_file(directory, kLaunchesFile));
-  if (!result.is_object() || launches.empty() || launches.back().value("exit", -1) != 0)
+  // A launch that was killed has null there.
+  if (!result.is_object() || launches.empty() ||
+      launches.back().value("exit", nlohmann::json()) != 0)
     return false;
   if (config.run.patience > 0 && text_in(result, "ended_by") == "run.patience") return true;
   if (config.run.epochs > 0)

@@ -129,7 +129,8 @@ class Disturbance {
     }
     const double seconds = time();
     follow();
-    recovered(seconds);  // the run has ended: of the last ones there is no later step
+    // After a finished run's last faults there is no later step; of another they are open.
+    if (result_.why.empty()) recovered(seconds);
     result_.disturbed = read_run(run_, seconds);
     kill_marked(run_);
     return std::move(result_);
@@ -198,17 +199,25 @@ class Disturbance {
       result_.repeated.push_back(number_in(restart, "reached") - number_in(restart, "from"));
     }
     const double at = time();
-    if (const std::size_t launches = read_lines(run_file(run_, kLaunchesFile)).size();
-        launches > launches_) {
-      launches_ = launches;
-      launched_at_ = at;
-    }
+    look_at_launches(at);
     const double step = last_step(run_file(run_, kMetricsFile));
     if (step <= reached_) return;
     reached_ = step;
     // Ranks may do a step after the fault: one of a later launch counts.
     for (SoakFault& fault : result_.faults)
       if (std::isnan(fault.recovered) && fault.seen <= launched_at_) fault.recovered = at;
+  }
+
+  /// Takes note of a launch that has begun; its file is read when it is another one.
+  void look_at_launches(double at) {
+    const std::string path = run_file(run_, kLaunchesFile);
+    std::error_code error;
+    const fs::file_time_type changed = fs::last_write_time(path, error);
+    if (error || changed == launches_changed_) return;
+    launches_changed_ = changed;
+    const std::size_t launches = read_lines(path).size();
+    if (launches > launches_) launched_at_ = at;
+    launches_ = launches;
   }
 
   const SoakOptions& options_;
@@ -219,6 +228,7 @@ class Disturbance {
   SoakResult result_;
   double began_ = 0, next_at_ = 0, reached_ = 0, launched_at_ = 0;
   std::size_t launches_ = 0;
+  fs::file_time_type launches_changed_{};
   const Entry<FaultKind>* kind_ = nullptr;
   bool killed_ = false;  // the supervisor, by us
 };
@@ -236,7 +246,7 @@ Spread spread_of(std::vector<double> values) {
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   if (values.empty()) return {std::nan(""), std::nan(""), std::nan(""), 0};
   std::ranges::sort(values);
-  // Of few values the percentile is the next one that there is.
+  // Where values are few, the percentile is the next larger one.
   const auto at = [&](double share) {
     const double last = static_cast<double>(values.size() - 1);
     return values[static_cast<std::size_t>(std::ceil(share * last))];

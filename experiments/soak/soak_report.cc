@@ -87,17 +87,6 @@ Drawing recoveries(const SoakResult& result) {
                .height_in = 3});
 }
 
-std::string html_table(const TextRows& rows) {
-  std::string text = "<div class=\"wide\"><table>\n";
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    text += "<tr>";
-    for (const std::string& cell : rows[r])
-      text += fmt::format("<{0}>{1}</{0}>", r == 0 ? "th" : "td", html::escape(cell));
-    text += "</tr>\n";
-  }
-  return text + "</table></div>\n";
-}
-
 }  // namespace
 
 std::string soak_text(const SoakOptions& options, const SoakResult& result) {
@@ -120,7 +109,7 @@ std::string soak_page(const SoakOptions& options, const SoakResult& result) {
   body += html::tile(result.passed() ? "passed" : "failed", bits_text(result));
   body += "</div>\n<p>" + html::escape(repeated_text(result)) + "</p>\n";
   if (!result.why.empty()) body += "<p>" + html::escape(result.why) + "</p>\n";
-  body += "<h2>Faults</h2>\n" + html_table(kind_rows(result));
+  body += "<h2>Faults</h2>\n" + html::table(kind_rows(result));
   body += html::figure("recoveries", recoveries(result));
   return html::page("Soak", body);
 }

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/run_files.h"
 #include "io/sha256.h"
@@ -20,6 +21,13 @@ constexpr double kMostSeconds = 1e9;
 constexpr std::array<std::string_view, 3> kStopSignals = {"USR1", "TERM", "INT"};
 
 namespace fs = std::filesystem;
+
+/// Whether the run left a checkpoint to go on from. Its processes have ended.
+bool has_checkpoint(const std::string& run) {
+  const std::string checkpoints = run_file(run, kCheckpointFolder);
+  recover_commits(checkpoints);
+  return newest_commit(checkpoints).has_value();
+}
 
 std::string template_of(const StudySpec& spec) {
   return spec.launch.command.empty() ? kUsualLauncher : spec.launch.command;
@@ -106,7 +114,7 @@ ChildOptions trial_child(const StudySpec& spec, const StudyPaths& paths, const T
   std::vector<std::string> arguments = train_arguments(paths, trial.number);
   const std::string run = paths.run(trial.number);
   // Killed before its first checkpoint: its log lines are moved aside.
-  if (fs::exists(run_file(run, kMetricsFile)) && !has_commit(run_file(run, kCheckpointFolder)))
+  if (fs::exists(run_file(run, kMetricsFile)) && !has_checkpoint(run))
     arguments.emplace_back("--from-scratch");
   return {
       .process = {.words = launch_words(template_of(spec), ranks_of(spec, trial.settings, config),

@@ -14,7 +14,7 @@ namespace concertina {
 
 class Snapshots {
  public:
-  /// Of the time of a step.
+  /// Snapshots take at most this share of a step's time, in the mean.
   static constexpr double kMostShare = 0.01;
 
   /// Collective. `directory`: of the run, which rank 0 sees. `every`: checkpoint.snapshot_every.

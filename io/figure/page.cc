@@ -204,6 +204,19 @@ std::string tile(std::string_view value, std::string_view text) {
                      escape(text));
 }
 
+std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view style) {
+  std::string text = "<div class=\"wide\"><table";
+  text += style.empty() ? ">\n" : fmt::format(" class=\"{}\">\n", style);
+  const char* tag = "th";
+  for (const auto& row : rows) {
+    text += "<tr>";
+    for (const std::string& cell : row) text += fmt::format("<{0}>{1}</{0}>", tag, escape(cell));
+    text += "</tr>\n";
+    tag = "td";
+  }
+  return text + "</table></div>\n";
+}
+
 std::string folded(std::string_view summary, std::string_view text) {
   if (text.empty()) return {};
   return fmt::format("<details><summary>{}</summary><pre>{}</pre></details>\n", escape(summary),

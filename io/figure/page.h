@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/figure/chart.h"
 
@@ -22,6 +23,10 @@ std::string page(std::string_view title, std::string_view body, std::string_view
 
 /// A figure in large, and what it is.
 std::string tile(std::string_view value, std::string_view text);
+
+/// A table that scrolls by itself where it is wide; the first of the rows is its head. `style`: its
+/// class, if it has one.
+std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view style = {});
 
 /// `text` as it is, folded away under `summary`; empty if it is.
 std::string folded(std::string_view summary, std::string_view text);

@@ -64,6 +64,14 @@ grep -q '"fault":"stopped","why":"rank . stands still' $run/restarts.jsonl || di
 grep -q '"fault":"died","why":"rank . has died' $run/restarts.jsonl || die "no death was seen"
 grep -q 'finished in .* with 5 restarts' said || die "no summary: $(cat said)"
 
+# A finished run that is made longer, and whose launch dies: its old result is none.
+train+=(run.steps=290)
+supervised faulty
+reach $run 270; kill -9 "$(pids "$program" | head -n 1)"
+ended 0
+[ "$(step_of $run)" = 290 ] || die "the longer run ended after $(step_of $run)"
+train+=(run.steps=260)
+
 # The supervisor itself is killed, then told to stop: the same command goes on.
 supervised again
 reach runs/again 40; kill -9 "$supervisor"; wait "$supervisor" || true

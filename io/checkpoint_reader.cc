@@ -208,6 +208,17 @@ const std::vector<std::int64_t>& CheckpointReader::shape(const std::string& tens
   return manifest_.shards[shard].pieces[piece].shape;
 }
 
+std::set<std::size_t> CheckpointReader::shards_of(const std::string& tensor, std::uint64_t offset,
+                                                  std::uint64_t count) const {
+  std::set<std::size_t> shards;
+  for (const auto& [shard, piece] : places(tensor)) {
+    const StoredPiece& stored = manifest_.shards[shard].pieces[piece];
+    if (stored.offset < offset + count && offset < stored.offset + stored.count)
+      shards.insert(shard);
+  }
+  return shards;
+}
+
 void CheckpointReader::read(const std::string& tensor, const std::string& part,
                             std::uint64_t offset, std::span<float> out) {
   const auto& found = places(tensor);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -48,6 +49,10 @@ class CheckpointReader {
   std::vector<std::string> tensors() const;
   /// Input error if the checkpoint has no such tensor.
   const std::vector<std::int64_t>& shape(const std::string& tensor) const;
+
+  /// The shards that have some of `count` elements of `tensor` from `offset` on.
+  std::set<std::size_t> shards_of(const std::string& tensor, std::uint64_t offset,
+                                  std::uint64_t count) const;
 
   /// Elements [offset, offset + out.size()) of the flattened `part` of `tensor`. Every stored part
   /// that has some of them is read as a whole and verified, each time. On an error `out` holds

@@ -74,13 +74,7 @@ void write_tail(std::byte* end, const std::string& text) {
   std::memcpy(end - sizeof tail, &tail, sizeof tail);
 }
 
-/// A rank's part as its file describes it; nothing of one that is none, or damaged there.
-struct SnapshotPart {
-  SnapshotOf of;
-  nlohmann::json metadata;
-  ShardRecord shard;
-  std::string file;
-};
+/// Nothing of a file that is no part, or damaged where it describes itself.
 std::optional<SnapshotPart> read_part(const std::string& path) {
   try {
     const File file(path, File::Mode::read);
@@ -97,10 +91,9 @@ std::optional<SnapshotPart> read_part(const std::string& path) {
     if (std::string_view(tail.hash, std::min(hash.size(), sizeof tail.hash)) != hash)
       return std::nullopt;
     const nlohmann::json json = nlohmann::json::parse(text);
-    return SnapshotPart{{json.at("launch"), json.at("rank"), json.at("world"), json.at("step")},
-                        json.at("metadata"),
-                        parse_shard_record(json.at("shard"), path),
-                        fs::path(path).filename().string()};
+    SnapshotPart part = parse_snapshot_part(json);
+    part.file = fs::path(path).filename().string();
+    return part;
   } catch (const Error&) {
     return std::nullopt;
   } catch (const nlohmann::json::exception&) {
@@ -108,9 +101,12 @@ std::optional<SnapshotPart> read_part(const std::string& path) {
   }
 }
 
-/// The parts of all ranks of one step of one launch as a commit; none if one is missing.
+/// The parts of all ranks of one step of one launch as a commit; none if one is missing. Several
+/// hosts may have the same one.
 std::optional<OpenCommit> commit_of(std::vector<SnapshotPart> parts) {
-  std::ranges::sort(parts, {}, [](const SnapshotPart& part) { return part.of.rank; });
+  const auto rank_of = [](const SnapshotPart& part) { return part.of.rank; };
+  std::ranges::stable_sort(parts, {}, rank_of);
+  parts.erase(std::ranges::unique(parts, {}, rank_of).begin(), parts.end());
   const int world = parts.front().of.world;
   if (std::cmp_not_equal(parts.size(), world)) return std::nullopt;
   Manifest manifest{parts[0].of.step, parts[0].metadata, {}, {}};
@@ -149,31 +145,38 @@ std::string snapshot_prefix(const std::string& directory) {
   return fmt::format("{}/concertina-{}", kMemoryFolder, text.substr(0, kDigits));
 }
 
-SnapshotFile::SnapshotFile(std::string prefix, int rank) {
-  for (std::size_t s = 0; s < slots_.size(); ++s)
-    slots_[s].path = fmt::format("{}.{}.{}", prefix, rank, s);
-  // What is there may be gone on from: the older one is written over first.
-  const std::optional<SnapshotPart> first = read_part(slots_[0].path),
-                                    second = read_part(slots_[1].path);
-  if (first && (!second || second->of.step < first->of.step)) next_ = 1;
+nlohmann::json to_json(const SnapshotPart& part) {
+  return {{"launch", part.of.launch}, {"rank", part.of.rank},      {"world", part.of.world},
+          {"step", part.of.step},     {"metadata", part.metadata}, {"shard", to_json(part.shard)},
+          {"file", part.file}};
 }
 
-SnapshotFile::~SnapshotFile() {
-  finish();
-  for (Slot& slot : slots_) release(slot);
+SnapshotPart parse_snapshot_part(const nlohmann::json& json) {
+  return {{json.at("launch"), json.at("rank"), json.at("world"), json.at("step")},
+          json.at("metadata"),
+          parse_shard_record(json.at("shard"), "a snapshot in memory"),
+          json.value("file", std::string())};
 }
 
-void SnapshotFile::release(Slot& slot) const {
-  if (slot.data != nullptr) ::munmap(slot.data, slot.bytes);
-  slot.data = nullptr;
-  slot.bytes = 0;
+std::string snapshot_path(const std::string& prefix, int rank, std::size_t generation) {
+  return fmt::format("{}.{}.{}", prefix, rank, generation);
 }
 
-void SnapshotFile::make_room(Slot& slot, std::uint64_t bytes) const {
-  const std::string partial = slot.path + kUnfinished;
-  if (slot.bytes == bytes && ::rename(slot.path.c_str(), partial.c_str()) == 0) return;
-  release(slot);
-  ::unlink(slot.path.c_str());
+void SnapshotSlot::release() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+void SnapshotSlot::publish() const {
+  ::rename((path_ + kUnfinished).c_str(), path_.c_str());
+}
+
+void SnapshotSlot::open(std::uint64_t bytes) {
+  const std::string partial = path_ + kUnfinished;
+  if (bytes_ == bytes && ::rename(path_.c_str(), partial.c_str()) == 0) return;
+  release();
+  ::unlink(path_.c_str());
   ::unlink(partial.c_str());
   const int descriptor = ::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0) throw_io("open", partial);
@@ -188,8 +191,17 @@ void SnapshotFile::make_room(Slot& slot, std::uint64_t bytes) const {
     ::unlink(partial.c_str());
     throw_io("mmap", partial);
   }
-  slot.data = static_cast<std::byte*>(data);
-  slot.bytes = bytes;
+  data_ = static_cast<std::byte*>(data);
+  bytes_ = bytes;
+}
+
+SnapshotFile::SnapshotFile(const std::string& prefix, int rank)
+    : slots_{SnapshotSlot(snapshot_path(prefix, rank, 0)),
+             SnapshotSlot(snapshot_path(prefix, rank, 1))} {
+  // What is there may be gone on from: the older one is written over first.
+  const std::optional<SnapshotPart> first = read_part(slots_[0].path()),
+                                    second = read_part(slots_[1].path());
+  if (first && (!second || second->of.step < first->of.step)) next_ = 1;
 }
 
 void SnapshotFile::write(const SnapshotOf& of, const nlohmann::json& metadata,
@@ -200,25 +212,28 @@ void SnapshotFile::write(const SnapshotOf& of, const nlohmann::json& metadata,
   // Hashes are as long as they will be; the number of bytes may become some digits longer.
   const std::uint64_t text_bytes = description(of, metadata, record).size() + kSnapshotAlign;
   const std::uint64_t needed = record.bytes + text_bytes + sizeof(SnapshotTail);
-  Slot& slot = slots_[next_];
-  const bool anew = slot.bytes < needed || slot.bytes > 2 * (needed + kTextRoom);
-  make_room(slot, anew ? aligned(needed + kTextRoom) : slot.bytes);
-  record.bytes = slot.bytes;
+  SnapshotSlot& slot = slots_[next_];
+  const std::uint64_t room = slot.bytes().size();
+  const bool anew = room < needed || room > 2 * (needed + kTextRoom);
+  slot.open(anew ? aligned(needed + kTextRoom) : room);
+  record.bytes = slot.bytes().size();
   if (anew) start = now();  // that of a first time says nothing of the next
   for (std::size_t p = 0; p < pieces.size(); ++p)
     for (std::size_t s = 0; s < pieces[p].parts.size(); ++s)
-      std::memcpy(slot.data + record.pieces[p].parts[s].at, pieces[p].parts[s].data,
+      std::memcpy(&slot.bytes()[record.pieces[p].parts[s].at], pieces[p].parts[s].data,
                   pieces[p].count * sizeof(float));
   copy_seconds_ = now() - start;
   next_ = 1 - next_;
+  whole_ = false;
   thread_ = std::thread([this, &slot, of, metadata, record = std::move(record)]() mutable {
     const double begin = now();
     for (StoredPiece& piece : record.pieces)
       for (StoredPart& part : piece.parts)
-        part.sha256 = fast_part_hash({slot.data + part.at, piece.count * sizeof(float)});
-    write_tail(slot.data + slot.bytes, description(of, metadata, record));
-    ::rename((slot.path + kUnfinished).c_str(), slot.path.c_str());
+        part.sha256 = fast_part_hash(slot.bytes().subspan(part.at, piece.count * sizeof(float)));
+    write_tail(slot.bytes().data() + slot.bytes().size(), description(of, metadata, record));
+    slot.publish();
     hash_seconds_ = now() - begin;
+    whole_ = true;
   });
 }
 
@@ -226,17 +241,29 @@ void SnapshotFile::finish() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::optional<OpenCommit> open_newest_snapshot(const std::string& prefix) {
-  if (prefix.empty()) return std::nullopt;
-  std::map<std::pair<std::int64_t, std::uint64_t>, std::vector<SnapshotPart>>
-      sets;  // by step and launch
+std::vector<SnapshotPart> snapshot_parts(const std::string& prefix) {
+  std::vector<SnapshotPart> parts;
+  if (prefix.empty()) return parts;
   for (const std::string& file : files_of(prefix))
     if (std::optional<SnapshotPart> part =
             file.ends_with(kUnfinished) ? std::nullopt : read_part(file))
-      sets[{part->of.step, part->of.launch}].push_back(std::move(*part));
+      parts.push_back(std::move(*part));
+  return parts;
+}
+
+std::optional<OpenCommit> newest_whole(std::vector<SnapshotPart> parts) {
+  std::map<std::pair<std::int64_t, std::uint64_t>, std::vector<SnapshotPart>>
+      sets;  // by step and launch
+  for (SnapshotPart& part : parts) sets[{part.of.step, part.of.launch}].push_back(std::move(part));
   for (auto set = sets.rbegin(); set != sets.rend(); ++set)
     if (std::optional<OpenCommit> commit = commit_of(std::move(set->second))) return commit;
   return std::nullopt;
+}
+
+std::int64_t newest_snapshot_part(const std::string& prefix) {
+  std::int64_t newest = 0;
+  for (const SnapshotPart& part : snapshot_parts(prefix)) newest = std::max(newest, part.of.step);
+  return newest;
 }
 
 void remove_snapshots(const std::string& prefix) {

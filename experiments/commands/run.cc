@@ -1,4 +1,6 @@
 // `concertina run`.
+#include <fmt/format.h>
+
 #include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/commands/command.h"
@@ -6,12 +8,15 @@
 #include "experiments/machine/program.h"
 #include "experiments/machine/signals.h"
 #include "experiments/supervise/supervisor.h"
+#include "io/snapshot_file.h"
 
 namespace concertina {
 namespace {
 
 struct RunCommand : SupervisedOptions {
   std::optional<int> max_restarts;
+  std::string here;  // a run's directory
+  bool forget = false;
 };
 
 nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
@@ -23,13 +28,24 @@ nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
           {"why", summary.why}};
 }
 
+/// What a supervisor asks a host: ends what a launch of the run has left here, removes its
+/// snapshots if they are not wanted any more, and says that it is there.
+int answer(const std::string& directory, bool forget) {
+  kill_marked(directory);
+  if (forget) remove_snapshots(snapshot_prefix(directory));
+  print_once(fmt::format("{}\n", HostPool::kAnswer));
+  return 0;
+}
+
 int supervise(const RunCommand& options) {
+  if (!options.here.empty()) return answer(options.here, options.forget);
   const SupervisedTraining training = supervised_training(options, "run");
   hold_stop_signals();
-  Supervisor supervisor({.launcher = options.launcher,
+  Supervisor supervisor({.launcher = training.launcher,
                          .program = own_program(),
                          .args = options.words,
                          .ranks = training.ranks,
+                         .hosts = training.hosts,
                          .max_restarts = options.max_restarts},
                         training.config);
   const SuperviseSummary summary = supervisor.run();
@@ -47,6 +63,8 @@ void add_run_options(CLI::App& app, RunCommand& options) {
   app.add_option("--max-restarts", options.max_restarts,
                  "as long as there are new checkpoints, if not given")
       ->check(whole_number(0, 1 << 30));
+  app.add_option("--here", options.here)->group("");
+  app.add_flag("--forget", options.forget)->group("");
   add_supervised_options(app, options);
 }
 

@@ -49,7 +49,8 @@ int run_soak(const SoakCommand& options) {
   const SupervisedTraining training = supervised_training(options, "soak");
   SoakOptions soak_options = options.soak;
   soak_options.program = own_program();
-  soak_options.launcher = options.launcher;
+  soak_options.launcher = training.launcher;
+  soak_options.hosts = options.hosts;
   soak_options.args = options.words;
   soak_options.ranks = training.ranks;
   if (soak_options.directory.empty()) soak_options.directory = "soaks/" + training.config.run.name;
@@ -57,9 +58,15 @@ int run_soak(const SoakCommand& options) {
   soak_options.directory =
       std::filesystem::absolute(soak_options.directory).lexically_normal().string();
   if (soak_options.kinds.empty())
-    for (const auto& [name, kind] : fault_kinds()) soak_options.kinds.emplace_back(name);
-  for (const std::string& kind : soak_options.kinds)
-    lookup_entry(fault_kinds(), kind, "fault", "--faults");
+    for (const auto& [name, kind] : fault_kinds())
+      if (!is_of_hosts(kind) || !soak_options.host_faults.empty())
+        soak_options.kinds.emplace_back(name);
+  for (const std::string& kind : soak_options.kinds) {
+    const bool of_hosts = is_of_hosts(lookup_entry(fault_kinds(), kind, "fault", "--faults").value);
+    if (of_hosts && (soak_options.host_faults.empty() || training.hosts.size() < 2))
+      throw_input(fmt::format("'{}' needs several hosts, and a program that makes it", kind),
+                  "--faults", "--hosts a:2,b:2 --host-faults CMD");
+  }
   hold_stop_signals();
   const SoakResult result = soak(soak_options);
   print_once(options.json ? json_line(result_json(result)) : soak_text(soak_options, result));
@@ -88,6 +95,9 @@ void add_soak_options(CLI::App& app, SoakCommand& options) {
   app.add_option("--out", options.soak.directory,
                  "a new folder for both runs and the page; soaks/<run.name> if not given")
       ->type_name("DIR");
+  app.add_option("--host-faults", options.soak.host_faults,
+                 "what does cut, mend, power-off, slow or fast to the HOST that is its last word")
+      ->type_name("CMD");
   add_supervised_options(app, options);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
+#include "core/number_text.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
@@ -49,6 +50,10 @@ void add_supervised_options(CLI::App& app, SupervisedOptions& options) {
   app.add_option("--launcher", options.launcher, "what starts the ranks")
       ->type_name("CMD")
       ->capture_default_str();
+  app.add_option("--hosts", options.hosts,
+                 "hosts with their slots, for {hosts} of the launcher; those that the ranks do not "
+                 "need are spares")
+      ->type_name("HOST:SLOTS,...");
   app.add_option("command", options.words, "after --: `train` and its arguments, for every launch")
       ->type_name("-- train ...");
   add_json_option(app, options);
@@ -60,8 +65,19 @@ SupervisedTraining supervised_training(const SupervisedOptions& options,
     throw_input(fmt::format("`concertina {}` starts mpirun itself", command), "command line",
                 fmt::format("concertina {} ..., without mpirun or srun", command));
   const RunConfig config = config_of(options.words, command);
-  require_launcher(options.launcher, "--launcher");
-  return {config, options.ranks ? *options.ranks : ranks_of(config)};
+  SupervisedTraining training{
+      config, options.ranks ? *options.ranks : ranks_of(config), options.launcher, {}};
+  if (options.hosts.empty()) {
+    require_launcher(training.launcher, "--launcher");
+    return training;
+  }
+  if (training.launcher == kUsualLauncher) training.launcher = kHostsLauncher;
+  require_launcher(training.launcher, "--launcher", options.hosts);
+  training.hosts = parse_hosts(options.hosts, "--hosts");
+  if (const int slots = slots_of(training.hosts); slots < training.ranks)
+    throw_input(fmt::format("{} on {} slots", counted(training.ranks, "rank"), slots), "--hosts",
+                "more hosts or slots, or fewer --ranks");
+  return training;
 }
 
 }  // namespace concertina

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "experiments/commands/command.h"
+#include "experiments/launcher/hosts.h"
 #include "experiments/launcher/launcher.h"
 
 namespace concertina {
@@ -13,6 +14,7 @@ namespace concertina {
 struct SupervisedOptions : CommandOptions {
   std::optional<int> ranks;
   std::string launcher = kUsualLauncher;
+  std::string hosts;               // "a:2,b:2"
   std::vector<std::string> words;  // train ...
 };
 
@@ -22,6 +24,8 @@ void add_supervised_options(CLI::App& app, SupervisedOptions& options);
 struct SupervisedTraining {
   RunConfig config;
   int ranks = 1;
+  std::string launcher;
+  std::vector<Host> hosts;
 };
 /// Throws Error{bad_input} under mpirun or srun, and unless the words are those of a `train` that
 /// can go on, with a launcher that is there. `command`: "run".

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/process_state.h"
+#include "experiments/launcher/launcher.h"
 #include "io/file.h"
 
 namespace concertina {
@@ -63,13 +64,21 @@ Process started(ChildOptions& options) {
   }
   options.process.told_of_our_end = true;
   options.process.environment.insert_or_assign(kMark, options.mark);
+  forward_own_variables(options.process.words, options.process.environment);
   return Process(options.process);
 }
 
 }  // namespace
 
-std::vector<pid_t> marked(const std::string& mark, const std::string& program) {
+std::string seen_host(pid_t process) {
+  std::error_code unknown;
+  return fs::read_symlink(fs::path("/proc") / std::to_string(process) / "ns" / "uts", unknown)
+      .string();
+}
+
+std::vector<pid_t> marked(const std::string& mark, const std::string& program, bool everywhere) {
   const std::string entry = std::string(kMark) + "=" + mark;
+  const std::string own_host = seen_host(getpid());
   std::vector<pid_t> found;
   std::error_code error;
   for (const fs::directory_entry& process : fs::directory_iterator("/proc", error)) {
@@ -82,6 +91,7 @@ std::vector<pid_t> marked(const std::string& mark, const std::string& program) {
         !program.empty() &&
         !fs::read_symlink(process.path() / "exe", unknown).string().starts_with(program))
       continue;
+    if (!everywhere && seen_host(pid) != own_host) continue;
     std::ifstream file(process.path() / "environ", std::ios::binary);
     for (std::string variable; std::getline(file, variable, '\0');)
       if (variable == entry) {

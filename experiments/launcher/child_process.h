@@ -51,10 +51,16 @@ class ChildProcess {
   Process process_;
 };
 
-/// The processes with this mark, but this one, ascending; `program`: that they execute, empty: any.
-std::vector<pid_t> marked(const std::string& mark, const std::string& program = "");
-/// SIGKILL to all processes of this user with this mark, and waits until they are gone, some
-/// seconds at most. Returns how many there were.
+/// Which host a process sees as its own: a namespace of the system; empty where it does not say.
+std::string seen_host(pid_t process);
+
+/// The processes of this host with this mark, but this one, ascending; `program`: that they
+/// execute, empty: any. `everywhere`: also those that see another host's name, as emulated hosts
+/// have it.
+std::vector<pid_t> marked(const std::string& mark, const std::string& program = "",
+                          bool everywhere = false);
+/// SIGKILL to all processes of this user on this host with this mark, and waits until they are
+/// gone, some seconds at most. Returns how many there were.
 int kill_marked(const std::string& mark);
 
 }  // namespace concertina

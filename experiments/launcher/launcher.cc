@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
+#include <string_view>
 
 #include "core/error.h"
 #include "experiments/machine/program.h"
@@ -33,9 +35,10 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
     const auto found = values.find(name);
     if (found == values.end() && is_placeholder(word, open, name))
       throw_input(fmt::format("the launcher has {{{}}}, which stands for nothing", name), where,
-                  fmt::format("{{ranks}}, {{program}} and {{args}}; where a shell is to see the "
-                              "braces: {{ {} }}",
-                              name));
+                  name == "hosts" ? "--hosts node1:4,node2:4"
+                                  : fmt::format("{{ranks}}, {{program}} and {{args}}; where a "
+                                                "shell is to see the braces: {{ {} }}",
+                                                name));
     // Braces of a shell's own stay.
     text += word.substr(at, open - at) +
             (found == values.end() ? word.substr(open, close - open + 1) : found->second);
@@ -47,14 +50,38 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
 }  // namespace
 
 std::map<std::string, std::string> launch_environment() {
-  std::map<std::string, std::string> variables = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-                                                  {"OMPI_MCA_mpi_yield_when_idle", "1"},
-                                                  {"OMPI_MCA_hwloc_base_binding_policy", "none"}};
+  std::map<std::string, std::string> variables = {
+      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},     {"OMPI_MCA_mpi_yield_when_idle", "1"},
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"}, {"OMPI_MCA_oob_tcp_keepalive_time", "2"},
+      {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},      {"OMPI_MCA_oob_tcp_keepalive_probes", "2"}};
   if (geteuid() == 0)
     variables.insert({{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
   std::erase_if(variables,
                 [](const auto& entry) { return std::getenv(entry.first.c_str()) != nullptr; });
   return variables;
+}
+
+void forward_own_variables(std::vector<std::string>& words,
+                           std::map<std::string, std::string>& environment) {
+  constexpr std::string_view kOwn = "CONCERTINA";
+  constexpr const char* kList = "OMPI_MCA_mca_base_env_list";
+  std::set<std::string> names;
+  for (const auto& [name, value] : environment)
+    if (name.starts_with(kOwn)) names.insert(name);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    if (const std::string_view text = *entry; text.starts_with(kOwn))
+      names.emplace(text.substr(0, text.find('=')));
+  const auto option = std::ranges::find(words, "-x");
+  if (option != words.end()) {
+    std::vector<std::string> options;
+    for (const std::string& name : names) options.insert(options.end(), {"-x", name});
+    words.insert(option, options.begin(), options.end());
+    return;
+  }
+  const char* const before = std::getenv(kList);
+  std::string list = before == nullptr ? "" : before;
+  for (const std::string& name : names) list += (list.empty() ? "" : ";") + name;
+  environment.insert_or_assign(kList, list);
 }
 
 std::vector<std::string> split_words(const std::string& command, const std::string& where) {
@@ -92,9 +119,10 @@ std::string shell_line(const std::vector<std::string>& words) {
 std::vector<std::string> launch_words(const std::string& command, int ranks,
                                       const std::string& program,
                                       const std::vector<std::string>& args,
-                                      const std::string& where) {
-  const std::map<std::string, std::string> values = {
+                                      const std::string& where, const std::string& hosts) {
+  std::map<std::string, std::string> values = {
       {"ranks", std::to_string(ranks)}, {"program", program}, {"args", shell_line(args)}};
+  if (!hosts.empty()) values.insert({"hosts", hosts});
   std::vector<std::string> words;
   for (const std::string& word : split_words(command, where))
     if (word == "{args}")
@@ -104,8 +132,12 @@ std::vector<std::string> launch_words(const std::string& command, int ranks,
   return words;
 }
 
-void require_launcher(const std::string& command, const std::string& where) {
-  const std::string launcher = launch_words(command, 1, "{program}", {}, where)[0];
+void require_launcher(const std::string& command, const std::string& where,
+                      const std::string& hosts) {
+  const std::string launcher = launch_words(command, 1, "{program}", {}, where, hosts)[0];
+  if (!hosts.empty() && command.find("{hosts}") == std::string::npos)
+    throw_input("the launcher is not told which hosts there are", where,
+                fmt::format("{{hosts}} in it: \"{}\"", kHostsLauncher));
   if (launcher != "{program}" && find_program(launcher).empty())
     throw_input(fmt::format("the launcher '{}' is not there, or cannot be executed", launcher),
                 where, "a program on PATH, or its path: \"mpirun -n {ranks} {program} {args}\"");

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -61,8 +62,10 @@ LaunchWatch::LaunchWatch(MpiEnvironment& mpi)
     : mpi_(mpi),
       rank_(mpi.world().rank()),
       size_(mpi.world().size()),
-      supervised_(supervised_run()) {
-  if (mpi.local_size() > 1) thread_ = std::thread([this] { watch(); });
+      supervised_(supervised_run()),
+      heartbeats_(mpi.world()) {
+  if (mpi.local_size() > 1 || heartbeats_.has_neighbours())
+    thread_ = std::thread([this] { watch(); });
 }
 
 LaunchWatch::~LaunchWatch() {
@@ -80,9 +83,8 @@ bool LaunchWatch::sleep(double seconds) {
   return !wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; });
 }
 
-void LaunchWatch::report(const char* fault, const std::vector<int>& ranks,
+void LaunchWatch::record(const char* fault, const std::vector<int>& ranks,
                          const Error& error) const {
-  if (supervised_.empty()) return;
   const nlohmann::ordered_json line = {{"time", utc_text()}, {"fault", fault},
                                        {"ranks", ranks},     {"host", host_name()},
                                        {"by", rank_},        {"what", error.message()}};
@@ -91,6 +93,12 @@ void LaunchWatch::report(const char* fault, const std::vector<int>& ranks,
   } catch (const Error& failed) {  // the supervisor sees the launch end
     log::warn("the fault is not recorded: {}: {}", failed.message(), failed.where());
   }
+}
+
+void LaunchWatch::report(const char* fault, const std::vector<int>& ranks,
+                         const Error& error) const {
+  if (supervised_.empty()) return;
+  record(fault, ranks, error);
   abort_job(static_cast<int>(Exit::failure));
 }
 
@@ -112,6 +120,33 @@ void LaunchWatch::tell_of_stopped(const std::vector<int>& ranks) {
   report("stopped", ranks, error);
 }
 
+/// This host may be the one that is cut off: then its ranks must not go on beside a later launch,
+/// no launcher reaches them, and what all hosts share may stand still.
+void LaunchWatch::tell_of_silent(const SilentHost& host) {
+  const Error error(Exit::failure,
+                    fmt::format("hosts {} ({}) and {} do not hear each other any more", host.name,
+                                ranks_text(host.ranks), host_name()),
+                    "heartbeats over UDP", "look whether both run, and reach each other");
+  if (supervised_.empty())
+    return log::warn("{} ({}): the other ranks wait for it; {}", error.message(), error.where(),
+                     error.fix());
+  constexpr unsigned kReportSeconds = 2;
+  std::signal(SIGALRM, SIG_DFL);
+  ::alarm(kReportSeconds);
+  record("unreachable", host.ranks, error);
+  mpi_.end_host();
+}
+
+/// A rank that has not started yet, or reads its data, beats too: this is a thread of its own.
+void LaunchWatch::look_for_hosts(const LocalState& state) {
+  heartbeats_.beat(state.speaks);
+  if (!state.speaks || state.somebody_leaves || told_silent_) return;
+  for (const SilentHost& host : heartbeats_.silent()) {
+    told_silent_ = true;
+    tell_of_silent(host);
+  }
+}
+
 void LaunchWatch::tell_of_signal() {
   log::warn(
       "SIGTERM: a checkpoint follows this step, but mpirun kills all ranks a second after Ctrl-C "
@@ -126,6 +161,7 @@ void LaunchWatch::watch() {
   std::vector<int> stopped;
   while (sleep(kLookSeconds)) {
     const LocalState state = mpi_.local_state();
+    look_for_hosts(state);
     if (!state.speaks || state.somebody_leaves) continue;
     if (!state.dead.empty() && !told_dead) {
       told_dead = true;

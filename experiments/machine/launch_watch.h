@@ -1,7 +1,8 @@
 // A watch over a launch while its main thread is in a step: the death of another rank, or its stop,
-// after which that step never ends, or a launcher that will not wait until it has ended.
+// a host that is out of reach, after which that step never ends, or a launcher that will not wait
+// until it has ended.
 // Invariant: it only says what happened, what to do, and ends a launch that can never go on; one
-// with a stopped rank only where a supervisor starts it again.
+// with a stopped rank, or a lost host, only where a supervisor starts it again.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "experiments/machine/heartbeats.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
@@ -24,7 +26,8 @@ std::string supervised_run();
 
 class LaunchWatch {
  public:
-  /// Starts a thread if this host has other ranks. `mpi` has started and outlives the watch.
+  /// Collective. Starts a thread if there are other ranks. `mpi` has started and outlives the
+  /// watch.
   explicit LaunchWatch(MpiEnvironment& mpi);
   ~LaunchWatch();
   LaunchWatch(const LaunchWatch&) = delete;
@@ -38,13 +41,19 @@ class LaunchWatch {
   bool sleep(double seconds);  // false: this launch is over
   void tell_of_dead(const std::vector<int>& ranks);
   void tell_of_stopped(const std::vector<int>& ranks);
+  void tell_of_silent(const SilentHost& host);
+  /// Appends a line to faults.jsonl.
+  void record(const char* fault, const std::vector<int>& ranks, const Error& error) const;
   /// Tells the supervisor, if there is one, and ends the launch then.
   void report(const char* fault, const std::vector<int>& ranks, const Error& error) const;
+  void look_for_hosts(const LocalState& state);
   void tell_of_signal();
 
   MpiEnvironment& mpi_;
   const int rank_, size_;
-  const std::string supervised_;              // the run's directory; empty: by nobody
+  const std::string supervised_;  // the run's directory; empty: by nobody
+  Heartbeats heartbeats_;
+  bool told_silent_ = false;
   std::atomic<std::int64_t> committed_ = -1;  // the command does not train
   std::mutex mutex_;
   std::condition_variable wake_;

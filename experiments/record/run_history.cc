@@ -99,6 +99,12 @@ std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& 
   return changes;
 }
 
+bool has_committed(const std::string& directory) {
+  return std::ranges::any_of(
+      read_lines(run_file(directory, kEventsFile)),
+      [](const nlohmann::json& event) { return text_in(event, "event") == "checkpoint"; });
+}
+
 void require_no_steps(const RunHistory& history, const RunConfig& config) {
   if (history.steps == 0) return;
   const std::string now = checkpoint_directory(config), run = run_directory(config);

@@ -23,6 +23,9 @@ RunHistory read_history(const std::string& directory);
 /// 0.
 bool is_finished(const std::string& directory, const RunConfig& config);
 
+/// Whether the run in `directory` has made a checkpoint, be it there or not.
+bool has_committed(const std::string& directory);
+
 /// "run.threads = 2 (was 1)" for each key that differs; where the run directory is does not count.
 std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& now);
 

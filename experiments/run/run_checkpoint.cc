@@ -7,12 +7,14 @@
 #include <filesystem>
 #include <functional>
 #include <list>
+#include <set>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/machine/gather.h"
 #include "experiments/run/best_commit.h"
 #include "experiments/run/run_identity.h"
+#include "experiments/run/shared_snapshot.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
 #include "io/checkpoint_shard.h"
@@ -111,14 +113,12 @@ std::optional<std::string> find_commit(Communicator& world, const std::string& p
   });
 }
 
-/// All weights that this rank holds, and the states of its own parts.
-void read_state(State& state, CheckpointReader& reader) {
-  const auto read = [&](const std::string& name, const std::string& part, std::size_t from,
-                        View tensor) {
-    HostMirror mirror(state.memory(), tensor);
-    reader.read(name, part, from, {mirror.host().f32(), tensor.count});
-    mirror.upload();
-  };
+/// A part of a tensor from its element `from` on, which goes to `tensor`.
+using ReadPart = std::function<void(const std::string& name, const std::string& part,
+                                    std::size_t from, View tensor)>;
+
+/// Calls `read` for all weights that this rank holds, and the states of its own parts.
+void each_wanted(State& state, const CheckpointReader& reader, const ReadPart& read) {
   const std::vector<Bucket>& buckets = state.assignment().buckets;
   const std::vector<std::string> stored = reader.tensors();
   for (std::size_t b = 0; b < buckets.size(); ++b) {
@@ -142,9 +142,30 @@ void read_state(State& state, CheckpointReader& reader) {
   });
 }
 
-/// Loads what `open` gives on each rank, and returns its step.
+void read_state(State& state, CheckpointReader& reader) {
+  each_wanted(state, reader,
+              [&](const std::string& name, const std::string& part, std::size_t from, View tensor) {
+                HostMirror mirror(state.memory(), tensor);
+                reader.read(name, part, from, {mirror.host().f32(), tensor.count});
+                mirror.upload();
+              });
+}
+
+/// The shards that read_state() reads, ascending.
+std::vector<std::size_t> wanted_shards(State& state, const CheckpointReader& reader) {
+  std::set<std::size_t> wanted;
+  each_wanted(state, reader,
+              [&](const std::string& name, const std::string&, std::size_t from, View tensor) {
+                wanted.merge(reader.shards_of(name, from, tensor.count));
+              });
+  return {wanted.begin(), wanted.end()};
+}
+
+/// Loads what `open` gives on each rank, and returns its step. `bring`, if any, is called on all
+/// ranks with the shards that each reads.
 std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& open,
-                         const nlohmann::json& identity, nlohmann::json* kept) {
+                         const nlohmann::json& identity, nlohmann::json* kept,
+                         const std::function<void(const std::vector<std::size_t>&)>& bring = {}) {
   Communicator& world = trainer.world();
   std::int64_t step = 0, updates = 0;
   std::vector<std::int64_t> missed;  // none are known of a program that did not count them
@@ -170,6 +191,11 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
   if (frozen != trainer.layout().frozen_units) {
     const Request request = trainer.asked_with_frozen(frozen);
     trainer.adopt(request, assign(trainer.job(), request));
+  }
+  if (bring) {
+    std::vector<std::size_t> wanted;
+    together(world, [&] { wanted = wanted_shards(trainer.state(), *reader); });
+    bring(wanted);
   }
   together(world, [&] {
     missed.resize(trainer.assignment().buckets.size());
@@ -217,19 +243,19 @@ std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& p
                                           std::int64_t newer_than, const nlohmann::json& identity,
                                           nlohmann::json* stored) {
   const Watchdog::Patience patience(trainer.watchdog(), "loading a snapshot");
-  std::optional<OpenCommit> own = open_newest_snapshot(prefix);
-  // Ranks of other hosts see other ones, or none.
-  const double step = own ? static_cast<double>(own->manifest.step) : 0;
-  const std::vector<double> steps = gather_values(trainer.world(), std::span(&step, 1));
-  const bool same = std::ranges::all_of(steps, [&](double other) { return other == steps[0]; });
-  if (!same || steps[0] <= static_cast<double>(newer_than)) return std::nullopt;
+  Communicator& world = trainer.world();
+  const std::optional<SharedSnapshot> found = find_snapshot(world, trainer.hosts(), prefix);
+  if (!found || found->commit.manifest.step <= newer_than) return std::nullopt;
   try {
     return load_opened(
-        trainer, [&] { return std::move(*own); }, identity, stored);
+        trainer, [&] { return found->commit; }, identity, stored,
+        [&](const std::vector<std::size_t>& wanted) {
+          fetch_shards(world, trainer.hosts(), *found, wanted);
+        });
   } catch (const Error& error) {
-    if (trainer.world().rank() == 0)
-      log::warn("the snapshot of step {:.0f} in memory is not gone on from: {} ({})", steps[0],
-                error.message(), error.where());
+    if (world.rank() == 0)
+      log::warn("the snapshot of step {} in memory is not gone on from: {} ({})",
+                found->commit.manifest.step, error.message(), error.where());
     return std::nullopt;
   }
 }

@@ -26,9 +26,9 @@ void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf&
                    const nlohmann::json& identity, nlohmann::json progress);
 
 /// Loads the newest snapshot of the run whose files begin with `prefix`, as load_checkpoint() does,
-/// if it is of a later step than `newer_than` and every rank's host has all of it; returns its
-/// step. One that cannot be used is a warning, and the state is to be loaded from elsewhere.
-/// Collective.
+/// if it is of a later step than `newer_than` and the hosts of the ranks have all of it together;
+/// returns its step. One that cannot be used is a warning, and the state is to be loaded from
+/// elsewhere. Collective.
 std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& prefix,
                                           std::int64_t newer_than, const nlohmann::json& identity,
                                           nlohmann::json* stored);

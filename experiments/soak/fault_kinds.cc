@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "experiments/launcher/child_process.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
 
@@ -22,6 +23,15 @@ std::size_t below(std::size_t count, std::mt19937_64& random) {
 bool signal_a_rank(const FaultTarget& target, int signal, std::mt19937_64& random) {
   if (target.ranks.empty()) return false;
   return ::kill(target.ranks[below(target.ranks.size(), random)], signal) == 0;
+}
+
+/// To all ranks on the host of a rank.
+bool signal_a_host(const FaultTarget& target, int signal, std::mt19937_64& random) {
+  if (target.ranks.empty()) return false;
+  const std::string host = seen_host(target.ranks[below(target.ranks.size(), random)]);
+  for (const pid_t rank : target.ranks)
+    if (seen_host(rank) == host) ::kill(rank, signal);
+  return true;
 }
 
 bool signal_all_ranks(const FaultTarget& target, int signal) {
@@ -69,6 +79,10 @@ bool flip_a_bit(const FaultTarget& target, std::mt19937_64& random) {
 
 }  // namespace
 
+bool is_of_hosts(const FaultKind& kind) {
+  return kind.mended_by != nullptr;
+}
+
 std::span<const Entry<FaultKind>> fault_kinds() {
   using Target = const FaultTarget&;
   using Random = std::mt19937_64&;
@@ -80,7 +94,8 @@ std::span<const Entry<FaultKind>> fault_kinds() {
       {"terminate",
        {"SIGTERM to a rank", [](Target t, Random r) { return signal_a_rank(t, SIGTERM, r); }}},
       {"node",
-       {"SIGKILL to all ranks", [](Target t, Random) { return signal_all_ranks(t, SIGKILL); }}},
+       {"SIGKILL to all ranks of a host",
+        [](Target t, Random r) { return signal_a_host(t, SIGKILL, r); }}},
       {"freeze",
        {"SIGSTOP to all ranks", [](Target t, Random) { return signal_all_ranks(t, SIGSTOP); }}},
       {"launcher",
@@ -96,6 +111,15 @@ std::span<const Entry<FaultKind>> fault_kinds() {
       {"bit-flip",
        {"a bit of the newest checkpoint, and SIGKILL to a rank",
         [](Target t, Random r) { return flip_a_bit(t, r); }}},
+      {"partition",
+       {"a host is cut off for some seconds", [](Target t, Random r) { return t.host("cut", r); },
+        false, "mend"}},
+      {"power-off",
+       {"a host is gone, and comes back", [](Target t, Random r) { return t.host("power-off", r); },
+        false, "mend"}},
+      {"slow-link",
+       {"a host's link is slow for some seconds",
+        [](Target t, Random r) { return t.host("slow", r); }, false, "fast", true}},
   };
   return kinds;
 }

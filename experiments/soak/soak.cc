@@ -18,6 +18,8 @@
 #include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/launcher/child_process.h"
+#include "experiments/launcher/hosts.h"
+#include "experiments/launcher/launcher.h"
 #include "experiments/machine/signals.h"
 #include "experiments/record/line_follower.h"
 #include "experiments/record/run_lines.h"
@@ -57,9 +59,11 @@ std::string run_of(const SoakOptions& options, const char* name) {
 
 /// `concertina run` of the run `name`, whose output is appended to NAME.log.
 Process start(const SoakOptions& options, const char* name) {
-  std::vector<std::string> words = {
-      options.program,  "run", "--ranks", fmt::format("{}", options.ranks), "--launcher",
-      options.launcher, "--"};
+  std::vector<std::string> words = {options.program, "run",
+                                    "--ranks",       fmt::format("{}", options.ranks),
+                                    "--launcher",    options.launcher};
+  if (!options.hosts.empty()) words.insert(words.end(), {"--hosts", options.hosts});
+  words.emplace_back("--");
   words.insert(words.end(), options.args.begin(), options.args.end());
   for (const std::string& set : {"run.dir=" + options.directory, fmt::format("run.name={}", name)})
     words.insert(words.end(), {"--set", set});
@@ -124,10 +128,12 @@ class Disturbance {
       if (time() >= next_at_ && time() < options_.seconds &&
           std::ssize(result_.faults) < options_.most)
         inject();
+      if (mend_ && time() >= mend_->at) mend();
       require_not_stopped(*process_);
       std::this_thread::sleep_for(std::chrono::duration<double>(kSoakPollSeconds));
     }
     const double seconds = time();
+    if (mend_) mend();
     follow();
     // After a finished run's last faults there is no later step; of another they are open.
     if (result_.why.empty()) recovered(seconds);
@@ -147,10 +153,12 @@ class Disturbance {
                           "fault", "--faults");
   }
 
-  FaultTarget target() const {
-    FaultTarget target{.ranks = marked(run_, options_.program),
-                       .supervisor = killed_ ? 0 : process_->pid(),
-                       .checkpoints = run_file(run_, kCheckpointFolder)};
+  FaultTarget target() {
+    FaultTarget target{
+        .ranks = marked(run_, options_.program, /*everywhere=*/true),
+        .supervisor = killed_ ? 0 : process_->pid(),
+        .checkpoints = run_file(run_, kCheckpointFolder),
+        .host = [this](const std::string& what, std::mt19937_64&) { return host_fault(what); }};
     const std::vector<pid_t> all = marked(run_);
     for (const pid_t pid : all)
       if (target.launcher == 0 && !std::ranges::binary_search(target.ranks, pid))
@@ -166,9 +174,36 @@ class Disturbance {
       return;
     }
     log::info("{:.1f} s: {}", time(), kind_->name);
-    result_.faults.push_back({.kind = std::string(kind_->name), .at = time()});
+    result_.faults.push_back(
+        {.kind = std::string(kind_->name), .at = time(), .harmless = kind_->value.harmless});
     killed_ = kind_->value.ends_supervisor;
+    if (const char* what = kind_->value.mended_by)
+      mend_ = Mend{what, time() + std::uniform_real_distribution<double>(2, 8)(random_)};
     plan_next();
+  }
+
+  /// Of the last host that the launch has: on the first one the supervisor runs.
+  bool host_fault(const std::string& what) {
+    if (mend_) return false;  // one at a time
+    const std::vector<Host> hosts =
+        first_slots(parse_hosts(options_.hosts, "--hosts"), options_.ranks);
+    if (hosts.size() < 2) return false;
+    host_ =
+        hosts[1 + std::uniform_int_distribution<std::size_t>(0, hosts.size() - 2)(random_)].name;
+    return tell_host(what);
+  }
+  bool tell_host(const std::string& what) const {
+    std::vector<std::string> words = split_words(options_.host_faults, "--host-faults");
+    words.insert(words.end(), {what, host_});
+    constexpr double kHostSeconds = 20;
+    const ProcessResult result = run_process(words, kHostSeconds);
+    if (result.code != 0) log::warn("{} failed: {}", shell_line(words), result.output);
+    return result.code == 0;
+  }
+  void mend() {
+    log::info("{:.1f} s: {} {}", time(), mend_->what, host_);
+    tell_host(mend_->what);
+    mend_.reset();
   }
 
   /// Whether the supervisor, which has ended with `code`, is started again.
@@ -205,7 +240,9 @@ class Disturbance {
     reached_ = step;
     // Ranks may do a step after the fault: one of a later launch counts.
     for (SoakFault& fault : result_.faults)
-      if (std::isnan(fault.recovered) && fault.seen <= launched_at_) fault.recovered = at;
+      if (std::isnan(fault.recovered) &&
+          (fault.seen <= launched_at_ || (fault.harmless && std::isnan(fault.seen) && !mend_)))
+        fault.recovered = at;
   }
 
   /// Takes note of a launch that has begun; its file is read when it is another one.
@@ -230,7 +267,13 @@ class Disturbance {
   std::size_t launches_ = 0;
   fs::file_time_type launches_changed_{};
   const Entry<FaultKind>* kind_ = nullptr;
-  bool killed_ = false;  // the supervisor, by us
+  struct Mend {
+    std::string what;
+    double at;
+  };
+  std::optional<Mend> mend_;  // what a host waits for
+  std::string host_;          // that had the last fault of one
+  bool killed_ = false;       // the supervisor, by us
 };
 
 }  // namespace

@@ -21,7 +21,9 @@ struct SoakOptions {
   double seconds = 180;            // in which faults are made
   int most = std::numeric_limits<int>::max();
   std::uint64_t seed = 1;
-  std::string directory;  // of the two runs and the page; is not there yet
+  std::string directory;      // of the two runs and the page; is not there yet
+  std::string hosts{};        // "a:2,b:2"; empty: this one
+  std::string host_faults{};  // a command: `CMD cut|mend|power-off|slow|fast HOST`
 };
 
 /// Seconds are from the start of the disturbed run; NaN: it did not happen.
@@ -31,6 +33,7 @@ struct SoakFault {
   double seen = std::numeric_limits<double>::quiet_NaN();  // by a rank or the supervisor
   double recovered =
       std::numeric_limits<double>::quiet_NaN();  // a step is done that was not before
+  bool harmless = false;                         // it may pass unseen
 };
 
 struct SoakRun {

@@ -17,10 +17,11 @@ std::optional<Fault> first_fault(const std::vector<nlohmann::json>& lines) {
 }
 
 void append_restart(const std::string& path, const Restart& restart) {
-  const nlohmann::ordered_json line = {
+  nlohmann::ordered_json line = {
       {"time", utc_text()},    {"launch", restart.launch},   {"ranks", restart.ranks},
       {"fault", restart.kind}, {"why", restart.why},         {"reached", restart.reached},
       {"from", restart.from},  {"ended_s", restart.ended_s}, {"waited_s", restart.waited_s}};
+  if (!restart.hosts.empty()) line["hosts"] = restart.hosts;
   try {
     File(path, File::Mode::append)
         .append_whole(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +

@@ -25,6 +25,7 @@ std::optional<Fault> first_fault(const std::vector<nlohmann::json>& lines);
 struct Restart {
   int launch = 1;            // that ended, from 1
   int ranks = 0;             // that it had
+  std::string hosts{};       // that it had, "a:2,b:2"; empty: this one
   std::string why{};         // it ended
   std::string kind{};        // of its fault, "ended" where no rank saw one
   std::int64_t reached = 0;  // steps of the run that were trained then

@@ -20,7 +20,7 @@
 #include "experiments/machine/signals.h"
 #include "experiments/record/line_follower.h"
 #include "experiments/record/run_history.h"
-#include "experiments/record/run_lines.h"
+#include "experiments/supervise/layout_for.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
 #include "io/file.h"
@@ -56,32 +56,57 @@ std::string how_it_ended(int code) {
   return fmt::format("the launcher returned {}", code);
 }
 
-/// Whether the run in `directory` has made a checkpoint, be it there or not.
-bool has_committed(const std::string& directory) {
-  return std::ranges::any_of(
-      read_lines(run_file(directory, kEventsFile)),
-      [](const nlohmann::json& event) { return text_in(event, "event") == "checkpoint"; });
-}
-
 }  // namespace
 
 Supervisor::Supervisor(SuperviseOptions options, const RunConfig& config)
     : options_(std::move(options)),
       config_(config),
       directory_(std::filesystem::absolute(run_directory(config)).lexically_normal().string()),
-      checkpoints_(checkpoint_directory(config)) {}
+      checkpoints_(checkpoint_directory(config)),
+      pool_(options_.hosts, [this](const Host& host) { return question(host); }),
+      ranks_(options_.ranks) {}
+
+/// Asks a host whether it is there, on the way that its ranks are started on; what an earlier
+/// launch has left there is ended.
+ProcessOptions Supervisor::question(const Host& host) const {
+  std::vector<std::string> args{"run", "--here", directory_};
+  if (over_) args.emplace_back("--forget");
+  return {.words = launch_words(options_.launcher, 1, options_.program, args, "--launcher",
+                                host.name + ":1"),
+          .environment = launch_environment(),
+          .told_of_our_end = true};
+}
+
+bool Supervisor::muster() {
+  if (pool_.empty()) return true;
+  pool_.ask();
+  const std::vector<Host> there = pool_.for_ranks(options_.ranks);
+  const int slots = slots_of(there);
+  const std::optional<FittingLayout> layout =
+      slots < options_.ranks ? layout_for(config_, slots) : FittingLayout{slots};
+  if (!layout) {
+    summary_.code = static_cast<int>(Exit::failure);
+    summary_.why = there.empty() ? "no host answers"
+                                 : fmt::format("the run fits no number of ranks up to {}", slots);
+    return false;
+  }
+  ranks_ = layout->ranks;
+  fit_ = layout->arguments;
+  hosts_ = hosts_text(first_slots(there, ranks_));
+  if (ranks_ < options_.ranks)
+    log::warn("{} in place of {}, on {}{}", counted(ranks_, "rank"), options_.ranks, hosts_,
+              fit_.empty() ? "" : ": " + shell_line(fit_));
+  return true;
+}
 
 ChildOptions Supervisor::child() const {
   std::vector<std::string> args = options_.args;
-  // A launch that was lost before its first checkpoint has left logs alone. Where there was a
-  // checkpoint once, what became of it is a question for people.
-  if (launched_ && newest_state() == 0 && read_history(directory_).steps > 0 &&
-      !has_committed(directory_))
-    args.emplace_back("--from-scratch");
+  if (launched_) std::erase(args, "--from-scratch");  // that was for the first one
+  args.insert(args.end(), fit_.begin(), fit_.end());
   std::map<std::string, std::string> environment = launch_environment();
   environment.insert_or_assign(kSupervisedVariable, directory_);
-  return {.process = {.words = launch_words(options_.launcher, options_.ranks, options_.program,
-                                            args, "--launcher"),
+  return {.process = {.words = launch_words(options_.launcher, ranks_, options_.program, args,
+                                            "--launcher", hosts_),
                       .environment = std::move(environment),
                       .out = STDOUT_FILENO},
           .log = {},
@@ -92,8 +117,7 @@ ChildOptions Supervisor::child() const {
 std::int64_t Supervisor::newest_state() const {
   recover_commits(checkpoints_);
   const std::optional<Commit> commit = newest_commit(checkpoints_);
-  const std::optional<OpenCommit> snapshot = open_newest_snapshot(snapshot_prefix(directory_));
-  return std::max(commit ? commit->step : 0, snapshot ? snapshot->manifest.step : 0);
+  return std::max(commit ? commit->step : 0, newest_snapshot_part(snapshot_prefix(directory_)));
 }
 
 void Supervisor::tell_to_stop(const ChildProcess& child) {
@@ -212,7 +236,8 @@ bool Supervisor::stopped() {
 /// Writes down why the launch is followed by another, and waits for that one's turn.
 void Supervisor::restart_after(const End& end) {
   const Restart restart{.launch = summary_.restarts + 1,
-                        .ranks = options_.ranks,
+                        .ranks = ranks_,
+                        .hosts = hosts_,
                         .why = end.why,
                         .kind = end.kind,
                         .reached = std::max(read_history(directory_).steps, newest_),
@@ -229,7 +254,7 @@ void Supervisor::restart_after(const End& end) {
 
 void Supervisor::run_launches() {
   double down_since = 0;
-  for (;;) {
+  while (muster()) {
     std::optional<ChildProcess> process(child());
     if (down_since > 0) summary_.down_seconds += now() - down_since;
     const End end = watch(*process);
@@ -247,6 +272,13 @@ void Supervisor::run_launches() {
   }
 }
 
+/// On all hosts: one that was not in the last launch may have some.
+void Supervisor::forget_snapshots() {
+  remove_snapshots(snapshot_prefix(directory_));
+  over_ = true;
+  if (summary_.restarts > 0 && !pool_.empty()) pool_.ask();
+}
+
 SuperviseSummary Supervisor::run() {
   const double began = now();
   RunDirectory::require_usable(config_.run.dir, config_.run.name);
@@ -262,8 +294,7 @@ SuperviseSummary Supervisor::run() {
     run_launches();
   }
   // After a failure somebody may mend what was wrong: then the newest state is still there.
-  if (summary_.code == 0 || summary_.code == static_cast<int>(Exit::preempted))
-    remove_snapshots(snapshot_prefix(directory_));
+  if (summary_.code == 0 || summary_.code == static_cast<int>(Exit::preempted)) forget_snapshots();
   if (!RunDirectory::exists(config_.run.dir, config_.run.name)) {  // refused: nothing is left of it
     std::error_code ignored;
     std::filesystem::remove(lock_path, ignored);

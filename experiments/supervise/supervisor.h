@@ -11,6 +11,7 @@
 
 #include "experiments/config/config.h"
 #include "experiments/launcher/child_process.h"
+#include "experiments/supervise/host_pool.h"
 #include "experiments/supervise/restart_log.h"
 
 namespace concertina {
@@ -20,6 +21,7 @@ struct SuperviseOptions {
   std::string program;            // what {program} stands for
   std::vector<std::string> args;  // of the program: train ...
   int ranks = 1;
+  std::vector<Host> hosts{};          // that the launcher's {hosts} are taken from; none: this one
   std::optional<int> max_restarts{};  // absent: as long as the run gets on
 };
 
@@ -55,28 +57,39 @@ class Supervisor {
     int stopped_looks = 0;                    // in a row, all of them stopped
   };
 
+  /// Decides on the hosts and ranks of the next launch; false, with a reason in the summary: there
+  /// are none that the run fits.
+  bool muster();
   ChildOptions child() const;
+  ProcessOptions question(const Host& host) const;
   End watch(ChildProcess& child);
   std::optional<End> look_at_ranks(ChildProcess& child, RanksSeen& ranks);
   void tell_to_stop(const ChildProcess& child);
   static void end_all(ChildProcess& child);
-  /// The step that the next launch goes on from: of the newest checkpoint, or snapshot here.
+  /// The step that the next launch goes on from, as far as this host knows: of the newest
+  /// checkpoint, or part of a snapshot.
   std::int64_t newest_state() const;
   bool put_damaged_aside() const;
   /// Whether another launch makes sense after `end`; if not, why not is in the summary.
   bool goes_on(const End& end);
   double pause() const;
   bool stopped();
+  void forget_snapshots();
   void restart_after(const End& end);
   void run_launches();
 
   const SuperviseOptions options_;
   const RunConfig& config_;
   const std::string directory_, checkpoints_;
+  HostPool pool_;
+  std::string hosts_{};             // of the launch; empty: this one
+  int ranks_ = 1;                   // of the launch
+  std::vector<std::string> fit_{};  // arguments that make the config fit them
   SuperviseSummary summary_;
   int stopped_by_ = 0;       // a signal to this process
   double told_at_ = 0;       // when the launch was told of it
   bool launched_ = false;    // once at least
+  bool over_ = false;        // no launch follows
   std::int64_t newest_ = 0;  // the newest commit that was seen
   int in_vain_ = 0;          // launches in a row that committed nothing
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -11,8 +12,8 @@
 
 namespace concertina {
 
-Snapshots::Snapshots(Communicator& world, const std::string& directory, std::int64_t every,
-                     bool takes)
+Snapshots::Snapshots(Communicator& world, const std::vector<int>& hosts,
+                     const std::string& directory, std::int64_t every, bool takes)
     : asked_(every) {
   const nlohmann::json shared = from_first(world, [&] {
     std::random_device random;
@@ -21,8 +22,10 @@ Snapshots::Snapshots(Communicator& world, const std::string& directory, std::int
   });
   prefix_ = shared["prefix"].get<std::string>();
   of_ = {.launch = shared["launch"], .rank = world.rank(), .world = world.size(), .step = 0};
-  if (takes && every >= 0 && !prefix_.empty())
+  if (takes && every >= 0 && !prefix_.empty()) {
     file_ = std::make_unique<SnapshotFile>(prefix_, world.rank());
+    copies_ = std::make_unique<PartnerCopies>(world, hosts, prefix_);
+  }
   every_ = std::max<std::int64_t>(1, every);
 }
 
@@ -31,9 +34,19 @@ double Snapshots::share(double step_seconds) const {
   return file_ ? file_->seconds() / step_seconds : 0;
 }
 
-void Snapshots::plan(double share) {
+bool Snapshots::busy() {
+  if (!file_) return false;
+  copies_->advance();
+  if (!copies_->problem().empty() && !std::exchange(told_no_copies_, true))
+    log::warn("no copies of another host's snapshots are kept here: {}", copies_->problem());
+  return !file_->whole() || copies_->busy();
+}
+
+void Snapshots::plan(double share, bool busy) {
   if (!file_) return;
+  busy_ = busy;
   if (!std::isfinite(share)) {
+    copies_.reset();
     file_.reset();
     remove();
   } else if (asked_ == 0) {
@@ -46,7 +59,7 @@ void Snapshots::plan(double share) {
 void Snapshots::after_step(const Trainer& trainer, std::int64_t step,
                            const nlohmann::json& identity,
                            const std::function<nlohmann::json()>& progress) {
-  if (!file_ || failed_ || step < last_ + every_) return;
+  if (!file_ || busy_ || step < last_ + every_) return;
   last_ = step;
   of_.step = step;
   try {
@@ -55,9 +68,11 @@ void Snapshots::after_step(const Trainer& trainer, std::int64_t step,
     failed_ = true;
     log::warn("no snapshots in memory: {} ({})", error.message(), error.where());
   }
+  copies_->begin(failed_ ? nullptr : file_.get());
 }
 
 void Snapshots::remove() {
+  if (copies_) copies_->finish();
   if (file_) file_->finish();
   remove_snapshots(prefix_);
 }

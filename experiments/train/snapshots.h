@@ -7,8 +7,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "experiments/run/run_checkpoint.h"
+#include "experiments/train/partner_copies.h"
 
 namespace concertina {
 
@@ -17,17 +19,20 @@ class Snapshots {
   /// Snapshots take at most this share of a step's time, in the mean.
   static constexpr double kMostShare = 0.01;
 
-  /// Collective. `directory`: of the run, which rank 0 sees. `every`: checkpoint.snapshot_every.
-  /// `takes`: whether this launch takes any.
-  Snapshots(Communicator& world, const std::string& directory, std::int64_t every, bool takes);
+  /// Collective. `hosts`: by rank. `directory`: of the run, which rank 0 sees. `every`:
+  /// checkpoint.snapshot_every. `takes`: whether this launch takes any.
+  Snapshots(Communicator& world, const std::vector<int>& hosts, const std::string& directory,
+            std::int64_t every, bool takes);
 
   const std::string& prefix() const { return prefix_; }
 
   /// What the last snapshot took over `step_seconds`; infinite once one was not possible.
   double share(double step_seconds) const;
-  /// `share`: the largest of all ranks. The same on all of them.
-  void plan(double share);
-  /// After step `step`, if one is due.
+  /// Makes progress with the last one; whether it is not whole yet, here or on another host.
+  bool busy();
+  /// `share`: the largest of all ranks; `busy`: on any of them. Both the same on all of them.
+  void plan(double share, bool busy);
+  /// Collective: after step `step`, if one is due, and the last one is whole everywhere.
   void after_step(const Trainer& trainer, std::int64_t step, const nlohmann::json& identity,
                   const std::function<nlohmann::json()>& progress);
   /// The run needs none any more: removes them on this host.
@@ -38,8 +43,9 @@ class Snapshots {
   std::string prefix_;
   SnapshotOf of_;
   std::unique_ptr<SnapshotFile> file_;  // null: off
+  std::unique_ptr<PartnerCopies> copies_;
   std::int64_t every_ = 1, last_ = 0;
-  bool failed_ = false;
+  bool failed_ = false, busy_ = false, told_no_copies_ = false;
 };
 
 }  // namespace concertina

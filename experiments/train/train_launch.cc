@@ -172,7 +172,7 @@ void TrainLaunch::open() {
     history = read_history(directory);
   }
   nlohmann::json stored;
-  snapshots.emplace(world, directory, config.checkpoint.snapshot_every,
+  snapshots.emplace(world, trainer.hosts(), directory, config.checkpoint.snapshot_every,
                     !mode_.dry_run && !supervised_run().empty());
   const std::optional<std::int64_t> found = load_newest(stored);
   done = found.value_or(0);
@@ -225,9 +225,12 @@ void TrainLaunch::restore_selection() {
   selection.forget();
 }
 
-/// On rank 0, where no commit was found.
+/// On rank 0, where no commit was found. A supervised launch that was lost before the first one has
+/// left logs alone. Where there was one once, what became of it is a question for people.
 void TrainLaunch::start_anew() {
-  if (!mode_.from_scratch) return require_no_steps(history, config);
+  const bool nothing_lost = !supervised_run().empty() && !has_committed(directory);
+  if (!mode_.from_scratch && !(nothing_lost && history.steps > 0))
+    return require_no_steps(history, config);
   if (!mode_.dry_run) move_aside(directory);
   history = {};
 }

@@ -27,13 +27,13 @@
 namespace concertina {
 namespace {
 
-StepStatus gather_status(Trainer& trainer, const Snapshots& snapshots, double seconds) {
+StepStatus gather_status(Trainer& trainer, Snapshots& snapshots, double seconds) {
   const Executor& executor = trainer.engine().executor();
   const double busy = busy_seconds(executor.row(), executor.recorder().last());
   trainer.watchdog()->at("gather of the step's status");
   const double signal = std::max(static_cast<double>(stop_signal()), trainer.told());
-  const std::array<double, 4> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
-                                   signal, snapshots.share(seconds)};
+  const std::array<double, 5> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
+                                   signal, snapshots.share(seconds), snapshots.busy() ? 1.0 : 0.0};
   const std::vector<double> all = trainer.gather_working(mine);
   StepStatus status;
   for (std::size_t i = 0; i < all.size(); i += mine.size()) {
@@ -42,6 +42,7 @@ StepStatus gather_status(Trainer& trainer, const Snapshots& snapshots, double se
     status.peak_bytes = std::max(status.peak_bytes, all[i + 1]);
     status.signal = std::max(status.signal, static_cast<int>(all[i + 2]));
     status.snapshot_share = std::max(status.snapshot_share, all[i + 3]);
+    status.snapshot_busy = status.snapshot_busy || all[i + 4] > 0;
   }
   return status;
 }
@@ -163,7 +164,7 @@ Training::StepView Training::train_step(Tracing& tracing) {
   const StepResult summary = trainer_.step(first, source_);
   const double seconds = now() - start;
   const StepStatus status = gather_status(trainer_, *launch_.snapshots, seconds);
-  launch_.snapshots->plan(status.snapshot_share);
+  launch_.snapshots->plan(status.snapshot_share, status.snapshot_busy);
   prune();  // the newest checkpoint has led to a finite loss
   keep_room();
   tracing.after_step(first);

@@ -21,10 +21,11 @@ namespace concertina {
 
 /// The figures of a step that has just ended, which all ranks must know.
 struct StepStatus {
-  double bubble = 0;          // idle share, mean over ranks
-  double peak_bytes = 0;      // largest of any rank
-  int signal = 0;             // that any rank got
-  double snapshot_share = 0;  // of the step's time, largest of any rank
+  double bubble = 0;           // idle share, mean over ranks
+  double peak_bytes = 0;       // largest of any rank
+  int signal = 0;              // that any rank got
+  double snapshot_share = 0;   // of the step's time, largest of any rank
+  bool snapshot_busy = false;  // the last one is not whole yet, on some rank
 };
 
 class Training {

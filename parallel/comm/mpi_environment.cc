@@ -44,6 +44,8 @@ class LocalRanks {
   /// From any thread: this rank is about to end the job, and has said why.
   void leave() noexcept;
   LocalState state() const;
+  /// SIGKILL to the others.
+  void kill_others() const;
 
  private:
   struct Slot {  // in memory that all ranks of the host share, one per rank
@@ -96,6 +98,11 @@ LocalRanks::~LocalRanks() {
 
 void LocalRanks::leave() noexcept {
   if (own_ != nullptr) own_->leaves.store(1);
+}
+
+void LocalRanks::kill_others() const {
+  for (const Slot* slot : slots_)
+    if (slot != own_) ::kill(slot->process, SIGKILL);
 }
 
 LocalState LocalRanks::state() const {
@@ -222,6 +229,12 @@ MpiEnvironment::MpiEnvironment() = default;
 
 LocalState MpiEnvironment::local_state() const {
   return local_ranks_ == nullptr ? LocalState{} : local_ranks_->state();
+}
+
+void MpiEnvironment::end_host() const {
+  log::flush();
+  if (local_ranks_ != nullptr) local_ranks_->kill_others();
+  std::_Exit(static_cast<int>(Exit::failure));
 }
 
 /// Whether a process here may read another's memory by system calls: some containers refuse them,

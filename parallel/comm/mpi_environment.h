@@ -61,6 +61,9 @@ class MpiEnvironment {
   bool started() const { return world_ != nullptr; }
   /// After the first world(); from any thread. Waits for nobody.
   LocalState local_state() const;
+  /// Ends all ranks of this host at once, this one too, from any thread, without MPI: for a host
+  /// that nobody reaches.
+  [[noreturn]] void end_host() const;
   /// Ranks on this host, and our number among them; start MPI too.
   int local_rank();
   int local_size();

@@ -50,12 +50,12 @@ class SnapshotTest : public testing::Test {
     return static_cast<float>(step) + static_cast<float>(i) / 8192;
   }
   std::int64_t newest() const {
-    const auto commit = open_newest_snapshot(prefix_);
+    const auto commit = newest_whole(snapshot_parts(prefix_));
     return commit ? commit->manifest.step : -1;
   }
   /// Reads everything of the newest; throws where that is damaged.
   void expect_whole(std::int64_t step) const {
-    auto commit = open_newest_snapshot(prefix_);
+    auto commit = newest_whole(snapshot_parts(prefix_));
     ASSERT_TRUE(commit);
     EXPECT_EQ(commit->manifest.step, step);
     EXPECT_EQ(commit->manifest.metadata.at("step"), step);

@@ -1,0 +1,39 @@
+// The hosts of a supervised run: which of them answer, and which the next launch has.
+// Invariants: a host that does not answer in time is not used until it answers again; the order in
+// which hosts are taken is that in which they were given, so that the last ones are spares.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "experiments/launcher/hosts.h"
+#include "io/process.h"
+
+namespace concertina {
+
+class HostPool {
+ public:
+  /// Hosts have so long to answer, from the question on; all are asked at the same time.
+  static constexpr double kAnswerSeconds = 2;
+
+  /// `question`: a process that runs on the host through the launcher, and prints kAnswer.
+  HostPool(std::vector<Host> hosts, std::function<ProcessOptions(const Host&)> question)
+      : hosts_(std::move(hosts)), question_(std::move(question)) {}
+
+  bool empty() const { return hosts_.empty(); }
+  /// Asks all hosts, and logs which were lost since, and which are there again.
+  void ask();
+  /// The hosts that answered last, as many as `ranks` need.
+  std::vector<Host> for_ranks(int ranks) const;
+
+  static constexpr const char* kAnswer = "concertina is here";
+
+ private:
+  const std::vector<Host> hosts_;
+  const std::function<ProcessOptions(const Host&)> question_;
+  std::set<std::string> lost_;
+};
+
+}  // namespace concertina

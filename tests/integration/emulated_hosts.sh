@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Hosts of one machine: network namespaces with names, links and /dev/shm of their own, for tests with several hosts.
+# Needs root and iproute2. Processes, files, memory and cores are those of the machine. $HOSTS_NAME keeps sets apart.
+set -euo pipefail
+set=${HOSTS_NAME:-hosts$$} net=10.79.0 tries=100
+root=/tmp/$set verb=${1:-} host=${2:-}
+
+usage="emulated_hosts.sh up COUNT | down | on HOST COMMAND... | agent HOST COMMAND... (a remote shell, for mpirun)
+       | cut HOST | mend HOST (its cable) | power-off HOST (all that runs there is gone at once) | slow HOST 100mbit | fast HOST"
+fail() { echo "emulated_hosts.sh: $*" >&2; exit 2; }
+each() { ls "$root" 2>/dev/null | grep '^h[0-9]*$' || true; }
+kill_all() { # host
+  local try
+  for try in $(seq $tries); do
+    [ -n "$(ip netns pids "$set-$1")" ] || return 0
+    kill -9 $(ip netns pids "$set-$1") 2>/dev/null || true
+    sleep 0.02
+  done
+  fail "processes of $1 do not end"
+}
+down() {
+  for host in $(each); do
+    kill_all "$host"
+    umount "$root/$host" 2>/dev/null || true
+    ip netns delete "$set-$host" 2>/dev/null || true
+  done
+  ip netns delete "$set-switch" 2>/dev/null || true
+  rm -rf "$root"
+}
+up() { # how many
+  down
+  mkdir -p "$root"
+  ip netns add "$set-switch"
+  ip -n "$set-switch" link add bridge type bridge
+  ip -n "$set-switch" link set bridge up
+  echo "127.0.0.1 localhost" >"$root/names"
+  for number in $(seq "$1"); do
+    host=h$number
+    mkdir -p "$root/$host"
+    mount -t tmpfs "$set-$host" "$root/$host"
+    ip netns add "$set-$host"
+    ip -n "$set-switch" link add "$host" type veth peer name eth0 netns "$set-$host"
+    ip -n "$set-switch" link set "$host" master bridge up
+    ip -n "$set-$host" address add "$net.$number/24" dev eth0
+    ip -n "$set-$host" link set eth0 up
+    ip -n "$set-$host" link set lo up
+    echo "$net.$number $host" >>"$root/names"
+  done
+}
+enter() { # host, command: this process becomes the command
+  exec ip netns exec "$set-$1" unshare --uts --mount bash -c '
+    hostname "$1"; mount --bind "$2/names" /etc/hosts; mount --bind "$2/$1" /dev/shm; shift 2; TMPDIR=/dev/shm exec "$@"' \
+    enter "$1" "$root" "${@:2}"
+}
+
+[ $# -gt 0 ] || fail "$usage"
+[ "$(id -u)" = 0 ] || fail "network namespaces need root"
+command -v ip >/dev/null || fail "iproute2 is missing"
+[ "$verb" = up ] || [ "$verb" = down ] || [ -d "$root/$host" ] || fail "there is no host '$host': $(each | xargs)"
+case $verb in
+  up) up "$host" ;;
+  down) down ;;
+  on) enter "$host" "${@:3}" ;;
+  # A remote shell starts with an environment of its own.
+  agent) export -n $(compgen -e | grep -vxE 'PATH|HOME|USER|LANG|HOSTS_NAME') && enter "$host" bash -c "${*:3}" ;;
+  cut) ip -n "$set-switch" link set "$host" down ;;
+  mend)
+    ip -n "$set-switch" link set "$host" up
+    for host in $(each); do ip -n "$set-$host" neighbour flush dev eth0; done ;;
+  # The cable first: then nobody hears of it, as when the power is gone.
+  power-off) ip -n "$set-switch" link set "$host" down && kill_all "$host" ;;
+
+  slow) tc -n "$set-$host" qdisc replace dev eth0 root tbf rate "$3" burst 20000 latency 50ms ;;
+  fast) tc -n "$set-$host" qdisc delete dev eth0 root ;;
+  *) fail "$usage" ;;
+esac

@@ -72,7 +72,7 @@ Process started(ChildOptions& options) {
 
 std::string seen_host(pid_t process) {
   std::error_code unknown;
-  return fs::read_symlink(fs::path("/proc") / std::to_string(process) / "ns" / "uts", unknown)
+  return fs::read_symlink(fs::path("/proc") / std::to_string(process) / "ns" / "net", unknown)
       .string();
 }
 

@@ -51,12 +51,11 @@ class ChildProcess {
   Process process_;
 };
 
-/// Which host a process sees as its own: a namespace of the system; empty where it does not say.
+/// Which host a process is on: its network, a namespace of the system; empty where that does not say.
 std::string seen_host(pid_t process);
 
 /// The processes of this host with this mark, but this one, ascending; `program`: that they
-/// execute, empty: any. `everywhere`: also those that see another host's name, as emulated hosts
-/// have it.
+/// execute, empty: any. `everywhere`: also those of emulated hosts.
 std::vector<pid_t> marked(const std::string& mark, const std::string& program = "",
                           bool everywhere = false);
 /// SIGKILL to all processes of this user on this host with this mark, and waits until they are

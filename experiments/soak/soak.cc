@@ -182,23 +182,21 @@ class Disturbance {
     plan_next();
   }
 
-  /// Of the last host that the launch has: on the first one the supervisor runs.
+  /// Of a host that the launch has, but its first: there the supervisor runs.
   bool host_fault(const std::string& what) {
-    if (mend_) return false;  // one at a time
-    const std::vector<Host> hosts =
-        first_slots(parse_hosts(options_.hosts, "--hosts"), options_.ranks);
-    if (hosts.size() < 2) return false;
-    host_ =
-        hosts[1 + std::uniform_int_distribution<std::size_t>(0, hosts.size() - 2)(random_)].name;
-    return tell_host(what);
+    if (mend_ || hosts_.size() < 2) return false;  // one at a time
+    host_ = hosts_[1 + std::uniform_int_distribution<std::size_t>(0, hosts_.size() - 2)(random_)];
+    tell_host(what);
+    return true;
   }
-  bool tell_host(const std::string& what) const {
+  void tell_host(const std::string& what) const {
     std::vector<std::string> words = split_words(options_.host_faults, "--host-faults");
     words.insert(words.end(), {what, host_});
     constexpr double kHostSeconds = 20;
     const ProcessResult result = run_process(words, kHostSeconds);
-    if (result.code != 0) log::warn("{} failed: {}", shell_line(words), result.output);
-    return result.code == 0;
+    if (result.code != 0)
+      throw_failure(fmt::format("{} failed: {}", shell_line(words), result.output), "--host-faults",
+                    "a program that does that to the host");
   }
   void mend() {
     log::info("{:.1f} s: {} {}", time(), mend_->what, host_);
@@ -252,9 +250,13 @@ class Disturbance {
     const fs::file_time_type changed = fs::last_write_time(path, error);
     if (error || changed == launches_changed_) return;
     launches_changed_ = changed;
-    const std::size_t launches = read_lines(path).size();
-    if (launches > launches_) launched_at_ = at;
-    launches_ = launches;
+    const std::vector<nlohmann::json> launches = read_lines(path);
+    if (launches.size() > launches_) launched_at_ = at;
+    launches_ = launches.size();
+    hosts_.clear();
+    if (!launches.empty() && launches.back().contains("hosts"))
+      for (const nlohmann::json& host : launches.back()["hosts"])
+        hosts_.push_back(text_in(host, "host"));
   }
 
   const SoakOptions& options_;
@@ -271,9 +273,10 @@ class Disturbance {
     std::string what;
     double at;
   };
-  std::optional<Mend> mend_;  // what a host waits for
-  std::string host_;          // that had the last fault of one
-  bool killed_ = false;       // the supervisor, by us
+  std::optional<Mend> mend_;        // what a host waits for
+  std::string host_;                // that had the last fault of one
+  std::vector<std::string> hosts_;  // of the last launch
+  bool killed_ = false;             // the supervisor, by us
 };
 
 }  // namespace

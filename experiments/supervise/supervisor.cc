@@ -289,7 +289,7 @@ SuperviseSummary Supervisor::run() {
     const FileLock lock(lock_path, "this run",
                         "wait until that `concertina run` has ended, or end it");
     if (const int left = kill_marked(directory_); left > 0)
-      log::warn("{} of an earlier launch of this run had to be ended", counted(left, "process"));
+      log::warn("processes of an earlier launch of this run that had to be ended: {}", left);
     newest_ = newest_state();
     run_launches();
   }

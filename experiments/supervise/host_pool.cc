@@ -20,7 +20,7 @@ constexpr double kAnswerPollSeconds = 0.01;
 struct Question {
   File answer;
   Process process;
-  bool answered = false;
+  bool over = false;
 };
 
 File file_without_name() {
@@ -36,9 +36,27 @@ bool has_answer(const File& file) {
   return text.find(HostPool::kAnswer) != std::string::npos;
 }
 
+/// Until all have answered or ended, or it takes too long.
+void wait_for_answers(std::vector<Question>& questions) {
+  const double start = now();
+  double limit = HostPool::kLongestSeconds;
+  for (std::size_t open = questions.size(); open > 0 && now() < start + limit;) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kAnswerPollSeconds));
+    for (Question& question : questions) {
+      if (question.over) continue;
+      const bool answered = has_answer(question.answer);
+      question.over = answered || question.process.exit_code().has_value();
+      if (question.over) --open;
+      if (answered)
+        limit = std::min(
+            limit, std::max(HostPool::kAnswerSeconds, HostPool::kTimesFirst * (now() - start)));
+    }
+  }
+}
+
 }  // namespace
 
-void HostPool::ask() {
+std::vector<std::string> HostPool::ask() {
   std::vector<Question> questions;
   for (const Host& host : hosts_) {
     File answer = file_without_name();
@@ -47,24 +65,17 @@ void HostPool::ask() {
     Process process(options);
     questions.push_back({std::move(answer), std::move(process)});
   }
-  const double end = now() + kAnswerSeconds;
-  for (std::size_t open = hosts_.size(); open > 0 && now() < end;) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(kAnswerPollSeconds));
-    for (Question& question : questions) {
-      if (question.answered) continue;
-      const bool over = question.process.exit_code().has_value();
-      question.answered = over || has_answer(question.answer);
-      if (question.answered) --open;
-    }
-  }
+  wait_for_answers(questions);
+  std::vector<std::string> newly_lost;
   for (std::size_t h = 0; h < hosts_.size(); ++h) {
     const std::string& name = hosts_[h].name;
     if (has_answer(questions[h].answer)) {
       if (lost_.erase(name) > 0) log::info("host {} is there again", name);
     } else if (lost_.insert(name).second) {
-      log::warn("host {} does not answer: it is lost until it does", name);
+      newly_lost.push_back(name);
     }
   }
+  return newly_lost;
 }
 
 std::vector<Host> HostPool::for_ranks(int ranks) const {

@@ -15,16 +15,17 @@ namespace concertina {
 
 class HostPool {
  public:
-  /// Hosts have so long to answer, from the question on; all are asked at the same time.
-  static constexpr double kAnswerSeconds = 2;
+  /// Hosts have so long to answer, all asked at the same time, or so many times as long as the
+  /// first one took: machines may be busy. Without any answer there is none after the longest time.
+  static constexpr double kAnswerSeconds = 2, kTimesFirst = 4, kLongestSeconds = 20;
 
   /// `question`: a process that runs on the host through the launcher, and prints kAnswer.
   HostPool(std::vector<Host> hosts, std::function<ProcessOptions(const Host&)> question)
       : hosts_(std::move(hosts)), question_(std::move(question)) {}
 
   bool empty() const { return hosts_.empty(); }
-  /// Asks all hosts, and logs which were lost since, and which are there again.
-  void ask();
+  /// Asks all hosts, logs which are there again, and returns those that were lost since.
+  std::vector<std::string> ask();
   /// The hosts that answered last, as many as `ranks` need.
   std::vector<Host> for_ranks(int ranks) const;
 

@@ -12,11 +12,14 @@ namespace concertina {
 
 /// One line of faults.jsonl: what a rank saw before it ended the launch.
 struct Fault {
-  std::string kind;        // "died" or "stopped"
+  std::string kind;        // "died", "stopped" or "unreachable"; of the supervisor, "lost"
   std::vector<int> ranks;  // of the world, that it happened to
   std::string what;        // the error message
   std::string time;        // utc_text()
 };
+
+void append_fault(const std::string& path, const std::string& kind, const std::string& host,
+                  const std::string& what);
 
 /// The first fault among lines of faults.jsonl.
 std::optional<Fault> first_fault(const std::vector<nlohmann::json>& lines);

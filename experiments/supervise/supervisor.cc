@@ -77,10 +77,26 @@ ProcessOptions Supervisor::question(const Host& host) const {
           .told_of_our_end = true};
 }
 
+/// Those that answer; a moment without any need not be the end.
+std::vector<Host> Supervisor::hosts_there() {
+  for (int attempt = 1;; ++attempt) {
+    for (const std::string& host : pool_.ask()) {
+      const std::string what =
+          fmt::format("host {} does not answer: it is lost until it does", host);
+      log::warn("{}", what);
+      append_fault(run_file(directory_, kFaultsFile), "lost", host, what);
+    }
+    std::vector<Host> there = pool_.for_ranks(options_.ranks);
+    if (!there.empty() || attempt == kMostInVain || stopped()) return there;
+    const double until = now() + std::exp2(attempt);
+    while (now() < until && !stopped()) sleep_briefly();
+  }
+}
+
 bool Supervisor::muster() {
   if (pool_.empty()) return true;
-  pool_.ask();
-  const std::vector<Host> there = pool_.for_ranks(options_.ranks);
+  const std::vector<Host> there = hosts_there();
+  if (stopped()) return false;
   const int slots = slots_of(there);
   const std::optional<FittingLayout> layout =
       slots < options_.ranks ? layout_for(config_, slots) : FittingLayout{slots};

@@ -60,6 +60,7 @@ class Supervisor {
   /// Decides on the hosts and ranks of the next launch; false, with a reason in the summary: there
   /// are none that the run fits.
   bool muster();
+  std::vector<Host> hosts_there();
   ChildOptions child() const;
   ProcessOptions question(const Host& host) const;
   End watch(ChildProcess& child);

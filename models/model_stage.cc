@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "core/failpoint.h"
 
 namespace concertina {
 namespace {
@@ -238,6 +239,12 @@ void ModelStage::forward_unit(int unit, const MicrobatchIo& io) {
   const std::size_t slot = slot_of(unit);
   const UnitIo own = unit_io(slot, io, Grads::none);
   run(slot, Pass::forward, own, {}, [&] { slots_[slot].unit->forward(own); });
+  if (io.training && !own.output.empty() &&
+      failpoint("activation-nan",
+                {{"step", io.step}, {"microbatch", io.microbatch}, {"unit", unit}})) {
+    constexpr std::uint32_t kNaN = ~0U;  // of any type
+    backend_.memory().copy(&kNaN, own.output.data, size_of(own.output.dtype));
+  }
   done(slot, Pass::forward);
 }
 

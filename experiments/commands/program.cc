@@ -8,12 +8,14 @@
 #include <boost/version.hpp>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "command_table.h"
 #include "core/backend.h"
 #include "core/cuda/backend.h"
 #include "core/error.h"
+#include "core/failpoint.h"
 #include "core/log.h"
 #include "core/nearest.h"
 #include "core/registry.h"
@@ -238,7 +240,10 @@ int run_program(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is an error of write(), not a crash
   // Outlives every exception: leaving its scope with one would cut the message short.
   MpiEnvironment mpi;
-  return run_to_exit(mpi, [&] { return run(argc, argv, mpi); });
+  return run_to_exit(mpi, [&] {
+    if (const char* faults = std::getenv(kFailpointsVariable)) arm_failpoints(faults);
+    return run(argc, argv, mpi);
+  });
 }
 
 }  // namespace concertina

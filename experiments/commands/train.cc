@@ -1,6 +1,8 @@
 // `concertina train`.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "core/error.h"
 #include "experiments/commands/command.h"
 #include "experiments/config/config_toml.h"
@@ -27,16 +29,20 @@ int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
     launch.world.barrier();
     return 0;
   }
-  Training training(launch);
-  int code = static_cast<int>(Exit::failure);
+  std::optional<Training> training(std::in_place, launch);
+  std::optional<int> code;
   try {
-    code = training.run();
+    while (!(code = training->run())) {
+      training.reset();
+      launch.go_back();
+      training.emplace(launch);
+    }
   } catch (const Error& error) {
-    launch.ended(training.done(), static_cast<int>(error.code()));
+    launch.ended(training ? training->done() : launch.done, static_cast<int>(error.code()));
     throw;
   }
-  launch.ended(training.done(), code);
-  return code;
+  launch.ended(training->done(), *code);
+  return *code;
 }
 
 void add_train_options(CLI::App& app, TrainOptions& options) {

@@ -183,7 +183,7 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
     frozen = stored[kProgress].value("frozen_units", frozen);
     updates = stored[kProgress].value("updates", updates);
     missed = stored[kProgress].value("missed", missed);
-    if (updates < 0 || updates > step || (updates == 0) != (step == 0))
+    if (updates < 0 || updates > step)
       throw_failure(fmt::format("{} steps in {} updates", step, updates), reader->directory(),
                     "an older checkpoint");
   });

@@ -1,5 +1,7 @@
 #include "experiments/run/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -108,21 +110,52 @@ void Trainer::skip(std::vector<SkipGroup> groups) {
 }
 
 StepResult Trainer::step(std::int64_t step, BatchSource& source) {
+  StepResult result = try_step(step, source);
+  if (result.fault == StepFault::Kind::none) return result;
+  const StepFault& fault = engine_->fault();  // a spare rank knows no more than that there is one
+  if (fault.kind == StepFault::Kind::not_finite)
+    throw_failure(fault.what, fault.where, kDivergedAdvice);
+  throw_failure(fmt::format("the numbers of step {} are wrong", step),
+                fmt::format("rank {}", world_.rank()));
+}
+
+void Trainer::pass_over(std::int64_t step) {
+  done_ = step + assignment_->batches - 1;
+  ahead_ += assignment_->batches;
+}
+
+void Trainer::start_over() {
+  if (adopted_)
+    adopt(request_of(config_, world_.size(), hosts_),
+          assignment_of(config_, job_, world_.size(), {}, hosts_));
+  adopted_ = false;
+  skips_ = {};
+  resume(0, 0);
+}
+
+StepResult Trainer::try_step(std::int64_t step, BatchSource& source) {
   const std::int64_t update = step - ahead_;
   engine_->skip(skips_.of_step(update));
   StepResult result = engine_->train(step, update, lr_.rate(step), source, frozen_outputs_);
+  if (engine_->works()) squares_ = engine_->bucket_squares();
+  if (std::ssize(assignment_->working) < world_.size()) {
+    shared_ = {result.loss, result.grad_norm, result.lr, static_cast<double>(result.fault)};
+    const auto kept = static_cast<std::ptrdiff_t>(shared_.size());
+    shared_.insert(shared_.end(), squares_.begin(), squares_.end());
+    share_with_spares(shared_);
+    squares_.assign(shared_.begin() + kept, shared_.end());
+    result = {.loss = shared_[0],
+              .grad_norm = shared_[1],
+              .lr = shared_[2],
+              .fault = static_cast<StepFault::Kind>(static_cast<int>(shared_[3]))};
+  }
+  if (result.fault != StepFault::Kind::none) return result;
   for (std::size_t b = 0; b < assignment_->buckets.size(); ++b)
     if (std::int64_t& missed = state_->missed()[b]; assignment_->buckets[b].frozen)
       missed = job_.keeps_frozen_state ? missed + 1 : update;
   done_ = step + assignment_->batches - 1;
   ahead_ += assignment_->batches - 1;
-  if (engine_->works()) squares_ = engine_->bucket_squares();
-  if (std::ssize(assignment_->working) == world_.size()) return result;
-  shared_ = {result.loss, result.grad_norm, result.lr};
-  shared_.insert(shared_.end(), squares_.begin(), squares_.end());
-  share_with_spares(shared_);
-  squares_.assign(shared_.begin() + 3, shared_.end());
-  return {.loss = shared_[0], .grad_norm = shared_[1], .lr = shared_[2]};
+  return result;
 }
 
 /// Sends a value of the first working rank to all spare ones.
@@ -176,6 +209,7 @@ Adoption Trainer::adopt(Assignment next) {
   const Watchdog::Patience patience(watchdog_, "changing the assignment");
   world_.barrier();
   const double start = now();
+  adopted_ = true;
   auto coming = std::make_unique<const Assignment>(std::move(next));
   const std::size_t kinds = state_->kinds().size();
   const MovePlan plan = plan_adoption(*coming);

@@ -59,8 +59,17 @@ class Trainer {
 
   /// Trains step `step`, which counts from 1, with one update; where the assignment has k batches
   /// per step, the work of steps [step, step + k) at the learning rate of the first. Every rank
-  /// returns the same, also a spare one, which waits for the others. Collective.
+  /// returns the same, also a spare one, which waits for the others. Throws a failure where the
+  /// numbers of the step are wrong. Collective.
   StepResult step(std::int64_t step, BatchSource& source);
+  /// The same, but where the numbers are wrong it returns a result with a fault, and nothing has
+  /// changed: the step may be tried again, or passed over.
+  StepResult try_step(std::int64_t step, BatchSource& source);
+  /// After a try_step() with a fault: the step is done, without an update.
+  void pass_over(std::int64_t step);
+  /// The assignment is again the one of the config, and no step is done; the state is to be loaded
+  /// or made. Collective.
+  void start_over();
   /// Steps that are done, and how many of them more than updates.
   std::int64_t done() const { return done_; }
   std::int64_t ahead() const { return ahead_; }
@@ -136,6 +145,7 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   LrSchedule lr_;
   std::int64_t done_ = 0, ahead_ = 0;
+  bool adopted_ = false;  // another assignment than the config's
   SkipTurns skips_;
   const std::vector<int> hosts_;
   Request asked_;

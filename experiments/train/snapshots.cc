@@ -72,8 +72,7 @@ void Snapshots::after_step(const Trainer& trainer, std::int64_t step,
 }
 
 void Snapshots::remove() {
-  if (copies_) copies_->finish();
-  if (file_) file_->finish();
+  finish();
   remove_snapshots(prefix_);
 }
 

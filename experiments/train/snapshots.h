@@ -35,6 +35,11 @@ class Snapshots {
   /// Collective: after step `step`, if one is due, and the last one is whole everywhere.
   void after_step(const Trainer& trainer, std::int64_t step, const nlohmann::json& identity,
                   const std::function<nlohmann::json()>& progress);
+  /// Waits until the last one is whole.
+  void finish() {
+    if (copies_) copies_->finish();
+    if (file_) file_->finish();
+  }
   /// The run needs none any more: removes them on this host.
   void remove();
 

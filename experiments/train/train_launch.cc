@@ -174,19 +174,43 @@ void TrainLaunch::open() {
   nlohmann::json stored;
   snapshots.emplace(world, trainer.hosts(), directory, config.checkpoint.snapshot_every,
                     !mode_.dry_run && !supervised_run().empty());
-  const std::optional<std::int64_t> found = load_newest(stored);
-  done = found.value_or(0);
-  if (stored.contains(kProgress)) progress = stored[kProgress];
-  restore_selection();
-  launch_watch.committed(done);
+  const bool found = load(stored);
   if (leads()) found ? refuse_from_scratch() : start_anew();
-  if (!found) {
-    trainer.initialize();
-    if (!config.model.from.empty()) start_from(trainer, config);
-  }
+  if (!found) make_first_state();
   settle_lr_steps(stored);
   if (leads() && !mode_.dry_run) open_logs(stored);
   begin();
+}
+
+/// Loads the newest state of the run; false: there is none.
+bool TrainLaunch::load(nlohmann::json& stored) {
+  const std::optional<std::int64_t> found = load_newest(stored);
+  done = found.value_or(0);
+  progress = stored.contains(kProgress) ? stored[kProgress] : nlohmann::json::object();
+  restore_selection();
+  launch_watch.committed(done);
+  return found.has_value();
+}
+
+void TrainLaunch::make_first_state() {
+  trainer.initialize();
+  if (!config.model.from.empty()) start_from(trainer, config);
+}
+
+void TrainLaunch::go_back() {
+  const Watchdog::Patience patience(&watchdog, "going back to an earlier state");
+  snapshots->finish();
+  world.barrier();  // those of all ranks have their names
+  trainer.start_over();
+  selection = Selection(config, fields_of(trainer.job().model), dataset);
+  nlohmann::json stored;
+  if (!load(stored)) make_first_state();
+  if (!leads()) return;
+  monitor.reset();  // lets go of the files
+  monitor = std::make_unique<Monitor>(config, directory, done);
+  log::warn("goes on from step {}", done);
+  fault["to_step"] = done;
+  monitor->event(done, "fault", std::move(fault));
 }
 
 /// The newest state of the run: a snapshot in memory where that is later than all checkpoints.

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ class TrainLaunch : public Launch {
   /// Makes or opens the run directory and loads the newest commit, if there is one. A dry run
   /// makes nothing: it has no monitor and keeps no record.
   void open();
+  /// The run goes on from its newest checkpoint or snapshot, or else from its start, as a launch of
+  /// its own would; `fault` is why. Collective.
+  void go_back();
   /// The launch is over after step `step` of the run.
   void ended(std::int64_t step, int exit_code);
 
@@ -48,12 +52,16 @@ class TrainLaunch : public Launch {
   Selection selection;
   std::optional<Snapshots> snapshots;  // once open
   std::unique_ptr<Monitor> monitor;    // on rank 0
+  std::set<std::int64_t> gone_back;    // steps that the run has gone back from
+  nlohmann::ordered_json fault;        // on rank 0, of the last of them: the facts of its event
 
   /// Whether any step is left.
   bool trains() const { return done < config.run.steps && !selection.exhausted(); }
 
  private:
   std::optional<std::int64_t> load_newest(nlohmann::json& stored);
+  bool load(nlohmann::json& stored);
+  void make_first_state();
   void start_anew();
   void restore_selection();
   void refuse_from_scratch() const;

@@ -27,13 +27,15 @@
 namespace concertina {
 namespace {
 
-StepStatus gather_status(Trainer& trainer, Snapshots& snapshots, double seconds) {
+StepStatus gather_status(Trainer& trainer, Snapshots& snapshots, const StepGuard& guard,
+                         double seconds) {
   const Executor& executor = trainer.engine().executor();
   const double busy = busy_seconds(executor.row(), executor.recorder().last());
   trainer.watchdog()->at("gather of the step's status");
   const double signal = std::max(static_cast<double>(stop_signal()), trainer.told());
-  const std::array<double, 5> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
-                                   signal, snapshots.share(seconds), snapshots.busy() ? 1.0 : 0.0};
+  const std::array<double, 6> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
+                                   signal, snapshots.share(seconds), snapshots.busy() ? 1.0 : 0.0,
+                                   guard.share(seconds)};
   const std::vector<double> all = trainer.gather_working(mine);
   StepStatus status;
   for (std::size_t i = 0; i < all.size(); i += mine.size()) {
@@ -43,6 +45,7 @@ StepStatus gather_status(Trainer& trainer, Snapshots& snapshots, double seconds)
     status.signal = std::max(status.signal, static_cast<int>(all[i + 2]));
     status.snapshot_share = std::max(status.snapshot_share, all[i + 3]);
     status.snapshot_busy = status.snapshot_busy || all[i + 4] > 0;
+    status.check_share = std::max(status.check_share, all[i + 5]);
   }
   return status;
 }
@@ -105,6 +108,7 @@ Training::Training(TrainLaunch& launch)
     : launch_(launch),
       trainer_(launch.trainer),
       source_(launch.dataset, data_seed(launch.config), launch.config.batch.global),
+      guard_(launch),
       freezing_(launch.resolved, launch.trainer.job()),
       repartition_(launch.resolved, launch.trainer, *launch.backend, launch.threads,
                    {[this] { return cache_forecast(); }, launch.cores_shared(),
@@ -118,7 +122,7 @@ Training::Training(TrainLaunch& launch)
                     launch.checkpoints);
 }
 
-int Training::run() {
+std::optional<int> Training::run() {
   const RunConfig& config = launch_.config;
   const std::int64_t steps = config.run.steps;
   Tracing tracing(trainer_, config, done_, launch_.directory);
@@ -126,7 +130,9 @@ int Training::run() {
   cache_ = open_cache(launch_);
   Selection& selection = launch_.selection;
   while (done_ < steps && !selection.exhausted()) {
-    const StepView step = train_step(tracing);
+    const std::optional<StepView> trained = train_step(tracing);
+    if (!trained) return std::nullopt;
+    const StepView& step = *trained;
     const int batches = trainer_.assignment().batches;
     decide({.before = step.before,
             .step = done_,
@@ -153,19 +159,23 @@ int Training::run() {
   return finish(tracing.last());
 }
 
-/// The next step, or as many as the assignment does at once.
-Training::StepView Training::train_step(Tracing& tracing) {
+/// The next step, or as many as the assignment does at once; nothing: the run is to go back.
+std::optional<Training::StepView> Training::train_step(Tracing& tracing) {
   const std::int64_t before = done_, first = before + 1;
   const int batches = trainer_.assignment().batches;
   tracing.before_step(first);
   trainer_.tell(stop_signal());
   const double start = now();
   if (cache_) cache_->before_step(first);
-  const StepResult summary = trainer_.step(first, source_);
+  const std::optional<StepResult> result = guard_.train(first, source_);
+  if (!result) return std::nullopt;
+  const StepResult& summary = *result;
   const double seconds = now() - start;
-  const StepStatus status = gather_status(trainer_, *launch_.snapshots, seconds);
+  const StepStatus status = gather_status(trainer_, *launch_.snapshots, guard_, seconds);
   launch_.snapshots->plan(status.snapshot_share, status.snapshot_busy);
-  prune();  // the newest checkpoint has led to a finite loss
+  guard_.plan(status.check_share);
+  // Then the newest checkpoint has led to a finite loss.
+  if (summary.fault == StepFault::Kind::none) prune();
   keep_room();
   tracing.after_step(first);
   summary_.last = summary;
@@ -173,7 +183,7 @@ Training::StepView Training::train_step(Tracing& tracing) {
   done_ = before + batches;
   figures_.add(batches, seconds / batches, status.bubble);
   record(batches, summary, status, seconds / batches);
-  return {before, seconds / batches, status};
+  return StepView{before, seconds / batches, status};
 }
 
 /// `seconds`: of each of the `batches` steps.

@@ -14,6 +14,7 @@
 #include "experiments/record/launch_figures.h"
 #include "experiments/record/run_trace.h"
 #include "experiments/record/tracing.h"
+#include "experiments/train/step_guard.h"
 #include "experiments/train/train_launch.h"
 #include "io/file.h"
 
@@ -26,6 +27,7 @@ struct StepStatus {
   int signal = 0;              // that any rank got
   double snapshot_share = 0;   // of the step's time, largest of any rank
   bool snapshot_busy = false;  // the last one is not whole yet, on some rank
+  double check_share = 0;      // of the step's time, largest of any rank
 };
 
 class Training {
@@ -33,8 +35,9 @@ class Training {
   /// `launch` is open and outlives this.
   explicit Training(TrainLaunch& launch);
 
-  /// Trains what is left, and returns the exit code. Collective.
-  int run();
+  /// Trains what is left, and returns the exit code; nothing: the launch is to go back, and another
+  /// Training goes on. Collective.
+  std::optional<int> run();
   /// Steps of the run that are done.
   std::int64_t done() const { return done_; }
 
@@ -45,7 +48,7 @@ class Training {
     double seconds = 0;
     StepStatus status;
   };
-  StepView train_step(Tracing& tracing);
+  std::optional<StepView> train_step(Tracing& tracing);
   void record(int batches, const StepResult& summary, const StepStatus& status, double seconds);
   Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
                             const std::function<bool()>& stop = {});
@@ -66,6 +69,7 @@ class Training {
   TrainLaunch& launch_;
   Trainer& trainer_;
   TrainingSource source_;
+  StepGuard guard_;
   Freezing freezing_;
   Repartition repartition_;
   const std::vector<ChangePolicy*> policies_;  // asked in this order

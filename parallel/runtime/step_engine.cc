@@ -133,6 +133,17 @@ void StepEngine::connect(State& state, Communicators ranks) {
 }
 
 void StepEngine::refresh() {
+  update_.check().forget();
+  pack();
+}
+
+std::vector<std::string> StepEngine::repair() {
+  std::vector<std::string> names = update_.check().repair(update_.fault());
+  pack();
+  return names;
+}
+
+void StepEngine::pack() {
   for (const auto& stage : stages_)
     if (stage != nullptr) stage->refresh();
 }
@@ -164,6 +175,7 @@ StepResult StepEngine::train(std::int64_t step, std::int64_t update_number, doub
                              BatchSource& source, FrozenOutputs* frozen) {
   executor_.begin_step(step);
   if (!works_) return executor_.end_step(), StepResult{};  // a record of nothing
+  update_.check().begin(step);
   const double targets = valid_targets(step - 1, source);
   CONCERTINA_CHECK(targets > 0, "step {} has no target to learn from", step);
   const double start = now();

@@ -71,7 +71,8 @@ class StepEngine {
   void skip(SkippedBuckets skipped);
 
   /// Trains step `step`, which counts from 1, at rate `lr`; with several batches per step, the
-  /// steps from `step` on at once. `update_number` counts the optimizer's updates from 1.
+  /// steps from `step` on at once. `update_number` counts the optimizer's updates from 1. Where the
+  /// result has a fault, weights and optimizer state are what they were, and it can be tried again.
   /// Collective over the working ranks; a spare rank has nothing to do and returns nothing of use.
   /// `frozen`: may know what frozen units make of the samples.
   StepResult train(std::int64_t step, std::int64_t update_number, double lr, BatchSource& source,
@@ -81,6 +82,13 @@ class StepEngine {
   /// `see` gets the logits [R,V] on the ranks of the last stages.
   void evaluate(std::int64_t batch, int count, BatchSource& source,
                 const std::function<void(int microbatch, View logits)>& see = {});
+
+  /// What was wrong with the last step, on a working rank.
+  const StepFault& fault() const { return update_.fault(); }
+  /// After a fault, StateCheck::repair(), and packs all weights. Collective over the working ranks.
+  std::vector<std::string> repair();
+  StateCheck& state_check() { return update_.check(); }
+  const StateCheck& state_check() const { return update_.check(); }
 
   /// Whether this rank holds a stage.
   bool works() const { return works_; }
@@ -104,6 +112,7 @@ class StepEngine {
 
   void attach(State& state);
   void connect(State& state, Communicators ranks);
+  void pack();
   void refresh_trained();
   void record_step(double load_seconds);
   double valid_targets(std::int64_t batch, const BatchSource& source) const;

@@ -14,8 +14,8 @@
 
 namespace concertina {
 
-StepSums::StepSums(const Job& job, const Assignment& assignment, int rank)
-    : job_(job), assignment_(assignment), rank_(rank) {
+StepSums::StepSums(const Job& job, const Assignment& assignment, int rank, const StateCheck& check)
+    : job_(job), assignment_(assignment), check_(check), rank_(rank) {
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
     const int owner = assignment.owners[b].index_of(rank);
     me_.push_back(assignment.buckets[b].frozen ? -1 : owner);
@@ -36,7 +36,7 @@ void StepSums::connect(Communicator& working, Backend& backend, Watchdog* watchd
 }
 
 /// Each rank's message: the losses of its last stages, then the sums of the buckets that it is the
-/// first owner of.
+/// first owner of, then what it says of its state.
 void StepSums::place_sums() {
   loss_rank_.resize(at(assignment_.microbatches(job_)));
   for (const Pipeline& pipeline : assignment_.layout.pipelines)
@@ -50,9 +50,14 @@ void StepSums::place_sums() {
     tensors_at_.push_back(next);
     if (!assignment_.buckets[b].frozen) next += assignment_.buckets[b].tensors.size();
   }
+  for (const int rank : assignment_.working) {
+    words_at_.push_back(count[index(rank)]);
+    count[index(rank)] += check_.words(rank);
+  }
   sums_begin_.push_back(0);
   for (const std::size_t one : count) sums_begin_.push_back(sums_begin_.back() + one);
   sums_.resize(sums_begin_.back());
+  for (std::size_t r = 0; r < count.size(); ++r) words_at_[r] += sums_begin_[r];
   for (std::size_t r = 0; r < count.size(); ++r)
     messages_.push_back(std::as_writable_bytes(std::span(sums_).subspan(sums_begin_[r], count[r])));
   for (std::size_t m = 0; m < loss_at_.size(); ++m)
@@ -170,19 +175,13 @@ void StepSums::gather(const std::vector<double>& losses) {
   working_->all_gather(messages_[at(working_->rank())], messages_).wait();
 }
 
-double StepSums::mean_loss(std::int64_t step, double targets) const {
+double StepSums::mean_loss(double targets) const {
   double sum = 0;
-  for (int m = 0; m < static_cast<int>(loss_rank_.size()); ++m) {
-    const double loss = sums_[loss_at_[at(m)]];
-    if (!std::isfinite(loss))
-      throw_failure(fmt::format("the loss of step {} is {}", step, number_text(loss)),
-                    fmt::format("rank {}, microbatch {}", loss_rank_[at(m)], m), kDivergedAdvice);
-    sum += loss;
-  }
+  for (const std::size_t at : loss_at_) sum += sums_[at];
   return sum / targets;
 }
 
-double StepSums::total_squares(std::int64_t step) {
+double StepSums::total_squares() {
   double total = 0;
   for (std::size_t b = 0; b < assignment_.buckets.size(); ++b) {
     bucket_squares_[b] = 0;
@@ -190,17 +189,31 @@ double StepSums::total_squares(std::int64_t step) {
     for (std::size_t t = 0; t < assignment_.buckets[b].tensors.size(); ++t) {
       if (!assignment_.buckets[b].tensors[t].trains) continue;
       const double sum = sums_[tensors_at_[b] + t];
-      if (!std::isfinite(sum))
-        throw_failure(
-            fmt::format("the gradient of step {} is not finite", step),
-            fmt::format("tensor {}, which rank {} added up", assignment_.buckets[b].tensors[t].name,
-                        assignment_.owners[b].ranks[0]),
-            kDivergedAdvice);
       total += sum;
       bucket_squares_[b] += sum;
     }
   }
   return total;
+}
+
+StepFault StepSums::not_finite(std::int64_t step) const {
+  constexpr auto kKind = StepFault::Kind::not_finite;
+  for (std::size_t m = 0; m < loss_at_.size(); ++m)
+    if (const double loss = sums_[loss_at_[m]]; !std::isfinite(loss))
+      return {.kind = kKind,
+              .what = fmt::format("the loss of step {} is {}", step, number_text(loss)),
+              .where = fmt::format("rank {}, microbatch {}", loss_rank_[m], m)};
+  for (std::size_t b = assignment_.buckets.size(); b-- > 0;) {
+    if (std::isfinite(bucket_squares_[b])) continue;
+    const Bucket& bucket = assignment_.buckets[b];
+    std::size_t t = 0;
+    while (!bucket.tensors[t].trains || std::isfinite(sums_[tensors_at_[b] + t])) ++t;
+    return {.kind = kKind,
+            .what = fmt::format("the gradient of step {} is not finite", step),
+            .where = fmt::format("tensor {}, which rank {} added up", bucket.tensors[t].name,
+                                 assignment_.owners[b].ranks[0])};
+  }
+  return {};
 }
 
 }  // namespace concertina

@@ -1,7 +1,7 @@
-// The figures that all working ranks must know at the end of a step: the loss of each microbatch
-// and the sum of squares of each tensor's gradient. Invariants: sums are made in fp64 by block,
-// tensor and bucket in canonical order, and losses in microbatch order, so all ranks have the same
-// bits at any layout; nothing is allocated in a step.
+// The figures that all working ranks must know at the end of a step: the loss of each microbatch,
+// the sum of squares of each tensor's gradient, and what each rank says of its state. Invariants:
+// sums are made in fp64 by block, tensor and bucket in canonical order, and losses in microbatch
+// order, so all ranks have the same bits at any layout; nothing is allocated in a step.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 #include "parallel/comm/watchdog.h"
 #include "parallel/plan/assignment.h"
 #include "parallel/runtime/gradient_exchange.h"
+#include "parallel/runtime/state_check.h"
 
 namespace concertina {
 
@@ -22,8 +23,8 @@ inline constexpr const char* kDivergedAdvice =
 
 class StepSums {
  public:
-  /// Both outlive it. Takes its memory in connect(): `plan` makes engines of any size.
-  StepSums(const Job& job, const Assignment& assignment, int rank);
+  /// All outlive it. Takes its memory in connect(): `plan` makes engines of any size.
+  StepSums(const Job& job, const Assignment& assignment, int rank, const StateCheck& check);
 
   /// `working`: the ranks that work, by Assignment::working_index().
   void connect(Communicator& working, Backend& backend, Watchdog* watchdog);
@@ -36,12 +37,18 @@ class StepSums {
   /// microbatch.
   void gather(const std::vector<double>& losses);
 
-  /// The mean loss over `targets` targets, after gather(). Throws a failure that names step, rank
-  /// and microbatch if a loss is not finite.
-  double mean_loss(std::int64_t step, double targets) const;
-  /// The sum of squares of the whole gradient, over all tensors in order, after gather(). Throws a
-  /// failure that names step, rank and tensor if one is not finite.
-  double total_squares(std::int64_t step);
+  /// What working rank `rank` says of its state: this one's before gather(), all after it.
+  std::span<double> words(int rank) {
+    const auto index = static_cast<std::size_t>(assignment_.working_index(rank));
+    return std::span(sums_).subspan(words_at_[index], check_.words(rank));
+  }
+  /// The mean loss over `targets` targets, after gather().
+  double mean_loss(double targets) const;
+  /// The sum of squares of the whole gradient, over all tensors in order, after gather().
+  double total_squares();
+  /// Of the first loss that is not finite, or of the first such gradient of a backward pass; none
+  /// if all are finite. After total_squares().
+  StepFault not_finite(std::int64_t step) const;
   /// The sums of squares by bucket, after total_squares(); 0 of a frozen or skipped one.
   const std::vector<double>& bucket_squares() const { return bucket_squares_; }
 
@@ -53,6 +60,7 @@ class StepSums {
 
   const Job& job_;
   const Assignment& assignment_;
+  const StateCheck& check_;
   int rank_;
   std::vector<int> me_;  // bucket -> index among its owners; -1: frozen, or no owner
   std::vector<std::vector<TensorRun>> runs_;  // of the own part
@@ -68,6 +76,7 @@ class StepSums {
   std::vector<Receive> square_receives_;
   std::vector<double> sums_;             // of all working ranks
   std::vector<std::size_t> sums_begin_;  // by working rank, and the end
+  std::vector<std::size_t> words_at_;    // by working rank: index in sums_
   std::vector<std::size_t> loss_at_;     // by microbatch: index in sums_
   std::vector<std::size_t> tensors_at_;  // by bucket: index in sums_ of its first tensor's
   std::vector<int> loss_rank_;           // by microbatch: the rank of its last stage

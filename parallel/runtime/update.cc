@@ -15,7 +15,8 @@ Update::Update(const Job& job, const Assignment& assignment, int rank, const Opt
       optimizer_(optimizer),
       clip_(clip),
       kinds_(optimizer.state_names().size()),
-      sums_(job, assignment, rank),
+      check_(assignment, rank, kinds_),
+      sums_(job, assignment, rank, check_),
       backend_(backend) {
   std::vector<const BucketTensor*> own;
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
@@ -39,6 +40,7 @@ void Update::connect(State& state, Communicator& working, const Groups& groups,
                      Watchdog* watchdog) {
   state_ = &state;
   watchdog_ = watchdog;
+  check_.connect(state, working);
   sums_.connect(working, backend_, watchdog);
   weights_.emplace(assignment_, rank_, state.weights(), groups);
 }
@@ -47,13 +49,23 @@ StepResult Update::apply(const UpdateOf& update, const GradientExchange& gradien
                          const std::vector<double>& losses, TraceRecorder& recorder) {
   marks_.start = recorder.mark();
   sums_.add_gradients(gradients);
+  check_.compare(sums_.words(rank_));
   marks_.summed = recorder.mark();
   sums_.gather(losses);
   recorder.waited(WaitFor::ranks, {Kind::STEP, -1, -1}, marks_.summed);
   marks_.met = recorder.mark();
   if (watchdog_ != nullptr) watchdog_->at("update");
-  StepResult result{.loss = sums_.mean_loss(update.step, update.targets), .lr = update.lr};
-  result.grad_norm = std::sqrt(sums_.total_squares(update.step));
+  StepResult result{.loss = sums_.mean_loss(update.targets),
+                    .grad_norm = std::sqrt(sums_.total_squares()),
+                    .lr = update.lr};
+  fault_ = check_.judge([this](int rank) { return sums_.words(rank); });
+  if (!fault_ && !(std::isfinite(result.loss) && std::isfinite(result.grad_norm)))
+    fault_ = sums_.not_finite(update.step);
+  if (fault_) {
+    result.fault = fault_.kind;
+    marks_.updated = recorder.mark();
+    return result;
+  }
   UpdateStep rule{update.number, update.lr, clip_scale(result.grad_norm, clip_)};
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     if (parts_[b] == nullptr || skipped_[b]) continue;
@@ -65,6 +77,7 @@ StepResult Update::apply(const UpdateOf& update, const GradientExchange& gradien
   if (watchdog_ != nullptr) watchdog_->at("gather of weights");
   weights_->wait();
   recorder.waited(WaitFor::weights, {Kind::STEP, -1, -1}, marks_.updated);
+  check_.updated(update.step);
   return result;
 }
 

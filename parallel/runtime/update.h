@@ -1,6 +1,6 @@
 // The end of a step: global norm, clipping, optimizer on the own parts, weights back to all
-// holders. Invariant: a norm or loss that is not finite stops every rank before a weight has
-// changed.
+// holders. Invariant: where a norm or a loss is not finite, or the state of a rank not what it was,
+// no rank changes a weight.
 #pragma once
 
 #include <memory>
@@ -24,6 +24,7 @@ struct StepResult {
   double loss = 0;       // mean over the valid targets of the global batch, nats
   double grad_norm = 0;  // before clipping
   double lr = 0;
+  StepFault::Kind fault = StepFault::Kind::none;  // else the update was left out
 };
 
 /// The step that an update ends.
@@ -60,11 +61,14 @@ class Update {
     sums_.skip(skipped);
     if (weights_) weights_->skip(skipped);
   }
-  /// `losses`: of this rank's last stages, by microbatch. Throws a failure that names step and rank
-  /// if anything is not finite.
+  /// `losses`: of this rank's last stages, by microbatch. Changes nothing if there is a fault().
   StepResult apply(const UpdateOf& update, const GradientExchange& gradients,
                    const std::vector<double>& losses, TraceRecorder& recorder);
 
+  /// What was wrong with the last step.
+  const StepFault& fault() const { return fault_; }
+  StateCheck& check() { return check_; }
+  const StateCheck& check() const { return check_; }
   /// The sum of squares of the last step's gradient, by bucket; 0 of a frozen or skipped one.
   const std::vector<double>& bucket_squares() const { return sums_.bucket_squares(); }
   /// Once the backend's clock has settled.
@@ -86,7 +90,9 @@ class Update {
   const Optimizer& optimizer_;
   const double clip_;
   const std::size_t kinds_;  // of the optimizer: the first of the state
+  StateCheck check_;
   StepSums sums_;
+  StepFault fault_;
   SkippedBuckets skipped_;
   std::vector<const Part*> parts_;  // by bucket: the own one; null where nothing trains here
   std::vector<std::vector<TensorRun>> runs_;

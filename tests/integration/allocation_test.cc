@@ -118,6 +118,7 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery,
                   .dataset = dataset, .owner = directory.path(), .numerics = "", .decided = {}});
         const auto train = [&](int step) {
           if (cache) cache->before_step(step);
+          trainer.engine().state_check().record_next();
           trainer.step(step, source);
         };
         trainer.skip(skips);

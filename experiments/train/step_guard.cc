@@ -1,0 +1,185 @@
+#include "experiments/train/step_guard.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "core/index.h"
+#include "core/log.h"
+#include "experiments/machine/gather.h"
+
+namespace concertina {
+namespace {
+
+/// The first tensor of this rank, in the order of the model, with a weight that is not finite;
+/// empty: all are.
+std::string first_bad_weight(const State& state) {
+  std::string name;
+  std::vector<std::byte> scratch;
+  state.each_owned([&](const OwnedRun& run) {
+    if (!name.empty()) return;
+    const View weights = host_view(state.memory(), run.weight, scratch);
+    if (!std::all_of(weights.f32(), weights.f32() + weights.count,
+                     [](float weight) { return std::isfinite(weight); }))
+      name = run.tensor->name;
+  });
+  return name;
+}
+
+/// Names of tensors of which not all ranks have the same digest.
+std::set<std::string> unlike_tensors(const std::vector<nlohmann::json>& all) {
+  std::map<std::string, std::string> first;
+  std::set<std::string> unlike;
+  for (const nlohmann::json& one : all)
+    if (one.is_object())
+      for (const auto& [name, digest] : one.at("digests").items()) {
+        const auto [place, is_new] = first.emplace(name, digest);
+        if (!is_new && place->second != digest) unlike.insert(name);
+      }
+  return unlike;
+}
+
+}  // namespace
+
+StepGuard::StepGuard(TrainLaunch& launch)
+    : launch_(launch), trainer_(launch.trainer), asked_(launch.config.verify.every) {
+  if (asked_ > 0) every_ = left_ = asked_;
+}
+
+double StepGuard::share(double step_seconds) const {
+  const StepEngine& engine = trainer_.engine();
+  return engine.works() ? engine.state_check().seconds() / step_seconds : 0;
+}
+
+void StepGuard::plan(double share) {
+  constexpr double kMostSteps = 1e6;
+  if (asked_ < 0)
+    every_ = std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(std::ceil(std::min(kMostSteps, share / kMostShare))));
+}
+
+std::optional<StepResult> StepGuard::train(std::int64_t step, BatchSource& source) {
+  if (asked_ != 0 && --left_ <= 0) {
+    left_ = every_;
+    trainer_.engine().state_check().record_next();
+  }
+  for (bool repaired = false;; repaired = true) {
+    const StepResult result = trainer_.try_step(step, source);
+    if (result.fault == StepFault::Kind::none) return skipped_ = 0, result;
+    const Report fault = report(step, result.fault);
+    if (fault.repairable && !repaired) {
+      repair(step, fault);
+      continue;
+    }
+    const std::string& policy = launch_.config.verify.on_fault;
+    if (policy == "skip" && fault.kind == StepFault::Kind::not_finite &&
+        ++skipped_ <= kMostSkipped) {
+      trainer_.pass_over(step);
+      tell(step, fault, "skipped");
+      return result;
+    }
+    if (policy != "rollback" || !launch_.gone_back.insert(step).second) stop(step, fault, repaired);
+    tell(step, fault, "goes back");
+    return std::nullopt;
+  }
+}
+
+/// Collective.
+StepGuard::Report StepGuard::report(std::int64_t step, StepFault::Kind kind) {
+  const StepFault& fault = trainer_.engine().fault();
+  nlohmann::json mine;  // null: a spare rank
+  if (trainer_.engine().works()) {
+    mine = {{"what", fault.what}, {"where", fault.where}};
+    const StateCheck& check = trainer_.engine().state_check();
+    if (kind == StepFault::Kind::not_finite) {
+      mine["weight"] = first_bad_weight(trainer_.state());
+    } else {
+      mine.update({{"ranks", fault.ranks},
+                   {"known", fault.known},
+                   {"repairable", fault.repairable},
+                   {"changed", check.changed()},
+                   {"digests", nlohmann::json::object()}});
+      for (const auto& [name, digest] : check.shared_digests())
+        mine["digests"][name] = fmt::format("{:016x}", digest);
+    }
+  }
+  const std::vector<nlohmann::json> all = gather_json(launch_.world, mine);
+  if (kind == StepFault::Kind::state) return report_state(step, all);
+  Report report{.kind = kind};
+  const auto works = std::ranges::find_if(all, [](const auto& one) { return one.is_object(); });
+  report.what = works->at("what");
+  report.where = works->at("where");
+  for (const nlohmann::json& one : all)
+    if (one.is_object() && one["weight"] != "") {
+      report.where +=
+          fmt::format("; weights of {} are not finite", one["weight"].get<std::string>());
+      break;
+    }
+  return report;
+}
+
+StepGuard::Report StepGuard::report_state(std::int64_t step,
+                                          const std::vector<nlohmann::json>& all) const {
+  const nlohmann::json& any = all[at(trainer_.assignment().working.front())];
+  Report report{
+      .kind = StepFault::Kind::state, .ranks = any["ranks"], .repairable = any["repairable"]};
+  std::vector<std::string> places;
+  for (const int rank : report.ranks)
+    if (const auto names = all[at(rank)]["changed"].get<std::vector<std::string>>(); !names.empty())
+      places.push_back(fmt::format("rank {}: {}", rank, fmt::join(names, ", ")));
+  if (places.empty())
+    places.push_back(fmt::format("rank{} {}: {}", report.ranks.size() > 1 ? "s" : "",
+                                 fmt::join(report.ranks, ", "),
+                                 fmt::join(unlike_tensors(all), ", ")));
+  report.what =
+      any["known"].get<bool>()
+          ? fmt::format("in step {} a part of the state is not what the update before it left",
+                        step)
+          : fmt::format(
+                "in step {} replicas have different weights, and which are right is not known",
+                step);
+  report.where = fmt::format("{}", fmt::join(places, "; "));
+  return report;
+}
+
+/// Collective.
+void StepGuard::repair(std::int64_t step, Report report) {
+  if (trainer_.engine().works()) trainer_.engine().repair();
+  tell(step, report, "repaired");
+}
+
+void StepGuard::tell(std::int64_t step, const Report& report, const std::string& action) {
+  if (!launch_.monitor) return;
+  nlohmann::ordered_json facts{{"action", action}, {"what", report.what}, {"where", report.where}};
+  if (report.kind == StepFault::Kind::state) facts["ranks"] = report.ranks;
+  launch_.monitor->clear();
+  log::warn("{} ({}): {}", report.what, report.where, action);
+  if (action == "goes back")
+    launch_.fault = std::move(facts);  // goes to events.jsonl with the step that it goes back to
+  else
+    launch_.monitor->event(step, "fault", std::move(facts));
+}
+
+void StepGuard::stop(std::int64_t step, const Report& report, bool repaired) const {
+  std::string what = report.what;
+  if (repaired || launch_.gone_back.contains(step))
+    what += ", again after the run was put right: it is not by chance";
+  else if (skipped_ > kMostSkipped)
+    what += fmt::format(", and {} steps before it were skipped", kMostSkipped);
+  if (report.kind == StepFault::Kind::not_finite)
+    throw_failure(what, report.where,
+                  fmt::format("{}. If it was by chance: the same command goes on from the newest "
+                              "checkpoint, as verify.on_fault = \"rollback\" does by itself",
+                              kDivergedAdvice));
+  throw_failure(
+      what, report.where,
+      "another host in place of one whose memory does this again; the same command goes on "
+      "from the newest checkpoint, as verify.on_fault = \"rollback\" does by itself");
+}
+
+}  // namespace concertina

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Runs with wrong numbers: what verify.on_fault does about them, and that a run which was put right has the
+# bits of one without a fault: wrong_numbers_test.sh PROGRAM MPIRUN OPTIONS...
+. "$(dirname -- "$0")/common.sh" "$@"
+
+python3 -c '
+import random
+random.seed(1)
+print(" ".join(random.choices("a lone tree stood in the long field".split(), k=600)))' >text.txt
+keys=(model.layers=2 model.width=16 model.heads=2 model.context=16 batch.global=8 batch.microbatches=4
+  data.text=text.txt data.windows=fixed run.steps=12 run.threads=1 lr.warmup=2 log.trace=0
+  checkpoint.every=5 eval.batches=1)
+
+# train RANKS NAME FAILPOINTS KEY...; fails CODE likewise, for a launch that ends with 1 and one error.
+train() {
+  CONCERTINA_FAILPOINTS=$3 run "$1" train "${keys[@]}" "run.name=$2" "${@:4}"
+}
+fails() {
+  local code=0
+  CONCERTINA_FAILPOINTS=$3 "$mpirun" -n "$1" "${options[@]}" "$program" train "${keys[@]}" "run.name=$2" \
+    "${@:4}" >out 2>&1 || code=$?
+  [ "$code" = 1 ] || die "exit code $code of $2: $(cat out)"
+  [ "$(grep -c 'error:' out)" = 1 ] || die "not one error of $2: $(cat out)"
+}
+says() { grep -qF -- "$1" out || die "no '$1' in: $(cat out)"; }
+same() { [ "$(hash_of "runs/$1")" = "$(hash_of "runs/$2")" ] || die "$1 has other bits than $2"; }
+
+# events NAME: "step action" of each fault. steps NAME: those of metrics.jsonl, and how many have no loss.
+events() {
+  python3 - "$1" <<'PY'
+import json, sys
+for line in open(f"runs/{sys.argv[1]}/events.jsonl"):
+    event = json.loads(line)
+    if event["event"] == "fault":
+        print(event["step"], event["action"], *event.get("ranks", []))
+PY
+}
+steps() {
+  python3 - "$1" <<'PY'
+import json, sys
+lines = [json.loads(line) for line in open(f"runs/{sys.argv[1]}/metrics.jsonl")]
+assert [line["step"] for line in lines] == list(range(1, len(lines) + 1)), lines
+print(len(lines), *(line["step"] for line in lines if line["loss"] is None))
+PY
+}
+is() { [ "$1" = "$2" ] || die "$3: '$1', not '$2'"; }
+
+nan='activation-nan@8:microbatch=2,unit=1'
+train 1 good '' parallel.pp=1
+for layout in pp=2 dp=2; do
+  train 2 "good-$layout" '' "parallel.$layout" verify.every=1
+  same "good-$layout" good
+
+  # A NaN ends the run: one error, and the checkpoint stays. The same command goes on to the same bits.
+  fails 2 "stop-$layout" "$nan" "parallel.$layout"
+  says 'the loss of step 8 is NaN'
+  says 'microbatch 2'
+  is "$(ls "runs/stop-$layout/checkpoints" | grep step-)" step-00000005 'checkpoints'
+  train 2 "stop-$layout" '' "parallel.$layout"
+  same "stop-$layout" good
+
+  train 2 "skip-$layout" "$nan" "parallel.$layout" verify.on_fault=skip
+  is "$(events "skip-$layout")" '8 skipped' 'events of a skip'
+  is "$(steps "skip-$layout")" '12 8' 'steps of a skip'
+
+  train 2 "back-$layout" "$nan" "parallel.$layout" verify.on_fault=rollback
+  is "$(events "back-$layout")" '5 goes back' 'events of a rollback'
+  is "$(steps "back-$layout")" 12 'steps of a rollback'
+  same "back-$layout" good
+
+  fails 2 "again-$layout" "$nan,times=2" "parallel.$layout" verify.on_fault=rollback
+  says 'the loss of step 8 is NaN, again'
+
+  # Of its own state that nobody else has, a rank finds the change, and no replica can repair it.
+  fails 2 "moment-$layout" optimizer-bit@8:rank=1 "parallel.$layout" verify.every=1
+  says 'in step 8 a part of the state is not what the update before it left'
+  says 'rank 1: m of '
+  train 2 "moment-back-$layout" optimizer-bit@8:rank=1 "parallel.$layout" verify.every=1 verify.on_fault=rollback
+  same "moment-back-$layout" good
+done
+same skip-pp=2 skip-dp=2
+[ "$(hash_of runs/skip-dp=2)" != "$(hash_of runs/good)" ] || die 'a step was skipped, and nothing is different'
+
+# Before there is a checkpoint, the run goes back to its start.
+train 2 start "${nan/@8/@3}" parallel.dp=2 verify.on_fault=rollback
+is "$(events start)" '0 goes back' 'events of a rollback to the start'
+same start good
+train 2 resumed "${nan/@8/@1}" parallel.dp=2 verify.on_fault=skip run.steps=1 lr.warmup=0
+train 1 resumed '' verify.on_fault=skip run.steps=2 lr.warmup=0
+
+# A flipped bit of a weight of one replica.
+train 2 flip weight-bit@8:rank=1 parallel.dp=2 verify.every=1
+is "$(events flip)" '8 repaired 1' 'events of a repair'
+same flip good
+fails 2 stuck weight-bit@8:rank=1,times=9 parallel.dp=2 verify.every=1
+says 'again after the run was put right'
+says 'rank 1: '
+train 4 flip-four weight-bit@8:rank=3 parallel.pp=2 parallel.dp=2 verify.every=1
+is "$(events flip-four)" '8 repaired 3' 'events of a repair'
+same flip-four good
+fails 2 both weight-bit-after@7:rank=1 parallel.dp=2 verify.every=1
+says 'replicas have different weights'
+says 'ranks 0, 1: '
+
+# Every number that is not finite: weights that have diverged never come back.
+fails 2 forever activation-nan:times=1000 parallel.dp=2 verify.on_fault=skip
+says '10 steps before it were skipped'
+
+CONCERTINA_FAILPOINTS=weigth-bit refused "'weigth-bit' says of no fault where it happens" train run.name=none data.text=text.txt
+echo "1 passed, 0 failed"

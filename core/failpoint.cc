@@ -16,11 +16,14 @@ namespace concertina {
 namespace {
 
 /// Each is where it says in the code.
-constexpr std::array<std::string_view, 4> kFailpoints{
+constexpr std::array<std::string_view, 7> kFailpoints{
     "activation-nan",    // models/model_stage.cc: an element of a unit's output
     "weight-bit",        // parallel/runtime/state_check.cc: of a weight, before a step
     "weight-bit-after",  // likewise, after its update, before anything is recorded
     "optimizer-bit",     // likewise, of the optimizer state, before a step
+    "hang",              // parallel/runtime/executor.cc: after a compute action, using the core
+    "block",             // likewise, without a core
+    "lost-message",      // parallel/runtime/transfers.cc: one between stages is not sent
 };
 
 struct Armed {

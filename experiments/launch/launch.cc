@@ -22,6 +22,7 @@
 #include "experiments/config/schedule_file.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/program.h"
+#include "experiments/machine/stall_report.h"
 #include "experiments/predict/memory_check.h"
 #include "experiments/run/agreement.h"
 #include "experiments/run/devices.h"
@@ -33,6 +34,7 @@
 #include "io/file.h"
 #include "io/hdf5_version.h"
 #include "io/run_directory.h"
+#include "io/run_files.h"
 #include "io/sha256.h"
 #include "models/task.h"
 #include "parallel/plan/plan_index.h"
@@ -237,11 +239,18 @@ OrderedJson keep_schedule(const RunConfig& config, const std::string& directory)
 
 Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& command)
     : world(mpi.world()),
-      watchdog(world.rank(), Watchdog::Seconds(given.run.watchdog),
-               [](const std::string& report) {
-                 log::error("{}; this ends all ranks", report);
-                 abort_job(static_cast<int>(Exit::failure));
-               }),
+      watchdog(world.rank(),
+               {.limit = Watchdog::Seconds(given.run.watchdog),
+                .ends_by_pace = !supervised_run().empty(),
+                .log = mpi.operations(),
+                .host = mpi.operations_of_host(),
+                .on_stall =
+                    [this, events = command == "train" ? run_file(run_directory(given), kEventsFile)
+                                                       : ""](Stall stall) {
+                      if (stall.waits_for >= 0) stall.peer_host = cores[at(stall.waits_for)].host;
+                      tell_of_stall(stall, events);
+                    }},
+               [rank = world.rank()](const std::string& report) { end_hung_launch(rank, report); }),
       launch_watch(mpi),
       starting(std::in_place, &watchdog, "starting"),
       cores(gather_cores(mpi)),

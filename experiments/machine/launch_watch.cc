@@ -83,13 +83,14 @@ bool LaunchWatch::sleep(double seconds) {
   return !wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; });
 }
 
-void LaunchWatch::record(const char* fault, const std::vector<int>& ranks,
-                         const Error& error) const {
+void record_fault(const char* fault, const std::vector<int>& ranks, int by, const Error& error) {
+  const std::string directory = supervised_run();
+  if (directory.empty()) return;
   const nlohmann::ordered_json line = {{"time", utc_text()}, {"fault", fault},
                                        {"ranks", ranks},     {"host", host_name()},
-                                       {"by", rank_},        {"what", error.message()}};
+                                       {"by", by},           {"what", error.message()}};
   try {
-    File(run_file(supervised_, kFaultsFile), File::Mode::append).append_whole(line.dump() + "\n");
+    File(run_file(directory, kFaultsFile), File::Mode::append).append_whole(line.dump() + "\n");
   } catch (const Error& failed) {  // the supervisor sees the launch end
     log::warn("the fault is not recorded: {}: {}", failed.message(), failed.where());
   }
@@ -98,7 +99,7 @@ void LaunchWatch::record(const char* fault, const std::vector<int>& ranks,
 void LaunchWatch::report(const char* fault, const std::vector<int>& ranks,
                          const Error& error) const {
   if (supervised_.empty()) return;
-  record(fault, ranks, error);
+  record_fault(fault, ranks, rank_, error);
   abort_job(static_cast<int>(Exit::failure));
 }
 
@@ -133,7 +134,7 @@ void LaunchWatch::tell_of_silent(const SilentHost& host) {
   constexpr unsigned kReportSeconds = 2;
   std::signal(SIGALRM, SIG_DFL);
   ::alarm(kReportSeconds);
-  record("unreachable", host.ranks, error);
+  record_fault("unreachable", host.ranks, rank_, error);
   mpi_.end_host();
 }
 

@@ -24,6 +24,10 @@ inline constexpr const char* kSupervisedVariable = "CONCERTINA_SUPERVISED";
 /// That directory; empty where nobody supervises this launch.
 std::string supervised_run();
 
+/// Writes a line of faults.jsonl for the supervisor of this launch, if there is one. `by`: this
+/// rank.
+void record_fault(const char* fault, const std::vector<int>& ranks, int by, const Error& error);
+
 class LaunchWatch {
  public:
   /// Collective. Starts a thread if there are other ranks. `mpi` has started and outlives the
@@ -42,8 +46,6 @@ class LaunchWatch {
   void tell_of_dead(const std::vector<int>& ranks);
   void tell_of_stopped(const std::vector<int>& ranks);
   void tell_of_silent(const SilentHost& host);
-  /// Appends a line to faults.jsonl.
-  void record(const char* fault, const std::vector<int>& ranks, const Error& error) const;
   /// Tells the supervisor, if there is one, and ends the launch then.
   void report(const char* fault, const std::vector<int>& ranks, const Error& error) const;
   void look_for_hosts(const LocalState& state);

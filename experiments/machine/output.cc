@@ -3,13 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace concertina {
+#include "parallel/comm/mpi_environment.h"
 
-int launcher_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  return 0;
-}
+namespace concertina {
 
 void print_once(const std::string& text) {
   if (launcher_rank() != 0) return;

@@ -8,9 +8,6 @@
 
 namespace concertina {
 
-/// This process' rank as the launcher's environment says, before MPI starts; 0 if it says nothing.
-int launcher_rank();
-
 /// Writes `text` to stdout on the launcher's rank 0; a failure if it could not be written.
 void print_once(const std::string& text);
 /// Throws lost_output() if anything that was printed to stdout could not be written.

@@ -171,6 +171,7 @@ std::optional<Training::StepView> Training::train_step(Tracing& tracing) {
   if (!result) return std::nullopt;
   const StepResult& summary = *result;
   const double seconds = now() - start;
+  launch_.watchdog.step_done(before + batches, seconds);
   const StepStatus status = gather_status(trainer_, *launch_.snapshots, guard_, seconds);
   launch_.snapshots->plan(status.snapshot_share, status.snapshot_busy);
   guard_.plan(status.check_share);

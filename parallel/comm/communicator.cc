@@ -23,13 +23,14 @@ thread_local WaitObserver* wait_observer = nullptr;
 /// fixed share of the time waited so far: what sleeping adds to a wait is bounded by that share.
 class Backoff {
  public:
-  /// True where the wait has become a long one.
+  /// True where the wait has become a long one: at once when it spins no more, since on busy cores
+  /// that it yields may take seconds.
   bool pause() {
     ++tests_;
     if (tests_ < kSpins) return false;
     if (tests_ < kYields) {
       ::sched_yield();
-      return false;
+      return tests_ == kSpins;
     }
     sleep();
     return true;
@@ -96,7 +97,7 @@ void Work::wait(const std::function<void()>& meanwhile) {
       told = true;
     }
   }
-  if (told) wait_observer->waits_for(-1);
+  if (told) wait_observer->waits_for(WaitObserver::kNobody);
 }
 
 Work Communicator::all_gather(ConstBytes mine, std::span<const Bytes> recv) {

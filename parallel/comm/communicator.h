@@ -26,8 +26,10 @@ inline Bytes bytes_of(View view) {
 /// A listener that learns the peer of a wait once that has become a long one.
 class WaitObserver {
  public:
+  static constexpr int kUnknown = -1, kNobody = -2;
+
   virtual ~WaitObserver() = default;
-  /// Rank in the world; -1: not known, or the wait is over.
+  /// Rank in the world; kUnknown; kNobody: the wait is over.
   virtual void waits_for(int rank) noexcept = 0;
 };
 /// From now on `observer` is told of the waits of this thread; null: nobody. Returns who was.

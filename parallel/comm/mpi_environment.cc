@@ -24,6 +24,7 @@
 #include "core/process_state.h"
 #include "parallel/comm/mpi_communicator.h"
 #include "parallel/comm/mpi_work.h"
+#include "parallel/comm/watchdog.h"
 
 namespace concertina {
 
@@ -46,17 +47,22 @@ class LocalRanks {
   LocalState state() const;
   /// SIGKILL to the others.
   void kill_others() const;
+  OperationLog* operations() const { return own_ == nullptr ? nullptr : &own_->operations; }
+  /// By rank of the world, null of other hosts.
+  std::vector<const OperationLog*> all_operations(int ranks) const;
 
  private:
   struct Slot {  // in memory that all ranks of the host share, one per rank
     std::int32_t rank, process;
     std::uint64_t processes;  // which numbering of processes `process` is of
     std::atomic<std::int32_t> leaves;
+    OperationLog operations;
   };
 
   MPI_Win window_ = MPI_WIN_NULL;
   Slot* own_ = nullptr;
   std::vector<const Slot*> slots_;  // by rank
+  std::vector<const Slot*> all_;    // also of processes that have numbers of their own
 };
 
 namespace {
@@ -76,7 +82,7 @@ LocalRanks::LocalRanks(MPI_Comm local, int rank) {
     window_ = MPI_WIN_NULL;
     return;
   }
-  own_ = new (base) Slot{rank, static_cast<std::int32_t>(::getpid()), process_numbering(), {0}};
+  own_ = new (base) Slot{rank, static_cast<std::int32_t>(::getpid()), process_numbering(), {0}, {}};
   MPI_Barrier(local);  // every slot is filled
   int size = 0;
   MPI_Comm_size(local, &size);
@@ -87,6 +93,7 @@ LocalRanks::LocalRanks(MPI_Comm local, int rank) {
     if (MPI_Win_shared_query(window_, i, &bytes, &unit, static_cast<void*>(&slot)) != MPI_SUCCESS)
       continue;
     const auto* of_rank = static_cast<const Slot*>(slot);
+    all_.push_back(of_rank);
     if (of_rank->processes == own_->processes && ::kill(of_rank->process, 0) == 0)
       slots_.push_back(of_rank);
   }
@@ -94,6 +101,12 @@ LocalRanks::LocalRanks(MPI_Comm local, int rank) {
 
 LocalRanks::~LocalRanks() {
   if (window_ != MPI_WIN_NULL) MPI_Win_free(&window_);
+}
+
+std::vector<const OperationLog*> LocalRanks::all_operations(int ranks) const {
+  std::vector<const OperationLog*> logs(static_cast<std::size_t>(ranks));
+  for (const Slot* slot : all_) logs[static_cast<std::size_t>(slot->rank)] = &slot->operations;
+  return logs;
 }
 
 void LocalRanks::leave() noexcept {
@@ -132,6 +145,23 @@ constexpr unsigned kAbortSeconds = 10;
 /// in line after all that its rank has under way, so pipelines whose two directions are in use
 /// would hardly use one at a time. For each of these sizes MPI keeps some buffers.
 constexpr const char* kEagerBytes = "1048576";
+
+/// How long MPI may take to start, and to end: launchers start thousands of ranks in minutes.
+constexpr Watchdog::Seconds kMpiSeconds{480};
+
+/// Watches what MPI does before a launch has a watchdog of its own, and after that.
+class MpiDeadline {
+ public:
+  explicit MpiDeadline(int rank)
+      : watchdog_(rank, kMpiSeconds, [](const std::string& report) {
+          log::error("{}: a rank has not come to it; this ends the launch", report);
+          abort_job(static_cast<int>(Exit::failure));
+        }) {}
+  void at(const char* call) { watchdog_.at(call); }
+
+ private:
+  Watchdog watchdog_;
+};
 
 /// For abort_job(), which anybody may call.
 std::atomic<LocalRanks*> the_local_ranks = nullptr;
@@ -181,6 +211,12 @@ int expected_world_size() {
   return request ? request->ranks : 0;
 }
 
+int launcher_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  return 0;
+}
+
 void check_launch(const std::optional<LaunchRequest>& request, int ranks) {
   if (!request || request->ranks == ranks) return;
   const std::string where =
@@ -227,6 +263,15 @@ std::string mpi_cuda_aware() {
 
 MpiEnvironment::MpiEnvironment() = default;
 
+OperationLog* MpiEnvironment::operations() const {
+  return local_ranks_ == nullptr ? nullptr : local_ranks_->operations();
+}
+
+std::vector<const OperationLog*> MpiEnvironment::operations_of_host() const {
+  if (local_ranks_ == nullptr) return {};
+  return local_ranks_->all_operations(world_->size());
+}
+
 LocalState MpiEnvironment::local_state() const {
   return local_ranks_ == nullptr ? LocalState{} : local_ranks_->state();
 }
@@ -254,6 +299,8 @@ void MpiEnvironment::start() {
     ::setenv(fmt::format("OMPI_MCA_btl_tcp_{}", limit).c_str(), kEagerBytes, 0);
   if (!may_copy_from_processes()) ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   int provided = 0;
+  MpiDeadline deadline(launcher_rank());
+  deadline.at("MPI_Init");
   if (const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
       error != MPI_SUCCESS)
     throw_failure("MPI_Init_thread failed: " + mpi_text(error), "starting MPI");
@@ -267,6 +314,7 @@ void MpiEnvironment::start() {
   }
   owns_mpi_ = true;
 
+  deadline.at("the first collectives of MPI");
   MPI_Comm local = MPI_COMM_NULL;
   if (const int error =
           MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
@@ -301,6 +349,8 @@ MpiEnvironment::~MpiEnvironment() {
     log::error("an exception left the scope of MPI");
     abort_job(static_cast<int>(Exit::failure));
   }
+  MpiDeadline deadline(world_ == nullptr ? launcher_rank() : world_->rank());
+  deadline.at("MPI_Finalize");
   world_.reset();
   the_local_ranks = nullptr;
   local_ranks_.reset();

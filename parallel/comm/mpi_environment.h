@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "parallel/comm/communicator.h"
+#include "parallel/comm/operation_log.h"
 
 namespace concertina {
 
@@ -23,6 +24,8 @@ struct LaunchRequest {
 std::optional<LaunchRequest> launch_request();
 /// The world size that launch_request() names; 0 where no launcher is seen.
 int expected_world_size();
+/// The rank that the launcher gave this process; 0 where none is seen. Needs no initialisation.
+int launcher_rank();
 
 /// Throws bad input, with a fix, unless MPI's world of `ranks` is what the launcher was asked for.
 void check_launch(const std::optional<LaunchRequest>& request, int ranks);
@@ -64,6 +67,10 @@ class MpiEnvironment {
   /// Ends all ranks of this host at once, this one too, from any thread, without MPI: for a host
   /// that nobody reaches.
   [[noreturn]] void end_host() const;
+  /// After the first world(): this rank's operations, null where MPI shares no memory; and those of
+  /// every rank of the world, null of other hosts. They live as long as this.
+  OperationLog* operations() const;
+  std::vector<const OperationLog*> operations_of_host() const;
   /// Ranks on this host, and our number among them; start MPI too.
   int local_rank();
   int local_size();

@@ -39,6 +39,9 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+/// "F", "SEND_B": ends with a NUL behind it.
+std::string_view name_of(Kind kind);
+
 /// "0F0", "1SEND_B3", "0REDUCE_GRAD", "STEP".
 std::string to_text(const Action& action);
 

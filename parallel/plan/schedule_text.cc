@@ -35,12 +35,6 @@ constexpr std::array<std::pair<std::string_view, bool>, 5> kNotes{{
 
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
 
-std::string_view name_of(Kind kind) {
-  return std::find_if(kNames.begin(), kNames.end(),
-                      [&](auto& entry) { return entry.first == kind; })
-      ->second;
-}
-
 /// Takes what `text` has before the next separator, and that; all of it where there is none.
 std::string_view take_piece(std::string_view& text, char separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
@@ -197,6 +191,12 @@ std::string overlap_text(const Action& forward, const Action& backward) {
 }
 
 }  // namespace
+
+std::string_view name_of(Kind kind) {
+  return std::find_if(kNames.begin(), kNames.end(),
+                      [&](auto& entry) { return entry.first == kind; })
+      ->second;
+}
 
 std::string to_text(const Action& action) {
   if (action.kind == Kind::STEP) return std::string(name_of(Kind::STEP));

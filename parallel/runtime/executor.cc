@@ -1,8 +1,11 @@
 #include "parallel/runtime/executor.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/failpoint.h"
 
 namespace concertina {
 
@@ -30,6 +33,15 @@ std::size_t most_laps(const Layout& layout, const std::vector<Action>& row, int 
   for (int s = 0; s < layout.stage_count(); ++s)
     if (layout.stage(s).rank == rank) laps += units_of(layout, {Kind::F, s});
   return static_cast<std::size_t>(laps);
+}
+
+/// A rank that never ends its action, where a test wants it.
+void meet_failpoints(std::int64_t step, int rank) {
+  if (failpoint("hang", {{"step", step}, {"rank", rank}}))
+    for (volatile bool forever = true; forever;) {
+    }
+  if (failpoint("block", {{"step", step}, {"rank", rank}}))
+    for (;;) ::pause();
 }
 
 }  // namespace
@@ -194,7 +206,7 @@ void Executor::run(const StepInput& input, const std::function<void()>& update) 
       if (action.kind == Kind::STEP)
         watchdog_->at("STEP");
       else
-        watchdog_->at("compute", action.stage, action.microbatch);
+        watchdog_->at(name_of(action.kind).data(), action.stage, action.microbatch);
     }
     recorder_.begin(i);
     if (action.overlapped)
@@ -207,6 +219,8 @@ void Executor::run(const StepInput& input, const std::function<void()>& update) 
       exchange_->progress();  // STEP waits for all of them
     else
       stages_.start_transfer(action), note_memory();
+    if (is_compute(action.kind))
+      meet_failpoints(recorder_.last().step, layout_.stage(action.stage).rank);
     recorder_.end(i);
     if (action.overlapped) ++i;
   }

@@ -3,27 +3,10 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/failpoint.h"
 #include "parallel/plan/plan_graph.h"
 
 namespace concertina {
-namespace {
-
-/// For the watchdog, which keeps the pointer.
-const char* name_of(Kind transfer) {
-  switch (transfer) {
-    case Kind::SEND_F:
-      return "SEND_F";
-    case Kind::RECV_F:
-      return "RECV_F";
-    case Kind::SEND_B:
-      return "SEND_B";
-    default:
-      return "RECV_B";
-  }
-}
-
-}  // namespace
-
 Transfers::Transfers(const Layout& layout, TraceRecorder& recorder)
     : layout_(layout), recorder_(recorder) {
   for (const Kind send : {Kind::SEND_B, Kind::SEND_F}) outbox(send).sends.reserve(kSendBuffers);
@@ -53,6 +36,9 @@ int Transfers::peer_of(const Action& transfer) const {
 
 void Transfers::start(const Action& action, View message, Work& work) {
   const int peer = peer_of(action);
+  if (is_send(action.kind) &&
+      failpoint("lost-message", {{"step", recorder_.last().step}, {"rank", world_->rank()}}))
+    return;
   work = is_send(action.kind) ? world_->isend(bytes_of(message), peer)
                               : world_->irecv(bytes_of(message), peer);
   open_.push_back({&work, action});
@@ -63,7 +49,7 @@ void Transfers::wait(const Action& action, Work& work) {
   const bool open = std::erase_if(open_, [&](const Open& one) { return one.work == &work; }) > 0;
   if (!work.test()) {
     if (watchdog_ != nullptr)
-      watchdog_->at(name_of(action.kind), action.stage, action.microbatch, peer_of(action));
+      watchdog_->at(name_of(action.kind).data(), action.stage, action.microbatch, peer_of(action));
     work.wait();
   }
   recorder_.waited(is_send(action.kind) ? WaitFor::send : WaitFor::receive, action, start);
@@ -76,8 +62,10 @@ void* Transfers::take_buffer(Kind send) {
 }
 
 void Transfers::post(const Action& send, View message) {
+  const bool lost =
+      failpoint("lost-message", {{"step", recorder_.last().step}, {"rank", world_->rank()}});
   outbox(send.kind).sends.push_back(
-      {world_->isend(bytes_of(message), peer_of(send)), message.data, send});
+      {lost ? Work() : world_->isend(bytes_of(message), peer_of(send)), message.data, send});
 }
 
 void Transfers::reclaim_oldest(Kind send) {

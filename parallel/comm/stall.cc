@@ -1,0 +1,88 @@
+#include "parallel/comm/stall.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/host_name.h"
+
+namespace concertina {
+namespace {
+
+std::string why(const Stall& stall) {
+  switch (stall.silence) {
+    case Silence::meant:
+      return "this may take as long as it takes";
+    case Silence::storage:
+      return "it waits for storage or a slow link, where bytes still move: this is not ended";
+    case Silence::starved:
+      return "it is given no core: other processes use them";
+    case Silence::follows:
+      return fmt::format("it waits for rank {}", stall.waits_for);
+    case Silence::outside:
+      if (stall.waits_for < 0) return "it waits for other ranks";
+      return fmt::format("it waits for rank {} on {}", stall.waits_for,
+                         stall.peer_host.empty() ? "another host" : stall.peer_host);
+    case Silence::circle:
+      return fmt::format("it waits for rank {}, and that one for it: a message is lost",
+                         stall.waits_for);
+    case Silence::computes:
+      return "it uses its core in one place";
+    default:
+      return "it stands, without using a core or storage";
+  }
+}
+
+}  // namespace
+
+const char* name_of(Silence silence) {
+  constexpr const char* kNames[] = {"meant",   "storage", "starved",  "follows",
+                                    "outside", "circle",  "computes", "stands"};
+  return kNames[static_cast<int>(silence)];
+}
+
+bool is_slow(Silence silence) {
+  return silence == Silence::meant || silence == Silence::storage || silence == Silence::starved;
+}
+
+bool hangs(Silence silence) {
+  return silence == Silence::circle || silence == Silence::computes || silence == Silence::stands;
+}
+
+std::string headline(const Stall& stall) {
+  std::string text =
+      fmt::format("rank {} on {} makes no progress for {:.1f} s in {}: {}", stall.rank, host_name(),
+                  stall.seconds, to_text(stall.now), why(stall));
+  if (!stall.waiting.empty())
+    text += fmt::format("; rank{} {} wait{} for it", stall.waiting.size() == 1 ? "" : "s",
+                        fmt::join(stall.waiting, ", "), stall.waiting.size() == 1 ? "s" : "");
+  return text;
+}
+
+std::string report_of(const Stall& stall) {
+  std::string text = headline(stall);
+  for (const auto& [rank, operations] : stall.last) {
+    text += fmt::format("\n  rank {} last did:", rank);
+    for (const Operation& one : operations)
+      text += fmt::format("\n    {:10.3f} ms  {}", one.seconds * 1e3, to_text(one));
+  }
+  if (!stall.stack.empty())
+    text += fmt::format("\n  rank {} is in:\n    {}", stall.rank, fmt::join(stall.stack, "\n    "));
+  return text;
+}
+
+void PaceOfSteps::add(double seconds) noexcept {
+  seconds_[count_++ % kKept] = seconds;
+}
+
+double PaceOfSteps::seconds() const noexcept {
+  if (count_ < kEnough) return 0;
+  std::array<double, kKept> sorted = seconds_;
+  const auto end = sorted.begin() + std::min(count_, kKept);
+  const auto middle = sorted.begin() + (end - sorted.begin()) / 2;
+  std::nth_element(sorted.begin(), middle, end);
+  return std::max(*middle, seconds_[(count_ - 1) % kKept]);
+}
+
+}  // namespace concertina

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "core/clock.h"
@@ -27,25 +29,44 @@
 namespace concertina {
 namespace {
 
+/// What a rank tells the others of a step, as numbers.
+struct RankStatus {
+  double idle = 0;  // share of the step
+  double peak_bytes = 0;
+  double signal = 0;  // 0: none
+  double snapshot_share = 0, snapshot_busy = 0, check_share = 0;
+  StepPace pace{};
+};
+static_assert(std::is_trivially_copyable_v<RankStatus> && sizeof(RankStatus) % sizeof(double) == 0);
+
 StepStatus gather_status(Trainer& trainer, Snapshots& snapshots, const StepGuard& guard,
                          double seconds) {
   const Executor& executor = trainer.engine().executor();
   const double busy = busy_seconds(executor.row(), executor.recorder().last());
   trainer.watchdog()->at("gather of the step's status");
   const double signal = std::max(static_cast<double>(stop_signal()), trainer.told());
-  const std::array<double, 6> mine{1 - busy / seconds, static_cast<double>(trainer.peak_bytes()),
-                                   signal, snapshots.share(seconds), snapshots.busy() ? 1.0 : 0.0,
-                                   guard.share(seconds)};
-  const std::vector<double> all = trainer.gather_working(mine);
+  const RankStatus mine{.idle = 1 - busy / seconds,
+                        .peak_bytes = static_cast<double>(trainer.peak_bytes()),
+                        .signal = signal,
+                        .snapshot_share = snapshots.share(seconds),
+                        .snapshot_busy = snapshots.busy() ? 1.0 : 0.0,
+                        .check_share = guard.share(seconds),
+                        .pace = pace_of(executor.row(), executor.recorder().last())};
+  std::array<double, sizeof(RankStatus) / sizeof(double)> values;
+  std::memcpy(values.data(), &mine, sizeof mine);
+  const std::vector<double> all = trainer.gather_working(values);
   StepStatus status;
-  for (std::size_t i = 0; i < all.size(); i += mine.size()) {
+  for (std::size_t i = 0; i < all.size(); i += values.size()) {
+    RankStatus rank;
+    std::memcpy(static_cast<void*>(&rank), &all[i], sizeof rank);
     status.bubble +=
-        std::max(0.0, all[i]) / static_cast<double>(trainer.assignment().working.size());
-    status.peak_bytes = std::max(status.peak_bytes, all[i + 1]);
-    status.signal = std::max(status.signal, static_cast<int>(all[i + 2]));
-    status.snapshot_share = std::max(status.snapshot_share, all[i + 3]);
-    status.snapshot_busy = status.snapshot_busy || all[i + 4] > 0;
-    status.check_share = std::max(status.check_share, all[i + 5]);
+        std::max(0.0, rank.idle) / static_cast<double>(trainer.assignment().working.size());
+    status.peak_bytes = std::max(status.peak_bytes, rank.peak_bytes);
+    status.signal = std::max(status.signal, static_cast<int>(rank.signal));
+    status.snapshot_share = std::max(status.snapshot_share, rank.snapshot_share);
+    status.snapshot_busy = status.snapshot_busy || rank.snapshot_busy > 0;
+    status.check_share = std::max(status.check_share, rank.check_share);
+    status.paces.push_back(rank.pace);
   }
   return status;
 }
@@ -128,6 +149,7 @@ std::optional<int> Training::run() {
   Tracing tracing(trainer_, config, done_, launch_.directory);
   warn_of_policies(launch_);
   cache_ = open_cache(launch_);
+  stragglers_.begin(trainer_.layout(), trainer_.assignment().working, cache_ != nullptr);
   Selection& selection = launch_.selection;
   while (done_ < steps && !selection.exhausted()) {
     const std::optional<StepView> trained = train_step(tracing);
@@ -184,6 +206,7 @@ std::optional<Training::StepView> Training::train_step(Tracing& tracing) {
   done_ = before + batches;
   figures_.add(batches, seconds / batches, status.bubble);
   record(batches, summary, status, seconds / batches);
+  look_for_stragglers(status, seconds);
   return StepView{before, seconds / batches, status};
 }
 
@@ -241,6 +264,8 @@ void Training::decide(const RunView& view, Tracing& tracing) {
     adoption = adopt_change(change, trainer_, launch_.threads);
     lacks_room_ = lacks_room_ || adoption;
     if (adoption)
+      stragglers_.begin(trainer_.layout(), trainer_.assignment().working, cache_ != nullptr);
+    if (adoption)
       for (ChangePolicy* policy : policies_) policy->adopted(change, *adoption);
   }
   write_events(view.step, change.events);
@@ -248,6 +273,24 @@ void Training::decide(const RunView& view, Tracing& tracing) {
   launch_.monitor->clear();
   log::info("after step {}: {}{}", view.step, fmt::join(change.reasons, "; "),
             adoption ? fmt::format("; in {:.2f} s", adoption->seconds) : "");
+}
+
+void Training::look_for_stragglers(const StepStatus& status, double seconds) {
+  if (!launch_.monitor) return;
+  const std::optional<Straggler> found = stragglers_.add(status.paces, seconds);
+  if (!found) return;
+  const std::string& host = launch_.cores[static_cast<std::size_t>(found->rank)].host;
+  launch_.monitor->clear();
+  log::warn("after step {}: {} ({})", done_, to_text(*found), host);
+  nlohmann::ordered_json facts = {{"rank", found->rank},
+                                  {"host", host},
+                                  {"cause", found->peer < 0 ? "compute" : "link"},
+                                  {"action", name_of(found->action)},
+                                  {"times", found->times},
+                                  {"against", found->replicas ? "replicas" : "before"},
+                                  {"steps", found->steps}};
+  if (found->peer >= 0) facts["from"] = found->peer;
+  launch_.monitor->event(done_, "straggler", std::move(facts));
 }
 
 void Training::write_events(std::int64_t step, const std::vector<RunEvent>& events) {

@@ -15,6 +15,7 @@
 #include "experiments/record/run_trace.h"
 #include "experiments/record/tracing.h"
 #include "experiments/train/step_guard.h"
+#include "experiments/train/stragglers.h"
 #include "experiments/train/train_launch.h"
 #include "io/file.h"
 
@@ -22,12 +23,13 @@ namespace concertina {
 
 /// The figures of a step that has just ended, which all ranks must know.
 struct StepStatus {
-  double bubble = 0;           // idle share, mean over ranks
-  double peak_bytes = 0;       // largest of any rank
-  int signal = 0;              // that any rank got
-  double snapshot_share = 0;   // of the step's time, largest of any rank
-  bool snapshot_busy = false;  // the last one is not whole yet, on some rank
-  double check_share = 0;      // of the step's time, largest of any rank
+  double bubble = 0;              // idle share, mean over ranks
+  double peak_bytes = 0;          // largest of any rank
+  int signal = 0;                 // that any rank got
+  double snapshot_share = 0;      // of the step's time, largest of any rank
+  bool snapshot_busy = false;     // the last one is not whole yet, on some rank
+  double check_share = 0;         // of the step's time, largest of any rank
+  std::vector<StepPace> paces{};  // by index of the working ranks
 };
 
 class Training {
@@ -53,6 +55,7 @@ class Training {
   Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
                             const std::function<bool()>& stop = {});
   void decide(const RunView& view, Tracing& tracing);
+  void look_for_stragglers(const StepStatus& status, double seconds);
   void write_events(std::int64_t step, const std::vector<RunEvent>& events);
   nlohmann::json progress() const;
   CacheForecast cache_forecast() const;
@@ -74,6 +77,7 @@ class Training {
   Repartition repartition_;
   const std::vector<ChangePolicy*> policies_;  // asked in this order
   std::unique_ptr<AutoCache> cache_;           // null: no budget, or nothing left to train
+  Stragglers stragglers_;                      // on rank 0
   LaunchFigures figures_;
   LaunchSummary summary_;
   struct {

@@ -1,6 +1,7 @@
 #include "parallel/plan/step_record.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace concertina {
 
@@ -30,6 +31,40 @@ double busy_seconds(const std::vector<Action>& row, const StepRecord& record) {
     covered = end;
   }
   return busy;
+}
+
+StepPace pace_of(const std::vector<Action>& row, const StepRecord& record) {
+  StepPace pace;
+  std::array<int, 4> computed{};
+  std::array<int, 2> sends{}, receives{};
+  const auto add = [](double& sum, int& count, double value) { sum += value, ++count; };
+  std::size_t wait = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const ActionTime& time = record.actions[i];
+    if (is_send(row[i].kind)) {
+      const std::size_t way = row[i].kind == Kind::SEND_B ? 1 : 0;
+      add(pace.sent[way], sends[way], time.start);
+    }
+    if (!is_compute(row[i].kind)) continue;
+    double busy = time.busy;
+    while (wait < record.waits.size() && record.waits[wait].end <= time.start) ++wait;
+    for (std::size_t w = wait; w < record.waits.size() && record.waits[w].start < time.end; ++w)
+      busy -= std::min(time.end, record.waits[w].end) - std::max(time.start, record.waits[w].start);
+    const auto kind = static_cast<std::size_t>(row[i].kind);
+    add(pace.compute[kind], computed[kind], std::max(0.0, busy));
+  }
+  for (const Completion& one : record.completions) {
+    if (is_send(one.transfer.kind)) continue;
+    const std::size_t way = one.transfer.kind == Kind::RECV_B ? 1 : 0;
+    add(pace.received[way], receives[way], one.time);
+  }
+  const auto divide = [](auto& sums, const auto& counts) {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] /= std::max(1, counts[i]);
+  };
+  divide(pace.compute, computed);
+  divide(pace.sent, sends);
+  divide(pace.received, receives);
+  return pace;
 }
 
 }  // namespace concertina

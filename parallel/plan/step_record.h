@@ -3,6 +3,7 @@
 // (parallel/comm/clock_sync.h), then on rank 0's.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -64,6 +65,14 @@ struct StepRecord {
 
 /// Seconds of waits within [time.start, time.end].
 double waited(const StepRecord& record, const ActionTime& time);
+
+/// What tells a slow rank or link from others: means over the step, 0 where it has none.
+struct StepPace {
+  std::array<double, 4> compute{};   // seconds of an F, I, W, B, without the waits inside them
+  std::array<double, 2> sent{};      // when SEND_F, SEND_B began, on the rank's clock
+  std::array<double, 2> received{};  // when what RECV_F, RECV_B posted was seen to be there
+};
+StepPace pace_of(const std::vector<Action>& row, const StepRecord& record);
 
 /// Seconds of compute and STEP without the waits inside them.
 double busy_seconds(const std::vector<Action>& row, const StepRecord& record);

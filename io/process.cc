@@ -14,11 +14,13 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "io/file.h"
 
 namespace concertina {
 namespace {
 
+constexpr double kReapSeconds = 10;
 constexpr std::size_t kMostOutput = 1 << 20;  // bytes, the last ones
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
@@ -122,10 +124,13 @@ void Process::signal(int number) const {
 bool Process::kill() {
   if (pid_ < 0) return false;
   signal(SIGKILL);
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  // One that storage holds ends when that lets it go, and may wait for us until then.
+  if (wait(kReapSeconds)) {
+    waitpid(pid_, nullptr, WNOHANG);
+  } else {
+    log::warn("process {} does not end: storage holds it (state D of `ps`)", pid_);
+    code_ = 128 + SIGKILL;
   }
-  if (!code_) code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   pid_ = -1;
   return true;
 }

@@ -82,6 +82,12 @@ rooms() {
     sed 's/^tsort: *//; s/^-:/tests\/rooms.txt:/'
 }
 
+# waits ROOT: calls that may wait for ever without a reason in ROOT/tests/waits.txt.
+waits() {
+  (cd "$1" && for table in tests/waits.txt; do [ ! -f $table ] || echo $table; done &&
+    sources . core models parallel io experiments) | (cd "$1" && xargs -r awk -f "$here/waits.awk")
+}
+
 # violations ROOT: one line each.
 violations() {
   all='core models parallel io experiments tests'
@@ -122,6 +128,7 @@ violations() {
   spelled "$1" 'the files of a checkpoint are named in io/checkpoint_format.h' \
     'manifest\.(json|sha256)' 'io/checkpoint_format\.h' $program
   rooms "$1"
+  waits "$1"
   defined_twice "$1" $all
   for path in "$1"/*; do
     case ${path##*/} in
@@ -133,7 +140,8 @@ violations() {
 }
 
 # must_fail FILE TEXT [FILE TEXT]: a tree with these files breaks a rule. must_pass: it does not.
-# Its table of rooms is $table, or one with a line for each folder that allows nothing.
+# Its table of rooms is $table, or one with a line for each folder that allows nothing; its table of
+# waits is $waits, or there is none.
 made_up() {
   mkdir -p "$scratch/tests"
   if [ -n "${table-}" ]; then
@@ -141,6 +149,7 @@ made_up() {
   else
     for file; do echo "$file"; done | sed -n 's|^\([a-z_]*\(/[a-z_]*\)*\)/[a-z_]*\.[a-z]*$|\1:|p' | grep -v '^tests\|^build\|^src' | sort -u
   fi > "$scratch/tests/rooms.txt"
+  [ -z "${waits-}" ] || printf '%s\n' "$waits" > "$scratch/tests/waits.txt"
   while [ $# -gt 1 ]; do
     mkdir -p "$scratch/${1%/*}" && printf '%s\n' "$2" > "$scratch/$1"
     shift 2
@@ -211,6 +220,22 @@ must_fail core/a.h "$(in_namespace 'enum class X { a };')" io/a.cc "$(in_namespa
 must_pass core/a.h "$(in_namespace 'struct X {')" io/a.h "$(in_namespace 'struct X;')"
 must_pass core/a.h "$(in_namespace 'struct X {' '')" io/a.cc "$(in_namespace 'struct X {')"
 must_pass core/a.h "$(in_namespace 'struct X {' ' a')" io/a.cc "$(in_namespace 'struct X {' ' b::c')"
+must_fail parallel/comm/mpi_a.cc '  MPI_Barrier(local);'
+must_fail io/a.cc '  while (waitpid(pid, &status, 0) < 0) {'
+must_fail io/a.cc '  fcntl(descriptor, F_SETLKW, &lock);'
+must_fail io/a.cc '  const ssize_t got = ::recv(socket, bytes, 1, 0);'
+must_fail core/a.cc '  thread_.join();'
+must_fail core/a.cc '  std::future<int> answer;'
+must_fail core/a.cc '  wake_.wait(lock, [] { return true; });'
+must_pass core/a.cc '  waitpid(pid, &status, WNOHANG);  // MPI_Barrier(local)'
+must_pass core/a.cc '  work.wait(); wake_.wait_for(lock, limit); transport_.connect(peers); table.select(x);'
+waits='core/a.cc: join wait: it ends by itself'
+must_pass core/a.cc '  thread_.join(); gate_.wait(old);'
+must_fail core/a.cc '  thread_.join();'
+must_fail core/a.cc '  thread_.join(); gate_.wait(old);' core/b.cc '  thread_.join();'
+waits='core/a.cc: join:'
+must_fail core/a.cc '  thread_.join();'
+waits=
 must_pass parallel/comm/mpi_a.h '#include <mpi.h>'
 must_pass parallel/comm/nccl_a.cc '#include <cuda_runtime.h>'
 must_pass core/cuda/a.cu '#include <cuda_runtime.h>'

@@ -267,7 +267,8 @@ void Watchdog::watch() {
       log_.silent(0, false);
       continue;
     }
-    log_.silent(static_cast<float>(seen.silent), log_.is_patient());
+    // Slow until look() finds otherwise: others may read at any time.
+    log_.silent(static_cast<float>(seen.silent), log_.is_slow());
     lock.unlock();
     look(seen);
     lock.lock();

@@ -51,9 +51,14 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
 
 std::map<std::string, std::string> launch_environment() {
   std::map<std::string, std::string> variables = {
-      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},     {"OMPI_MCA_mpi_yield_when_idle", "1"},
-      {"OMPI_MCA_hwloc_base_binding_policy", "none"}, {"OMPI_MCA_oob_tcp_keepalive_time", "2"},
-      {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},      {"OMPI_MCA_oob_tcp_keepalive_probes", "2"}};
+      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+      {"OMPI_MCA_mpi_yield_when_idle", "1"},
+      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+      {"OMPI_MCA_oob_tcp_keepalive_time", "2"},
+      {"OMPI_MCA_oob_tcp_keepalive_intvl", "1"},
+      {"OMPI_MCA_oob_tcp_keepalive_probes", "2"},
+      {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},  // Open MPI 5
+      {"PRTE_MCA_hwloc_default_binding_policy", "none"}};
   if (geteuid() == 0)
     variables.insert({{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
   std::erase_if(variables,

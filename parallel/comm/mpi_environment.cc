@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <mpi-ext.h>
 #include <mpi.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -25,6 +24,9 @@
 #include "parallel/comm/mpi_communicator.h"
 #include "parallel/comm/mpi_work.h"
 #include "parallel/comm/watchdog.h"
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 namespace concertina {
 
@@ -250,7 +252,10 @@ std::string mpi_library() {
   int length = 0;
   MPI_Get_library_version(text, &length);
   const std::string all(text, length);
-  return all.substr(0, all.find_first_of(",\n"));  // Open MPI appends its whole origin
+  const std::string first = all.substr(0, all.find_first_of(",\n"));  // then comes its origin
+  constexpr std::string_view kMpich = "MPICH Version:";
+  if (!first.starts_with(kMpich)) return first;
+  return "MPICH " + first.substr(first.find_first_not_of(" \t", kMpich.size()));
 }
 
 std::string mpi_cuda_aware() {
@@ -294,10 +299,17 @@ void MpiEnvironment::start() {
   int ended = 0;
   if (MPI_Finalized(&ended); ended != 0) throw_failure("MPI has ended", "starting MPI");
   // Ranks may outnumber cores: MPI must not spin in the calls that we do not wait for ourselves.
-  ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  for (const char* variable : {"OMPI_MCA_mpi_yield_when_idle", "MPIR_CVAR_POLLS_BEFORE_YIELD"})
+    ::setenv(variable, "1", 0);
+  ::setenv("MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "1", 0);  // as silence_mpi()
+  ::setenv("OMPI_MCA_osc", "^ucx", 0);  // in Open MPI 5.0 it complains at each start
   for (const char* limit : {"eager_limit", "rndv_eager_limit", "max_send_size"})
     ::setenv(fmt::format("OMPI_MCA_btl_tcp_{}", limit).c_str(), kEagerBytes, 0);
-  if (!may_copy_from_processes()) ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+  if (!may_copy_from_processes()) {
+    ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+    ::setenv("OMPI_MCA_smsc", "^cma", 0);  // the same for Open MPI 5, and for MPICH
+    ::setenv("MPIR_CVAR_CH4_CMA_ENABLE", "0", 0);
+  }
   int provided = 0;
   MpiDeadline deadline(launcher_rank());
   deadline.at("MPI_Init");

@@ -24,28 +24,44 @@ namespace fs = std::filesystem;
 constexpr const char* kMark = "CONCERTINA_MARK";
 
 /// Adds what MPI has in file systems for `process`, as far as that has mapped it: the shared memory
-/// of its transports, and the folder of Open MPI's session.
+/// of its transports, and the folder of Open MPI's session: "ompi.HOST.UID/pid.N", or "ompi.N"
+/// of 5.
 void add_shared_files(pid_t process, std::set<std::string>& files) {
   std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
   for (std::string line; std::getline(maps, line);) {
-    const std::size_t session = line.find("/ompi."), launch = line.find("/pid.", session);
-    if (session != std::string::npos && launch != std::string::npos)
-      files.insert(line.substr(line.find('/'), line.find('/', launch + 1) - line.find('/')));
+    if (const std::size_t session = line.find("/ompi."); session != std::string::npos) {
+      const std::size_t launch = line.find("/pid.", session);
+      const std::size_t last = launch == std::string::npos ? session : launch;
+      files.insert(line.substr(line.find('/'), line.find('/', last + 1) - line.find('/')));
+    }
     const std::size_t at = line.find("/dev/shm/");
     if (at == std::string::npos) continue;
     const std::string name = fs::path(line.substr(at)).filename();
-    for (const char* own : {"vader_segment.", "sm_segment.", "mpich_shar_tmp"})
+    for (const char* own : {"vader_segment.", "sm_segment.", "mpich_shm_", "mpich_shar_tmp"})
       if (name.starts_with(own) && name.find(' ') == std::string::npos)
         files.insert(line.substr(at));
   }
 }
 
-/// Whether `path` is the session folder "pid.N" of a process that lives: of a daemon, maybe, which
-/// has other launches.
+/// Adds the folder of Open MPI's session that `launcher` has, or had: no rank may have seen it yet.
+void add_session(pid_t launcher, std::set<std::string>& files) {
+  std::error_code error;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(fs::temp_directory_path(error), error)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "ompi." + std::to_string(launcher)) files.insert(entry.path());
+    const fs::path own = entry.path() / ("pid." + std::to_string(launcher));
+    if (name.starts_with("ompi.") && fs::is_directory(own, error)) files.insert(own);
+  }
+}
+
+/// Whether `path` is the session folder of a process that lives: of a daemon, maybe, which has
+/// other launches.
 bool is_in_use(const std::string& path) {
   const std::string extension = fs::path(path).extension().string();  // ".N"
+  const std::string name = fs::path(path).filename().string();
   pid_t pid = 0;
-  if (!fs::path(path).filename().string().starts_with("pid.")) return false;
+  if (!name.starts_with("pid.") && !name.starts_with("ompi.")) return false;
   std::from_chars(extension.data() + 1, extension.data() + extension.size(), pid);
   return pid > 0 && ::kill(pid, 0) == 0;
 }
@@ -118,11 +134,15 @@ bool ChildProcess::has_program() {
 }
 
 void ChildProcess::kill_program() {
-  for (const pid_t pid : marked(mark_, program_)) ::kill(pid, SIGKILL);
+  for (const pid_t pid : marked(mark_, program_)) {
+    add_shared_files(pid, shared_);
+    ::kill(pid, SIGKILL);
+  }
 }
 
 void ChildProcess::kill_all() {
   if (process_.killed()) return;
+  add_session(process_.pid(), shared_);
   process_.signal(SIGKILL);
   if (!mark_.empty()) kill_marked(mark_);
   process_.kill();
@@ -134,7 +154,10 @@ int kill_marked(const std::string& mark) {
   std::vector<pid_t> found = marked(mark);
   const auto count = static_cast<int>(found.size());
   std::set<std::string> shared;
-  for (const pid_t pid : found) add_shared_files(pid, shared);
+  for (const pid_t pid : found) {
+    add_shared_files(pid, shared);
+    add_session(pid, shared);
+  }
   for (int round = 0; round < kRounds && !found.empty(); ++round) {
     for (const pid_t pid : found) ::kill(pid, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(25));

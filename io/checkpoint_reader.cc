@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
+#include "io/for_all.h"
 #include "io/part_hash.h"
 #include "io/sha256.h"
 
@@ -23,13 +24,16 @@ namespace {
 constexpr std::size_t kReadChunk = std::size_t{1} << 20;
 constexpr std::uint64_t kMaxManifest = std::uint64_t{256} << 20;
 
-/// Hashes bytes [begin, begin + bytes) of `file` and shows each chunk to `use(at, chunk)`.
+/// Hashes bytes [begin, begin + bytes) of `file` and shows each chunk to `use(at, chunk)`. `out`:
+/// for all of them, or empty.
 template <class Hash, class Use>
-void hash_range(const File& file, std::uint64_t begin, std::uint64_t bytes, Hash& hash, Use use) {
-  std::vector<std::byte> buffer(std::min<std::uint64_t>(kReadChunk, bytes));
-  for (std::uint64_t done = 0; done < bytes; done += buffer.size()) {
-    const auto chunk =
-        std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), bytes - done));
+void hash_range(const File& file, std::uint64_t begin, std::uint64_t bytes, Hash& hash, Use use,
+                std::span<std::byte> out = {}) {
+  const std::uint64_t most = std::min<std::uint64_t>(kReadChunk, bytes);
+  std::vector<std::byte> buffer(out.empty() ? most : 0);
+  for (std::uint64_t done = 0; done < bytes; done += most) {
+    const std::uint64_t count = std::min(most, bytes - done);
+    const auto chunk = out.empty() ? std::span(buffer).first(count) : out.subspan(done, count);
     file.read_at(begin + done, chunk);
     hash.update(chunk);
     use(done, chunk);
@@ -221,6 +225,17 @@ std::set<std::size_t> CheckpointReader::shards_of(const std::string& tensor, std
 
 void CheckpointReader::read(const std::string& tensor, const std::string& part,
                             std::uint64_t offset, std::span<float> out) {
+  read_range({tensor, part, offset, out}, beat_);
+}
+
+void CheckpointReader::read(std::span<const Range> ranges) {
+  for_all(ranges.size(), beat_, [&](std::size_t i) { read_range(ranges[i], {}); });
+}
+
+void CheckpointReader::read_range(const Range& range, const Beat& beat) const {
+  const auto& [tensor, part, first, all] = range;
+  std::uint64_t offset = first;
+  std::span<float> out = all;
   const auto& found = places(tensor);
   const std::uint64_t total = element_count(shape(tensor), directory_);
   if (offset > total || out.size() > total - offset)
@@ -238,7 +253,7 @@ void CheckpointReader::read(const std::string& tensor, const std::string& part,
     const StoredPiece& piece = piece_at(*place);
     const std::uint64_t begin = offset - piece.offset;
     const auto piece_out = out.first(std::min<std::uint64_t>(out.size(), piece.count - begin));
-    read_piece(place->first, piece, part, begin, piece_out);
+    read_piece(place->first, piece, part, begin, piece_out, beat);
     offset += piece_out.size();
     out = out.subspan(piece_out.size());
   }
@@ -246,7 +261,7 @@ void CheckpointReader::read(const std::string& tensor, const std::string& part,
 
 void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
                                   const std::string& part, std::uint64_t begin,
-                                  std::span<float> out) {
+                                  std::span<float> out, const Beat& beat) const {
   const auto stored = std::find_if(piece.parts.begin(), piece.parts.end(),
                                    [&](const StoredPart& p) { return p.name == part; });
   if (stored == piece.parts.end())
@@ -257,12 +272,16 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
   const auto wanted = std::as_writable_bytes(out);
   const std::uint64_t from = begin * sizeof(float), to = from + wanted.size();
   PartHash hash(stored->sha256);
-  hash_range(file, stored->at, piece.count * sizeof(float), hash,
-             [&](std::uint64_t at, std::span<const std::byte> chunk) {
-               if (beat_) beat_();
-               const std::uint64_t lo = std::max(at, from), hi = std::min(at + chunk.size(), to);
-               if (lo < hi) std::memcpy(&wanted[lo - from], &chunk[lo - at], hi - lo);
-             });
+  const auto use = [&](std::uint64_t at, std::span<const std::byte> chunk) {
+    if (beat) beat();
+    const std::uint64_t lo = std::max(at, from), hi = std::min(at + chunk.size(), to);
+    if (lo < hi && &wanted[lo - from] != &chunk[lo - at])
+      std::memcpy(&wanted[lo - from], &chunk[lo - at], hi - lo);
+  };
+  // A whole part needs no other memory than its own.
+  const bool whole = wanted.size() == piece.count * sizeof(float);
+  hash_range(file, stored->at, piece.count * sizeof(float), hash, use,
+             whole ? wanted : std::span<std::byte>());
   if (hash.text() != stored->sha256)
     throw_input(fmt::format("'{}' of '{}' is damaged: its {} is not the manifest's", part,
                             piece.tensor, is_sha256_hex(stored->sha256) ? "SHA-256" : "XXH3"),

@@ -61,10 +61,20 @@ class CheckpointReader {
   void read(const std::string& tensor, const std::string& part, std::uint64_t offset,
             std::span<float> out);
 
+  /// Elements of a part of a tensor, and where they go.
+  struct Range {
+    std::string tensor, part;
+    std::uint64_t offset = 0;
+    std::span<float> out;
+  };
+  /// read() of all of them, on as many threads as this process has cores.
+  void read(std::span<const Range> ranges);
+
  private:
+  void read_range(const Range& range, const Beat& beat) const;
   const std::vector<std::pair<std::size_t, std::size_t>>& places(const std::string& tensor) const;
   void read_piece(std::size_t shard, const StoredPiece& piece, const std::string& part,
-                  std::uint64_t begin, std::span<float> out);
+                  std::uint64_t begin, std::span<float> out, const Beat& beat) const;
 
   std::string directory_;
   Beat beat_;

@@ -1,8 +1,10 @@
 #include "io/checkpoint_shard.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 
 #include "core/error.h"
 #include "io/file.h"
@@ -12,7 +14,7 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 20;  // hashed, then written, while in the cache
+constexpr std::size_t kChunk = std::size_t{1} << 20;  // of a write
 constexpr std::uint64_t kPage = 4096;
 
 std::string dataset_name(const std::string& tensor, const std::string& part, std::uint64_t offset) {
@@ -77,53 +79,76 @@ void verify_layout(const Hdf5Image& image, const ShardRecord& record) {
     }
 }
 
-/// Copies all that is no tensor's from the image; returns its SHA-256.
-std::string write_skeleton(File& file, const Hdf5Image& image, const ShardRecord& record) {
-  Sha256 hash;
-  std::vector<std::byte> buffer(kChunk);
-  for (const ByteRange& range : skeleton_ranges(record))
-    for (std::uint64_t at = range.begin; at < range.end; at += kChunk) {
-      const auto chunk = std::span(buffer).first(std::min<std::uint64_t>(kChunk, range.end - at));
-      image.file().read_at(at, chunk);
-      hash.update(chunk);
-      file.write_at(at, chunk);
-    }
-  return hash.hex();
+bool same_parts(const StoredPiece& stored, const TensorPiece& piece) {
+  return stored.tensor == piece.name && stored.shape == piece.shape &&
+         stored.offset == piece.offset && stored.count == piece.count &&
+         std::ranges::equal(stored.parts, piece.parts, {}, &StoredPart::name, &StatePart::name);
 }
 
-std::string write_tensor(File& file, std::uint64_t at, std::span<const std::byte> bytes,
-                         const Beat& beat) {
-  Sha256 hash;
+/// The structure of a shard of these pieces, with its hash; `path` is for messages.
+ShardStructure make_structure(const std::string& path, std::size_t index,
+                              std::span<const TensorPiece> pieces) {
+  const Hdf5Image image(path, H5F_LIBVER_V18);
+  ShardStructure structure{lay_out(image, index, pieces), {}};
+  verify_layout(image, structure.record);
+  for (const ByteRange& range : skeleton_ranges(structure.record)) {
+    const std::size_t at = structure.bytes.size();
+    structure.bytes.resize(at + range.end - range.begin);
+    image.file().read_at(range.begin, std::span(structure.bytes).subspan(at));
+  }
+  structure.record.skeleton_sha256 = sha256_hex(structure.bytes);
+  return structure;
+}
+
+void write_structure(File& file, const ShardStructure& structure) {
+  std::span<const std::byte> bytes = structure.bytes;
+  for (const ByteRange& range : skeleton_ranges(structure.record)) {
+    file.write_at(range.begin, bytes.first(range.end - range.begin));
+    bytes = bytes.subspan(range.end - range.begin);
+  }
+}
+
+void write_tensor(File& file, std::uint64_t at, std::span<const std::byte> bytes,
+                  const Beat& beat) {
   while (!bytes.empty()) {
     const auto chunk = bytes.first(std::min(kChunk, bytes.size()));
-    hash.update(chunk);
     file.write_at(at, chunk);
+    // So that the storage has less to do when all is written; where it cannot, sync() does it all.
+    (void)::sync_file_range(file.descriptor(), static_cast<off64_t>(at),
+                            static_cast<off64_t>(chunk.size()), SYNC_FILE_RANGE_WRITE);
     if (beat) beat();
     at += chunk.size();
     bytes = bytes.subspan(chunk.size());
   }
-  return hash.hex();
 }
 
-ShardRecord fill(File& file, const std::string& path, std::size_t index,
-                 std::span<const TensorPiece> pieces, const Beat& beat) {
-  // Before HDF5 lays out anything: a full disk or a file-size limit is an error of our own.
-  file.reserve(shard_bytes_bound(pieces));
-  const Hdf5Image image(path, H5F_LIBVER_V18);
-  ShardRecord record = lay_out(image, index, pieces);
-  verify_layout(image, record);
+/// `see(stored, bytes)` of each part.
+template <class See>
+void each_part(ShardRecord& record, std::span<const TensorPiece> pieces, const See& see) {
+  for (std::size_t p = 0; p < pieces.size(); ++p)
+    for (std::size_t s = 0; s < pieces[p].parts.size(); ++s)
+      see(record.pieces[p].parts[s],
+          std::as_bytes(std::span(pieces[p].parts[s].data, pieces[p].count)));
+}
+
+ShardRecord fill(File& file, const ShardStructure& structure, std::span<const TensorPiece> pieces,
+                 const Beat& beat) {
+  ShardRecord record = structure.record;
+  // Hashes take about as long as the storage does.
+  std::future<void> hashes = std::async(std::launch::async, [&] {
+    each_part(record, pieces, [](StoredPart& stored, std::span<const std::byte> bytes) {
+      stored.sha256 = sha256_hex(bytes);
+    });
+  });
   file.truncate(record.bytes);
   file.reserve(record.bytes);
-  record.skeleton_sha256 = write_skeleton(file, image, record);
-  for (std::size_t p = 0; p < pieces.size(); ++p)
-    for (std::size_t s = 0; s < pieces[p].parts.size(); ++s) {
-      StoredPart& stored = record.pieces[p].parts[s];
-      stored.sha256 =
-          write_tensor(file, stored.at,
-                       std::as_bytes(std::span(pieces[p].parts[s].data, pieces[p].count)), beat);
-    }
+  write_structure(file, structure);
+  each_part(record, pieces, [&](const StoredPart& stored, std::span<const std::byte> bytes) {
+    write_tensor(file, stored.at, bytes, beat);
+  });
   file.sync();
   file.close();
+  hashes.get();
   return record;
 }
 
@@ -139,12 +164,20 @@ std::uint64_t shard_bytes_bound(std::span<const TensorPiece> pieces) {
 }
 
 ShardRecord write_shard(const std::string& directory, std::size_t index,
-                        std::span<const TensorPiece> pieces, const Beat& beat) {
+                        std::span<const TensorPiece> pieces, const Beat& beat,
+                        ShardStructure* kept) {
   const std::string path = directory + "/" + shard_name(index);
   for (const TensorPiece& piece : pieces) check_piece(piece, path);
   File file(path, File::Mode::create);
   try {
-    return fill(file, path, index, pieces, beat);
+    // Before HDF5 lays out anything: a full disk or a file-size limit is an error of our own.
+    file.reserve(shard_bytes_bound(pieces));
+    ShardStructure made;
+    ShardStructure& structure = kept != nullptr ? *kept : made;
+    if (structure.record.file != shard_name(index) ||
+        !std::ranges::equal(structure.record.pieces, pieces, same_parts))
+      structure = make_structure(path, index, pieces);
+    return fill(file, structure, pieces, beat);
   } catch (...) {
     ::unlink(path.c_str());  // gives the space back; metrics and logs may need it
     throw;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -218,23 +219,34 @@ void SnapshotFile::write(const SnapshotOf& of, const nlohmann::json& metadata,
   slot.open(anew ? aligned(needed + kTextRoom) : room);
   record.bytes = slot.bytes().size();
   if (anew) start = now();  // that of a first time says nothing of the next
-  for (std::size_t p = 0; p < pieces.size(); ++p)
-    for (std::size_t s = 0; s < pieces[p].parts.size(); ++s)
-      std::memcpy(&slot.bytes()[record.pieces[p].parts[s].at], pieces[p].parts[s].data,
-                  pieces[p].count * sizeof(float));
-  copy_seconds_ = now() - start;
   next_ = 1 - next_;
   whole_ = false;
-  thread_ = std::thread([this, &slot, of, metadata, record = std::move(record)]() mutable {
-    const double begin = now();
+  // The thread hashes what is there already.
+  const auto copied = std::make_shared<std::atomic<std::size_t>>(0);
+  thread_ = std::thread([this, &slot, of, metadata, record, copied]() mutable {
+    std::size_t at = 0;
+    double hashing = 0;
     for (StoredPiece& piece : record.pieces)
-      for (StoredPart& part : piece.parts)
+      for (StoredPart& part : piece.parts) {
+        while (copied->load() <= at) copied->wait(at);
+        const double begin = now();
         part.sha256 = fast_part_hash(slot.bytes().subspan(part.at, piece.count * sizeof(float)));
+        hashing += now() - begin;
+        ++at;
+      }
     write_tail(slot.bytes().data() + slot.bytes().size(), description(of, metadata, record));
     slot.publish();
-    hash_seconds_ = now() - begin;
+    hash_seconds_ = hashing;
     whole_ = true;
   });
+  for (std::size_t p = 0; p < pieces.size(); ++p)
+    for (std::size_t s = 0; s < pieces[p].parts.size(); ++s) {
+      std::memcpy(&slot.bytes()[record.pieces[p].parts[s].at], pieces[p].parts[s].data,
+                  pieces[p].count * sizeof(float));
+      ++*copied;
+      copied->notify_one();
+    }
+  copy_seconds_ = now() - start;
 }
 
 void SnapshotFile::finish() {

@@ -10,7 +10,7 @@
 #include "experiments/hugging_face/start_from.h"
 #include "experiments/launch/launch.h"
 #include "experiments/machine/gather.h"
-#include "experiments/run/run_checkpoint.h"
+#include "experiments/run/checkpoint_writer.h"
 #include "io/checkpoint_commit.h"
 #include "io/run_directory.h"
 #include "io/run_files.h"

@@ -304,6 +304,9 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
                  {"memory", memory_json(memory)},
                  {"peak_bytes", largest_total(memory)},
                  {"all_ranks_bytes", all}};
+  const SaveMemory saves = predict_save_memory(config, job, assignment);
+  report["checkpoint_copy_bytes"] = saves.copy;
+  report["snapshot_bytes"] = saves.snapshots;
   report["machine"] = {{"available_bytes", machine ? Json(machine->available) : Json()},
                        {"total_bytes", machine ? Json(machine->total) : Json()},
                        {"name", machine ? Json(machine->name) : Json()}};

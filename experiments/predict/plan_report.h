@@ -34,7 +34,8 @@ PlanSource plan_source(const Job& job, const Assignment& assignment, const RunCo
 /// Keys: layout (short form), layout_toml, world, threads, schedule, microbatches, leaves,
 /// parameters, pipelines (stages with rank, units, unit_names, parameters, flops_share of the
 /// pipeline), memory (ranks with equal figures, bytes by purpose), peak_bytes (of the largest
-/// rank), all_ranks_bytes, machine; rate_gflops_per_s and where it is from
+/// rank), all_ranks_bytes, checkpoint_copy_bytes and snapshot_bytes (of the largest rank, besides),
+/// machine; rate_gflops_per_s and where it is from
 /// and left_out, what comes on top of products (or costs_from, where units were measured), links
 /// (see links_json()), step_ms,
 /// tokens_per_s, busy_ms by rank, bubble (mean, ranks), peak_activations (microbatch_stages by

@@ -106,7 +106,12 @@ std::string memory_text(const Json& report) {
                      available.is_null() ? ""
                                          : fmt::format("; {} has {:.1f} GiB free",
                                                        report["machine"]["name"].get<std::string>(),
-                                                       available.get<double>() / kGiB));
+                                                       available.get<double>() / kGiB)) +
+         fmt::format(
+             "besides, the largest rank: {:.2f} MiB for the copy that checkpoints are "
+             "written from, {:.2f} MiB of /dev/shm for snapshots (under `run`)\n",
+             report["checkpoint_copy_bytes"].get<double>() / kMiB,
+             report["snapshot_bytes"].get<double>() / kMiB);
 }
 
 /// Says where the times come from.

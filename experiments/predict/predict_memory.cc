@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/schedule_file.h"
+#include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/trainer.h"
@@ -247,6 +248,15 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
     result.push_back(at->second);
   }
   return result;
+}
+
+SaveMemory predict_save_memory(const RunConfig& config, const Job& job,
+                               const Assignment& assignment) {
+  const CheckpointSection& checkpoint = config.checkpoint;
+  const std::uint64_t largest =
+      std::ranges::max(state_bytes(assignment, state_kinds(job, *optimizer_of(config)).size()));
+  return {.copy = checkpoint.every > 0 || !checkpoint.best.empty() ? largest : 0,
+          .snapshots = checkpoint.snapshot_every >= 0 ? 2 * largest : 0};
 }
 
 std::size_t largest_total(const std::vector<RankMemory>& ranks) {

@@ -20,6 +20,14 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
 RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
                              const Assignment& assignment, int threads);
 
+/// Bytes beside RankMemory that the largest rank takes for its state to be saved.
+struct SaveMemory {
+  std::uint64_t copy = 0;       // that a checkpoint is written from beside steps
+  std::uint64_t snapshots = 0;  // in /dev/shm, both generations, under `concertina run`
+};
+SaveMemory predict_save_memory(const RunConfig& config, const Job& job,
+                               const Assignment& assignment);
+
 /// The largest total of any rank.
 std::size_t largest_total(const std::vector<RankMemory>& ranks);
 

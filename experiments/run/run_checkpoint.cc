@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <filesystem>
 #include <functional>
-#include <list>
 #include <set>
 
 #include "core/error.h"
@@ -17,7 +15,7 @@
 #include "experiments/run/shared_snapshot.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
-#include "io/checkpoint_shard.h"
+#include "io/snapshot_file.h"
 
 namespace concertina {
 namespace {
@@ -33,62 +31,6 @@ std::optional<std::string> path_from_first(
   });
   if (below.is_null()) return std::nullopt;
   return directory + below.get<std::string>();
-}
-
-/// The state of this rank's own parts. `copies`: of what host code cannot read, as long as the
-/// pieces are in use.
-std::vector<TensorPiece> own_pieces(const State& state, std::list<std::vector<std::byte>>& copies) {
-  std::vector<TensorPiece> pieces;
-  const auto readable = [&](View tensor) {
-    return host_view(state.memory(), tensor, copies.emplace_back()).f32();
-  };
-  state.each_owned([&](const OwnedRun& run) {
-    TensorPiece piece{run.tensor->name, run.tensor->shape, run.begin, run.weight.count, {}};
-    piece.parts.push_back({"weight", readable(run.weight)});
-    for (std::size_t k = 0; k < run.kinds.size(); ++k)
-      piece.parts.push_back({state.kinds()[k], readable(run.kinds[k])});
-    pieces.push_back(std::move(piece));
-  });
-  return pieces;
-}
-
-/// Returns own_pieces() of `rank`, without data.
-std::vector<TensorPiece> planned_pieces(const Assignment& assignment, int rank,
-                                        const std::vector<std::string>& kinds) {
-  std::vector<TensorPiece> pieces;
-  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
-    const Bucket& bucket = assignment.buckets[b];
-    const int index = assignment.owners[b].index_of(rank);
-    if (index < 0) continue;
-    const Part& part = assignment.owners[b].parts[static_cast<std::size_t>(index)];
-    std::vector<StatePart> parts{{"weight"}};
-    if (own_state(assignment, b, rank) != nullptr)
-      for (const std::string& kind : kinds) parts.push_back({kind});
-    for (const TensorRun& run : tensor_runs(bucket, part)) {
-      const BucketTensor& tensor = bucket.tensors[static_cast<std::size_t>(run.tensor)];
-      pieces.push_back(
-          {tensor.name, tensor.shape, run.begin - tensor.offset, run.end - run.begin, parts});
-    }
-  }
-  return pieces;
-}
-
-/// No checkpoint is made of a state that no step can start from: a NaN, an infinity, or a weight
-/// whose square overflows, and with it any norm of it.
-void require_sound(const TensorPiece& piece, std::int64_t step) {
-  constexpr std::uint32_t kInfinity = 0x7f800000, kSquareOverflows = 0x5f800000;  // 2^64
-  for (const StatePart& part : piece.parts) {
-    const std::uint32_t limit = part.name == "weight" ? kSquareOverflows : kInfinity;
-    std::uint32_t largest = 0;
-    for (std::size_t i = 0; i < piece.count; ++i)
-      largest = std::max(largest, std::bit_cast<std::uint32_t>(part.data[i]) & 0x7fffffff);
-    if (largest < limit) continue;
-    throw_failure(
-        fmt::format("training has diverged: after step {} '{}' of {} {}; no checkpoint is made",
-                    step, part.name, piece.name,
-                    largest >= kInfinity ? "is not finite" : "has values above 2^64"),
-        fmt::format("step {}", step), kDivergedAdvice);
-  }
 }
 
 /// Progress for the watchdog.
@@ -142,13 +84,20 @@ void each_wanted(State& state, const CheckpointReader& reader, const ReadPart& r
   });
 }
 
+/// On a host all at the same time; else one after the other, by way of it.
 void read_state(State& state, CheckpointReader& reader) {
+  std::vector<CheckpointReader::Range> ranges;
   each_wanted(state, reader,
               [&](const std::string& name, const std::string& part, std::size_t from, View tensor) {
+                if (state.memory().on_host()) {
+                  ranges.push_back({name, part, from, {tensor.f32(), tensor.count}});
+                  return;
+                }
                 HostMirror mirror(state.memory(), tensor);
                 reader.read(name, part, from, {mirror.host().f32(), tensor.count});
                 mirror.upload();
               });
+  reader.read(ranges);
 }
 
 /// The shards that read_state() reads, ascending.
@@ -219,25 +168,7 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path, 
   return load_opened(trainer, open, identity, kept);
 }
 
-/// What a commit keeps beside the tensors.
-nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
-                           const nlohmann::json& identity, nlohmann::json progress) {
-  nlohmann::json metadata = identity;
-  progress["frozen_units"] = trainer.layout().frozen_units;
-  progress["updates"] = step - trainer.ahead();
-  progress["missed"] = trainer.state().missed();
-  metadata[kProgress] = std::move(progress);
-  return metadata;
-}
-
 }  // namespace
-
-void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
-                   const nlohmann::json& identity, nlohmann::json progress) {
-  std::list<std::vector<std::byte>> copies;
-  const std::vector<TensorPiece> pieces = own_pieces(trainer.state(), copies);
-  file.write(of, metadata_of(trainer, of.step, identity, std::move(progress)), pieces);
-}
 
 std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& prefix,
                                           std::int64_t newer_than, const nlohmann::json& identity,
@@ -258,56 +189,6 @@ std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& p
                 found->commit.manifest.step, error.message(), error.where());
     return std::nullopt;
   }
-}
-
-std::uint64_t checkpoint_bytes(const Trainer& trainer) {
-  constexpr std::uint64_t kInOtherFiles = 10 << 10;  // of a part, in model.h5 and the manifest
-  std::uint64_t bytes = 0;
-  for (int rank = 0; rank < trainer.assignment().world; ++rank) {
-    const std::vector<TensorPiece> pieces =
-        planned_pieces(trainer.assignment(), rank, trainer.state().kinds());
-    bytes += shard_bytes_bound(pieces);
-    for (const TensorPiece& piece : pieces) bytes += piece.parts.size() * kInOtherFiles;
-  }
-  return bytes + kInOtherFiles;
-}
-
-void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
-                     const nlohmann::json& identity, nlohmann::json progress) {
-  const Watchdog::Patience patience(trainer.watchdog(), "saving a checkpoint");
-  Communicator& world = trainer.world();
-  const bool leads = world.rank() == 0;
-  std::list<std::vector<std::byte>> copies;
-  std::vector<TensorPiece> pieces;
-  together(world, [&] {
-    pieces = own_pieces(trainer.state(), copies);
-    for (const TensorPiece& piece : pieces) require_sound(piece, step);
-  });
-  const std::string partial =
-      *path_from_first(world, directory, [&] { return begin_checkpoint(directory, step); });
-  const auto cleanup = [&] {
-    if (leads) abandon_checkpoint(partial);
-  };
-  std::vector<ShardRecord> shards(1);  // the own one; on rank 0 then all
-  together(
-      world,
-      [&] {
-        shards[0] =
-            write_shard(partial, static_cast<std::size_t>(world.rank()), pieces, beat_of(trainer));
-      },
-      cleanup);
-  const std::vector<nlohmann::json> records =
-      gather_json_on_first(world, leads ? nlohmann::json() : to_json(shards[0]));
-  together(
-      world,
-      [&] {
-        if (!leads) return;
-        for (std::size_t rank = 1; rank < records.size(); ++rank)
-          shards.push_back(parse_shard_record(records[rank], partial));
-        write_manifest(partial, std::move(shards),
-                       metadata_of(trainer, step, identity, std::move(progress)));
-      },
-      cleanup);
 }
 
 void prune_checkpoints(const std::string& directory, int keep, std::int64_t best) {

@@ -1,6 +1,5 @@
-// Checkpoints of a run: each rank saves and loads its own parts, at any layout.
-// Invariants: collective; all ranks agree on what happened; a failure to save leaves the last
-// commit as it was; no state that has diverged is committed.
+// Loads checkpoints of a run (checkpoint_writer.h makes them): each rank its own parts, at any
+// layout. Invariants: collective; all ranks agree on what happened.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +9,8 @@
 
 #include "experiments/run/best_commit.h"
 #include "experiments/run/trainer.h"
-#include "io/snapshot_file.h"
 
 namespace concertina {
-
-/// Writes step `step` below `directory` and commits it, with what units are frozen and `progress`.
-/// Throws the same Error on every rank if any rank failed; its system_error() is 0 unless the file
-/// system refused.
-void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
-                     const nlohmann::json& identity, nlohmann::json progress = {});
-
-/// Puts this rank's part of the state in memory that outlives it. Not collective. Throws a failure
-/// where there is no room.
-void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
-                   const nlohmann::json& identity, nlohmann::json progress);
 
 /// Loads the newest snapshot of the run whose files begin with `prefix`, as load_checkpoint() does,
 /// if it is of a later step than `newer_than` and the hosts of the ranks have all of it together;
@@ -32,9 +19,6 @@ void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf&
 std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& prefix,
                                           std::int64_t newer_than, const nlohmann::json& identity,
                                           nlohmann::json* stored);
-
-/// At least the bytes of a checkpoint of all ranks in the assignment of now.
-std::uint64_t checkpoint_bytes(const Trainer& trainer);
 
 /// Keeps the newest `keep` commits, and that of step `best`, on one rank; what cannot be removed is
 /// a warning. Wait with it

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/run/run_checkpoint.h"
+#include "experiments/run/checkpoint_writer.h"
 #include "experiments/train/partner_copies.h"
 
 namespace concertina {

@@ -97,6 +97,16 @@ std::string memory_text(const TrainLaunch& launch) {
   return text;
 }
 
+std::string saves_text(const TrainLaunch& launch) {
+  const SaveMemory saves =
+      predict_save_memory(launch.config, launch.trainer.job(), launch.trainer.assignment());
+  return fmt::format(
+      "besides, {:.1f} MiB for the copy that checkpoints are written from, {:.1f} MiB of /dev/shm "
+      "for snapshots{}",
+      static_cast<double>(saves.copy) / (1 << 20), static_cast<double>(saves.snapshots) / (1 << 20),
+      supervised_run().empty() ? " (under `concertina run`)" : "");
+}
+
 std::string cache_text(const CacheRoom& cache) {
   const auto tier = [](const CacheSlots& slots, std::string_view where) {
     const std::uint64_t bytes = slots.count > 0 ? slots.file_bytes() : 0;
@@ -146,6 +156,7 @@ std::string train_preview(const TrainLaunch& launch) {
     text += line("data", part);
   text += line("learning rate", lr_text(launch));
   text += line("memory", memory_text(launch));
+  text += line("memory", saves_text(launch));
   if (launch.cache.slots() > 0) text += line("activations", cache_text(launch.cache));
   text += line("step", step_text(launch));
   text += line("checkpoints", checkpoints_text(launch));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <span>
@@ -20,11 +19,10 @@
 #include "experiments/machine/signals.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
-#include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
-#include "experiments/run/text_identity.h"
 #include "experiments/train/train_result.h"
+#include "parallel/runtime/step_sums.h"
 
 namespace concertina {
 namespace {
@@ -35,12 +33,13 @@ struct RankStatus {
   double peak_bytes = 0;
   double signal = 0;  // 0: none
   double snapshot_share = 0, snapshot_busy = 0, check_share = 0;
+  double saves = 0;  // Saves::news()
   StepPace pace{};
 };
 static_assert(std::is_trivially_copyable_v<RankStatus> && sizeof(RankStatus) % sizeof(double) == 0);
 
 StepStatus gather_status(Trainer& trainer, Snapshots& snapshots, const StepGuard& guard,
-                         double seconds) {
+                         const Saves& saves, double seconds) {
   const Executor& executor = trainer.engine().executor();
   const double busy = busy_seconds(executor.row(), executor.recorder().last());
   trainer.watchdog()->at("gather of the step's status");
@@ -51,6 +50,7 @@ StepStatus gather_status(Trainer& trainer, Snapshots& snapshots, const StepGuard
                         .snapshot_share = snapshots.share(seconds),
                         .snapshot_busy = snapshots.busy() ? 1.0 : 0.0,
                         .check_share = guard.share(seconds),
+                        .saves = saves.news(),
                         .pace = pace_of(executor.row(), executor.recorder().last())};
   std::array<double, sizeof(RankStatus) / sizeof(double)> values;
   std::memcpy(values.data(), &mine, sizeof mine);
@@ -66,6 +66,7 @@ StepStatus gather_status(Trainer& trainer, Snapshots& snapshots, const StepGuard
     status.snapshot_share = std::max(status.snapshot_share, rank.snapshot_share);
     status.snapshot_busy = status.snapshot_busy || rank.snapshot_busy > 0;
     status.check_share = std::max(status.check_share, rank.check_share);
+    status.saves.push_back(rank.saves);
     status.paces.push_back(rank.pace);
   }
   return status;
@@ -137,6 +138,7 @@ Training::Training(TrainLaunch& launch)
                                      freeze_points(launch))}),
       policies_{&freezing_, &repartition_},
       figures_(static_cast<double>(tokens_of_step(launch.config))),
+      saves_(launch),
       done_(launch.done) {
   for (ChangePolicy* policy : policies_)
     policy->restore(launch.progress.value(policy->name(), nlohmann::json()), trainer_,
@@ -172,7 +174,8 @@ std::optional<int> Training::run() {
         trainer_.assignment().batches != batches && !timed_training(config).empty();
     if (stop || decided || last || is_due(step.before, done_, config.checkpoint.every) ||
         selection.wants(done_))
-      save(done_, stop || last);
+      saves_.save(
+          done_, [this] { return progress(); }, stop || last, stop || last || decided);
     else
       launch_.snapshots->after_step(trainer_, done_, launch_.own_identity,
                                     [this] { return progress(); });
@@ -189,17 +192,18 @@ std::optional<Training::StepView> Training::train_step(Tracing& tracing) {
   trainer_.tell(stop_signal());
   const double start = now();
   if (cache_) cache_->before_step(first);
-  const std::optional<StepResult> result = guard_.train(first, source_);
-  if (!result) return std::nullopt;
+  const std::optional<StepResult> result = trained(first);
+  if (!result) {
+    saves_.finish();  // it may be what the run goes back to
+    return std::nullopt;
+  }
   const StepResult& summary = *result;
   const double seconds = now() - start;
   launch_.watchdog.step_done(before + batches, seconds);
-  const StepStatus status = gather_status(trainer_, *launch_.snapshots, guard_, seconds);
+  const StepStatus status = gather_status(trainer_, *launch_.snapshots, guard_, saves_, seconds);
   launch_.snapshots->plan(status.snapshot_share, status.snapshot_busy);
   guard_.plan(status.check_share);
-  // Then the newest checkpoint has led to a finite loss.
-  if (summary.fault == StepFault::Kind::none) prune();
-  keep_room();
+  saves_.after_step(status.saves, summary.fault == StepFault::Kind::none);
   tracing.after_step(first);
   summary_.last = summary;
   summary_.peak_bytes = static_cast<std::uint64_t>(status.peak_bytes);
@@ -208,6 +212,17 @@ std::optional<Training::StepView> Training::train_step(Tracing& tracing) {
   record(batches, summary, status, seconds / batches);
   look_for_stragglers(status, seconds);
   return StepView{before, seconds / batches, status};
+}
+
+/// Where the state has diverged, the last one that was saved is committed before the run ends.
+std::optional<StepResult> Training::trained(std::int64_t step) {
+  try {
+    return guard_.train(step, source_);
+  } catch (const Error& error) {
+    if (error.fix().starts_with(kDivergedAdvice))
+      saves_.finish_diverged();  // all working ranks know it
+    throw;
+  }
 }
 
 /// `seconds`: of each of the `batches` steps.
@@ -261,8 +276,10 @@ void Training::decide(const RunView& view, Tracing& tracing) {
   std::optional<Adoption> adoption;
   if (change.next) {
     tracing.before_change();
+    // A checkpoint is of the ranks that work.
+    if (change.next->assignment.working != trainer_.assignment().working) saves_.finish();
     adoption = adopt_change(change, trainer_, launch_.threads);
-    lacks_room_ = lacks_room_ || adoption;
+    if (adoption) saves_.changed();
     if (adoption)
       stragglers_.begin(trainer_.layout(), trainer_.assignment().working, cache_ != nullptr);
     if (adoption)
@@ -319,6 +336,7 @@ void Training::periodic_validation(std::int64_t step, bool due) {
   const EvalSection& eval = launch_.config.eval;
   const Validation result =
       validate_model(step, eval.periodic_batches > 0 ? eval.periodic_batches : eval.batches, false);
+  if (launch_.selection.keeps()) saves_.finish();  // whether the best so far is there
   if (launch_.selection.active()) launch_.selection.see(step, result, due);
   if (launch_.monitor)
     launch_.monitor->say(held_out_line(step, launch_.config.run.steps, result) +
@@ -342,55 +360,6 @@ Validation Training::final_validation(const std::function<bool()>& stop) {
     validate_model(done_, eval.periodic_batches, false, stop);
   if (stopped_by_ != 0) return {};
   return validate_model(done_, eval.batches, true, stop);
-}
-
-/// A checkpoint that the file system refuses is a warning, unless it is the `last` of this launch.
-void Training::save(std::int64_t step, bool last) {
-  const double start = now();
-  Monitor* const monitor = launch_.monitor.get();
-  room_ = File();
-  lacks_room_ = true;
-  try {
-    require_same_text(launch_.world, launch_.dataset->corpus(),
-                      launch_.own_identity.at(kWholeText).get<std::string>(), launch_.text_stamps);
-    save_checkpoint(trainer_, launch_.checkpoints, step, launch_.own_identity, progress());
-  } catch (const Error& error) {
-    if (last || error.system_error() == 0) throw;
-    if (launch_.selection.wants(step)) launch_.selection.lost();
-    if (monitor == nullptr) return;
-    monitor->clear();
-    log::warn("no checkpoint of step {}: {} ({}); training goes on until the next one", step,
-              error.message(), error.where());
-    monitor->event(step, "no checkpoint", {{"why", error.message()}});
-    return;
-  }
-  launch_.launch_watch.committed(step);
-  summary_.checkpoint_seconds += now() - start;
-  unpruned_ = true;
-  if (monitor != nullptr) monitor->event(step, "checkpoint", {{"seconds", now() - start}});
-}
-
-void Training::prune() {
-  if (!std::exchange(unpruned_, false) || !launch_.leads()) return;
-  const Selection& selection = launch_.selection;
-  prune_checkpoints(launch_.checkpoints, launch_.config.checkpoint.keep,
-                    selection.keeps() && selection.best() ? selection.best()->step : -1);
-}
-
-/// Logs of a long run, or other programs, may fill the disk: what they leave no room for must not
-/// be the checkpoint. Takes no more than a save does, which has the older ones beside the new one.
-void Training::keep_room() {
-  if (!std::exchange(lacks_room_, false) || !launch_.leads()) return;
-  const std::uint64_t bytes = checkpoint_bytes(trainer_);
-  try {
-    room_ = File();
-    room_ = reserve_room(launch_.checkpoints, bytes);
-  } catch (const Error& error) {
-    if (error.system_error() != ENOSPC && error.system_error() != EDQUOT) return;
-    launch_.monitor->clear();
-    log::warn("there is no room for the next checkpoint, up to {:.1f} MiB: {} ({})",
-              static_cast<double>(bytes) / (1 << 20), error.message(), launch_.checkpoints);
-  }
 }
 
 /// Whether any rank was told to stop. Collective.
@@ -430,6 +399,7 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   if (stopped_by_ != 0 || stop()) return preempted(stopped_by_);
   const std::string hash = state_sha256(trainer_);
   if (cache_) summary_.cache = cache_->use();
+  summary_.checkpoint_seconds = saves_.seconds();
   summary_.launch_seconds = now() - launch_.started;
   std::optional<Error> no_result;
   if (launch_.monitor) {
@@ -443,7 +413,7 @@ int Training::finish(const std::optional<RunTrace>& trace) {
     print_once(closing_words(launch_, figures_, summary_, text));
   }
   require_finite(summary_.validation, done_);
-  prune();  // the last checkpoint is of a model that can be evaluated
+  saves_.prune();  // the last checkpoint is of a model that can be evaluated
   if (no_result) throw *no_result;
   return 0;
 }

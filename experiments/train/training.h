@@ -14,10 +14,10 @@
 #include "experiments/record/launch_figures.h"
 #include "experiments/record/run_trace.h"
 #include "experiments/record/tracing.h"
+#include "experiments/train/saves.h"
 #include "experiments/train/step_guard.h"
 #include "experiments/train/stragglers.h"
 #include "experiments/train/train_launch.h"
-#include "io/file.h"
 
 namespace concertina {
 
@@ -29,6 +29,7 @@ struct StepStatus {
   double snapshot_share = 0;      // of the step's time, largest of any rank
   bool snapshot_busy = false;     // the last one is not whole yet, on some rank
   double check_share = 0;         // of the step's time, largest of any rank
+  std::vector<double> saves{};    // Saves::news() of the working ranks, as paces
   std::vector<StepPace> paces{};  // by index of the working ranks
 };
 
@@ -51,6 +52,7 @@ class Training {
     StepStatus status;
   };
   std::optional<StepView> train_step(Tracing& tracing);
+  std::optional<StepResult> trained(std::int64_t step);
   void record(int batches, const StepResult& summary, const StepStatus& status, double seconds);
   Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
                             const std::function<bool()>& stop = {});
@@ -62,9 +64,6 @@ class Training {
   void periodic_validation(std::int64_t step, bool due);
   Validation final_validation(const std::function<bool()>& stop);
   void evaluate_step(std::int64_t before);
-  void save(std::int64_t step, bool last);
-  void prune();
-  void keep_room();
   bool told_to_stop();
   int preempted(int signal);
   int finish(const std::optional<RunTrace>& trace);
@@ -85,11 +84,9 @@ class Training {
     Validation result{};
   } evaluated_;  // last
   bool told_eval_share_ = false;
-  bool unpruned_ = true;    // the newest checkpoint has not led to anything yet
-  bool lacks_room_ = true;  // for the next checkpoint
-  File room_;               // on rank 0: what holds it
-  std::int64_t done_;       // steps
-  int stopped_by_ = 0;      // signal that any rank got after the last step
+  Saves saves_;
+  std::int64_t done_;   // steps
+  int stopped_by_ = 0;  // signal that any rank got after the last step
 };
 
 }  // namespace concertina

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"

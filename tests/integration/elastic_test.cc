@@ -3,16 +3,19 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <atomic>
 #include <filesystem>
 #include <random>
 #include <set>
 
 #include "core/error.h"
 #include "experiments/adopt/freezing.h"
+#include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
+#include "io/checkpoint_reader.h"
 #include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/assign.h"
 #include "parallel/repartition/grown_batch.h"
@@ -301,6 +304,46 @@ TEST(ElasticTraining, ACheckpointBetweenStepsThatDoSeveralGoesOnAtAnyLayout) {
     resumed = {state_sha256(trainer), result.loss, result.grad_norm};
   });
   EXPECT_EQ(resumed, whole);
+}
+
+TEST(ElasticTraining, ACheckpointBesideStepsIsOfItsStepWhateverFollows) {
+  const RunConfig config = small_config();
+  const nlohmann::json identity = numerics_identity(config, "synthetic");
+  const Outcome whole = train_threads(1, config, {0, 6, "", ""});
+  // Before step 1, and while the checkpoint of step 2 is written: the ranks that work are the same.
+  const std::pair<Request, Request> cases[] = {
+      {grid(2, 2, "1f1b"), grid(4, 1, "1f1b")},
+      {grid(1, 4, "1f1b"), grid(2, 2, "zb-h1")},
+      {grid(2, 1, "1f1b"), grid(1, 2, "1f1b")},  // with spare ranks
+  };
+  for (const auto& [first, second] : cases) {
+    const TemporaryDirectory directory;
+    const int working = kWorld - first.spare;
+    on_each_rank(config, [&](Trainer& trainer, BatchSource& source) {
+      std::atomic<int> told = 0;
+      CheckpointWriter writer(trainer, directory.path());
+      trainer.adopt(assign(trainer.job(), first));
+      std::optional<SavedCheckpoint> saved;
+      for (int step = 1; step <= 6; ++step) {
+        trainer.step(step, source);
+        const double news = writer.news();
+        const std::vector<double> all = trainer.gather_working(std::span(&news, 1));
+        if (writer.busy())
+          if (const auto now = writer.hear(all, true)) saved = now;
+        if (step == 2) writer.start(2, identity, {}, /*beside=*/true, [&](bool) { ++told; });
+        if (step == 3) trainer.adopt(assign(trainer.job(), second));
+      }
+      if (writer.busy()) saved = writer.finish();
+      ASSERT_TRUE(saved);
+      EXPECT_EQ(saved->step, 2);
+      EXPECT_GT(saved->seconds, 0);
+      EXPECT_EQ(told, trainer.world().rank() == 0 ? 1 : 0);
+      EXPECT_EQ(writer.copy_bytes() > 0, trainer.assignment().works(trainer.world().rank()));
+    });
+    const auto shards = open_manifest(directory.path() + "/step-00000002").shards.size();
+    EXPECT_EQ(shards, static_cast<std::size_t>(working));
+    EXPECT_EQ(train_threads(2, config, {2, 6, directory.path(), ""}), whole);
+  }
 }
 
 /// The drift of each layer from step 3 to step 6, where the layout changes before step 5.

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/profile_backend.h"
 #include "experiments/predict/predict_memory.h"
+#include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint_commit.h"

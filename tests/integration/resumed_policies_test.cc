@@ -9,6 +9,7 @@
 #include "core/index.h"
 #include "experiments/adopt/freezing.h"
 #include "experiments/adopt/repartition.h"
+#include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"

@@ -87,6 +87,27 @@ commits last 2 4
 train 0 last $every
 same_bits last
 
+# Killed at any call of a checkpoint that is written beside steps, by whatever thread: what was told of is there and whole,
+# and the bits are the same.
+killed=0 tried=0
+for call in 'mkdir partial' 'fallocate shard' 'pwrite shard' 'fsync shard' 'fsync partial' 'fsync checkpoints' \
+  'rename step-' 'unlinkat removed' 'fallocate room.tmp'; do
+  for at in 1 3 4 6; do
+    name=killed-$((tried = tried + 1))  # no part of which is in a call
+    env "LD_PRELOAD=$shim" "FAILING_CALL=${call% *} $at $at 0 ${call#* }" "$binary" train @base.toml checkpoint.every=1 \
+      --set "run.name=$name" > out 2> err
+    [ $? = 137 ] && killed=$((killed + 1))
+    told=$(sed -n 's/^{"step":\([0-9]*\),"event":"checkpoint".*/\1/p' "runs/$name/events.jsonl" 2> /dev/null | tail -n 1)
+    newest=$(ls "runs/$name/checkpoints" 2> /dev/null | sed -n 's/^step-0*\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
+    [ "${newest:-0}" -ge "${told:-0}" ] || fail "$name: step $told was told of, $newest is there"
+    [ -z "$newest" ] || exits 0 "verify $name" "$binary" checkpoint verify "runs/$name"
+    from=; [ -n "$newest" ] || from=--from-scratch
+    train 0 "$name" --set checkpoint.every=1 $from
+    same_bits "$name"
+  done
+done
+[ $killed -ge 25 ] || fail "only $killed of 36 launches were killed"
+
 # What cannot be deleted is no reason to end, nor to stop checkpointing.
 failing "unlinkat 1 1000 $EIO .removed" 0 old --set checkpoint.every=1 --set checkpoint.keep=1
 grep -q 'warning.*an old checkpoint could not be removed' err || fail 'failed prune is not told of'

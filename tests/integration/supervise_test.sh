@@ -64,6 +64,24 @@ grep -q '"fault":"stopped","why":"rank . stands still' $run/restarts.jsonl || di
 grep -q '"fault":"died","why":"rank . has died' $run/restarts.jsonl || die "no death was seen"
 grep -q 'finished in .* with 5 restarts' said || die "no summary: $(cat said)"
 
+# Killed at random moments, while the checkpoint of each step is written beside the next ones: the launch goes on from no
+# older one than was told of.
+told_of() { sed -n 's/^{"step":\([0-9]*\),"event":"checkpoint".*/\1/p' "$1/events.jsonl" | tail -n 1; }
+train+=(checkpoint.every=1 checkpoint.snapshot_every=-1)
+supervised random
+run=runs/random
+for at in 40 90 140 190; do
+  reach $run $at; sleep "0.0$((RANDOM % 10))"
+  told=$(told_of $run); kill -9 "$(pids "$program" | shuf -n 1)"
+  reach $run $((at + 30))
+  from=$(tail -n 1 $run/restarts.jsonl | sed 's/.*"from":\([0-9]*\).*/\1/')
+  [ "$from" -ge "$told" ] || { cat said; die "step $told was committed, the launch went on from $from"; }
+done
+ended 0
+[ "$(hash_of $run)" = "$clean" ] || die "other bits after kills during saves"
+train+=(checkpoint.every=10 checkpoint.snapshot_every=0)
+run=runs/faulty
+
 # A finished run that is made longer, and whose launch dies: its old result is none.
 train+=(run.steps=290)
 supervised faulty

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"

@@ -1,0 +1,350 @@
+#include "experiments/run/checkpoint_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <new>
+#include <system_error>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "experiments/machine/gather.h"
+#include "experiments/machine/machine.h"
+#include "experiments/run/run_identity.h"
+#include "io/checkpoint_commit.h"
+#include "io/checkpoint_shard.h"
+#include "parallel/plan/moves.h"
+#include "parallel/runtime/step_sums.h"
+
+namespace concertina {
+namespace {
+
+/// Returns data of a tensor that host code can read.
+using Readable = std::function<const float*(View tensor)>;
+
+/// The state of this rank's own parts.
+std::vector<TensorPiece> own_pieces(const State& state, const Readable& readable) {
+  std::vector<TensorPiece> pieces;
+  state.each_owned([&](const OwnedRun& run) {
+    TensorPiece piece{run.tensor->name, run.tensor->shape, run.begin, run.weight.count, {}};
+    piece.parts.push_back({"weight", readable(run.weight)});
+    for (std::size_t k = 0; k < run.kinds.size(); ++k)
+      piece.parts.push_back({state.kinds()[k], readable(run.kinds[k])});
+    pieces.push_back(std::move(piece));
+  });
+  return pieces;
+}
+
+/// In its place where host code can read that, else in `fetched`.
+Readable in_place(const State& state, std::list<std::vector<std::byte>>& fetched) {
+  return
+      [&](View tensor) { return host_view(state.memory(), tensor, fetched.emplace_back()).f32(); };
+}
+
+/// Returns own_pieces() of `rank`, without data.
+std::vector<TensorPiece> planned_pieces(const Assignment& assignment, int rank,
+                                        const std::vector<std::string>& kinds) {
+  std::vector<TensorPiece> pieces;
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    const Bucket& bucket = assignment.buckets[b];
+    const int index = assignment.owners[b].index_of(rank);
+    if (index < 0) continue;
+    const Part& part = assignment.owners[b].parts[static_cast<std::size_t>(index)];
+    std::vector<StatePart> parts{{"weight"}};
+    if (own_state(assignment, b, rank) != nullptr)
+      for (const std::string& kind : kinds) parts.push_back({kind});
+    for (const TensorRun& run : tensor_runs(bucket, part)) {
+      const BucketTensor& tensor = bucket.tensors[static_cast<std::size_t>(run.tensor)];
+      pieces.push_back(
+          {tensor.name, tensor.shape, run.begin - tensor.offset, run.end - run.begin, parts});
+    }
+  }
+  return pieces;
+}
+
+/// No checkpoint is made of a state that no step can start from: a NaN, an infinity, or a weight
+/// whose square overflows, and with it any norm of it.
+void require_sound(const TensorPiece& piece, std::int64_t step) {
+  constexpr std::uint32_t kInfinity = 0x7f800000, kSquareOverflows = 0x5f800000;  // 2^64
+  for (const StatePart& part : piece.parts) {
+    const std::uint32_t limit = part.name == "weight" ? kSquareOverflows : kInfinity;
+    std::uint32_t largest = 0;
+    for (std::size_t i = 0; i < piece.count; ++i)
+      largest = std::max(largest, std::bit_cast<std::uint32_t>(part.data[i]) & 0x7fffffff);
+    if (largest < limit) continue;
+    throw_failure(
+        fmt::format("training has diverged: after step {} '{}' of {} {}; no checkpoint is made",
+                    step, part.name, piece.name,
+                    largest >= kInfinity ? "is not finite" : "has values above 2^64"),
+        fmt::format("step {}", step), kDivergedAdvice);
+  }
+}
+
+/// What a commit keeps beside the tensors.
+nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
+                           const nlohmann::json& identity, nlohmann::json progress) {
+  nlohmann::json metadata = identity;
+  progress["frozen_units"] = trainer.layout().frozen_units;
+  progress["updates"] = step - trainer.ahead();
+  progress["missed"] = trainer.state().missed();
+  metadata[kProgress] = std::move(progress);
+  return metadata;
+}
+
+/// For a failure that is no Error.
+Error error_of(const std::exception& failure, const std::string& where) {
+  if (const auto* error = dynamic_cast<const Error*>(&failure)) return *error;
+  return {Exit::failure, failure.what(), where, {}};
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(Trainer& trainer, std::string directory)
+    : trainer_(trainer), directory_(std::move(directory)) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (thread_.joinable()) thread_.join();
+}
+
+/// Whether there is memory for a copy of this rank's part. The other ranks of the host want as
+/// much.
+bool CheckpointWriter::make_copy_room() {
+  const auto rank = static_cast<std::size_t>(trainer_.world().rank());
+  const std::uint64_t bytes =
+      state_bytes(trainer_.assignment(), trainer_.state().kinds().size())[rank];
+  if (bytes <= copy_bytes()) return true;
+  copy_.reset();
+  copy_floats_ = 0;
+  const std::vector<int>& hosts = trainer_.hosts();
+  const auto sharers = static_cast<std::uint64_t>(std::ranges::count(hosts, hosts[rank]));
+  const std::optional<MemoryBytes> host = memory();
+  if (!host || bytes <= host->available / sharers)
+    copy_.reset(new (std::nothrow) float[bytes / sizeof(float)]);
+  if (copy_ != nullptr) copy_floats_ = bytes / sizeof(float);
+  if (copy_ == nullptr && !std::exchange(no_room_told_, true))
+    log::warn("no memory for a copy of this rank's state, {:.1f} MiB: steps wait for checkpoints",
+              static_cast<double>(bytes) / (1 << 20));
+  return copy_ != nullptr;
+}
+
+std::vector<TensorPiece> CheckpointWriter::pieces_of_state(bool copied) {
+  const State& state = trainer_.state();
+  if (!copied) return own_pieces(state, in_place(state, fetched_));
+  float* next = copy_.get();
+  return own_pieces(state, [&](View tensor) {
+    float* const at = std::exchange(next, next + tensor.count);
+    state.memory().copy(tensor.data, at, tensor.bytes());
+    return at;
+  });
+}
+
+void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
+                             nlohmann::json progress, bool beside, After after) {
+  CONCERTINA_CHECK(!busy(), "a save of step {} during that of step {}", step, step_);
+  const Watchdog::Patience patience(trainer_.watchdog(), "saving a checkpoint");
+  began_ = now();
+  step_ = step;
+  index_ =
+      trainer_.engine().works() ? trainer_.assignment().working_index(trainer_.world().rank()) : -1;
+  partial_ = fmt::format("{}/{}.partial", directory_, commit_name(step));
+  metadata_ = metadata_of(trainer_, step, identity, std::move(progress));
+  after_ = std::move(after);
+  error_.reset();
+  together(
+      trainer_.world(),
+      [&] {
+        beside_ = beside && make_copy_room();
+        pieces_ = pieces_of_state(beside_);
+        for (const TensorPiece& piece : pieces_) require_sound(piece, step);
+        if (commits()) begin_checkpoint(directory_, step);
+      },
+      [&] {
+        if (commits()) abandon_checkpoint(partial_);
+      });
+  stage_ = Stage::writing;
+  if (index_ >= 0) work([this] { write_part(); });
+}
+
+/// Does `task`, on a thread if the save is beside steps.
+void CheckpointWriter::work(const std::function<void()>& task) {
+  const auto guarded = [this, task] {
+    try {
+      task();
+    } catch (const std::exception& failure) {
+      error_ = error_of(failure, partial_);
+    }
+    over_.store(true, std::memory_order_release);
+  };
+  over_ = false;
+  try {
+    if (beside_) thread_ = std::thread(guarded);
+  } catch (const std::system_error&) {  // no more threads for this user: in the way, then
+    beside_ = false;
+  }
+  if (!beside_) guarded();
+}
+
+void CheckpointWriter::write_part() {
+  const auto beat = [this] {
+    if (beside_)
+      ++beats_;
+    else if (trainer_.watchdog() != nullptr)
+      trainer_.watchdog()->beat();
+  };
+  const ShardRecord record =
+      write_shard(partial_, static_cast<std::size_t>(index_), pieces_, beat, &structure_);
+  records_ = {to_json(record).dump()};
+}
+
+void CheckpointWriter::commit() {
+  std::vector<ShardRecord> shards;
+  for (const std::string& record : records_)
+    shards.push_back(parse_shard_record(nlohmann::json::parse(record), partial_));
+  write_manifest(partial_, std::move(shards), std::move(metadata_));
+  durable_ = now() - began_;
+  if (after_) after_(led_on_);
+}
+
+double CheckpointWriter::news() const {
+  if (!busy() || index_ < 0 || !over_.load(std::memory_order_acquire)) return 0;
+  if (error_) return -1;
+  if (stage_ == Stage::committing) return durable_;
+  return static_cast<double>(records_.front().size());
+}
+
+/// The records of all shards on the rank that commits.
+void CheckpointWriter::collect_records(std::span<const double> news) {
+  Communicator& world = trainer_.world();
+  const std::vector<int>& working = trainer_.assignment().working;
+  if (index_ > 0) world.isend(std::as_bytes(std::span(records_.front())), working.front()).wait();
+  if (!commits()) return;
+  for (std::size_t i = 1; i < working.size(); ++i) {
+    std::string& record = records_.emplace_back(static_cast<std::size_t>(news[i]), ' ');
+    world.irecv(std::as_writable_bytes(std::span(record)), working[i]).wait();
+  }
+}
+
+/// The next stage, if all ranks are ready for it.
+std::optional<SavedCheckpoint> CheckpointWriter::step_on(std::span<const double> news,
+                                                         bool led_on) {
+  const bool committing = stage_ == Stage::committing;
+  const auto told = committing ? news.first(1) : news;
+  if (!busy() || std::ranges::find(told, 0.0) != told.end()) return {};
+  if (thread_.joinable()) thread_.join();
+  if (std::ranges::any_of(told, [](double one) { return one < 0; })) {
+    stage_ = Stage::failed;
+  } else if (committing) {
+    stage_ = Stage::idle;
+    return SavedCheckpoint{step_, told[0], led_on_};
+  } else {
+    pieces_.clear();
+    fetched_.clear();
+    collect_records(news);
+    stage_ = Stage::committing;
+    led_on_ = led_on;
+    if (commits()) work([this] { commit(); });
+  }
+  return {};
+}
+
+/// Throws what failed on any rank, on all.
+void CheckpointWriter::raise() {
+  if (stage_ != Stage::failed) return;
+  stage_ = Stage::idle;
+  together(
+      trainer_.world(),
+      [this] {
+        if (error_) throw *error_;
+      },
+      [this] {
+        if (commits()) abandon_checkpoint(partial_);
+      });
+}
+
+std::optional<SavedCheckpoint> CheckpointWriter::hear(std::span<const double> news, bool led_on) {
+  std::optional<SavedCheckpoint> saved = step_on(news, led_on);
+  raise();
+  return saved;
+}
+
+void CheckpointWriter::wait_for_task() {
+  std::int64_t seen = 0;
+  while (!over_.load(std::memory_order_acquire)) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    if (std::exchange(seen, beats_.load()) != seen && trainer_.watchdog() != nullptr)
+      trainer_.watchdog()->beat();
+  }
+}
+
+std::optional<SavedCheckpoint> CheckpointWriter::step_to_end(const Exchange& exchange) {
+  const Watchdog::Patience patience(trainer_.watchdog(), "saving a checkpoint");
+  std::optional<SavedCheckpoint> saved;
+  while (stage_ == Stage::writing || stage_ == Stage::committing) {
+    wait_for_task();
+    beside_ = false;  // what is left is done here
+    const double mine = news();
+    saved = step_on(exchange(std::span(&mine, 1)), trainer_.done() > step_);
+  }
+  return saved;
+}
+
+std::optional<SavedCheckpoint> CheckpointWriter::finish() {
+  std::optional<SavedCheckpoint> saved =
+      step_to_end([this](std::span<const double> mine) { return trainer_.gather_working(mine); });
+  raise();
+  return saved;
+}
+
+std::optional<SavedCheckpoint> CheckpointWriter::finish_working() noexcept {
+  try {
+    return step_to_end([this](std::span<const double> mine) {
+      return gather_values(trainer_.engine().working(), mine);
+    });
+  } catch (const std::exception& failure) {
+    log::warn("the checkpoint of step {} is lost: {}", step_, failure.what());
+    return {};
+  }
+}
+
+void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
+                     const nlohmann::json& identity, nlohmann::json progress) {
+  CheckpointWriter writer(trainer, directory);
+  writer.start(step, identity, std::move(progress), /*beside=*/false);
+  writer.finish();
+}
+
+void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
+                   const nlohmann::json& identity, nlohmann::json progress) {
+  std::list<std::vector<std::byte>> copies;
+  const std::vector<TensorPiece> pieces =
+      own_pieces(trainer.state(), in_place(trainer.state(), copies));
+  file.write(of, metadata_of(trainer, of.step, identity, std::move(progress)), pieces);
+}
+
+std::vector<std::uint64_t> state_bytes(const Assignment& assignment, std::size_t kinds) {
+  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(assignment.world));
+  for (std::size_t b = 0; b < assignment.owners.size(); ++b)
+    for (std::size_t i = 0; i < assignment.owners[b].ranks.size(); ++i) {
+      const int rank = assignment.owners[b].ranks[i];
+      const std::size_t tensors = own_state(assignment, b, rank) == nullptr ? 1 : 1 + kinds;
+      bytes[static_cast<std::size_t>(rank)] +=
+          assignment.owners[b].parts[i].count() * tensors * sizeof(float);
+    }
+  return bytes;
+}
+
+std::uint64_t checkpoint_bytes(const Trainer& trainer) {
+  constexpr std::uint64_t kInOtherFiles = 10 << 10;  // of a part, in model.h5 and the manifest
+  std::uint64_t bytes = 0;
+  for (int rank = 0; rank < trainer.assignment().world; ++rank) {
+    const std::vector<TensorPiece> pieces =
+        planned_pieces(trainer.assignment(), rank, trainer.state().kinds());
+    bytes += shard_bytes_bound(pieces);
+    for (const TensorPiece& piece : pieces) bytes += piece.parts.size() * kInOtherFiles;
+  }
+  return bytes + kInOtherFiles;
+}
+
+}  // namespace concertina

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Seconds of one step of one rank.
-enum Part { kStep, kStage, kLoad, kUpdate, kWait, kOverhead, kParts };
+enum StepPart { kStep, kStage, kLoad, kUpdate, kWait, kOverhead, kParts };
 using Parts = std::array<double, kParts>;
 
 Parts parts_of(const TimedTrainer& bench) {
@@ -31,7 +31,7 @@ Parts parts_of(const TimedTrainer& bench) {
   parts[kLoad] = first - record.start;
   parts[kUpdate] = step_seconds(bench.row(), record);
   parts[kOverhead] = parts[kStep];
-  for (const Part part : {kStage, kLoad, kUpdate, kWait}) parts[kOverhead] -= parts[part];
+  for (const StepPart part : {kStage, kLoad, kUpdate, kWait}) parts[kOverhead] -= parts[part];
   return parts;
 }
 
@@ -51,7 +51,7 @@ Json medians(const std::vector<Parts>& steps) {
     for (const Parts& parts : steps) values.push_back(value(parts));
     return median(std::move(values));
   };
-  const auto ms = [&](Part part) {
+  const auto ms = [&](StepPart part) {
     return 1e3 * middle([&](const Parts& parts) { return parts[part]; });
   };
   return {{"step_ms", ms(kStep)},

@@ -51,7 +51,8 @@ class ChildProcess {
   Process process_;
 };
 
-/// Which host a process is on: its network, a namespace of the system; empty where that does not say.
+/// Which host a process is on: its network, a namespace of the system; empty where that does not
+/// say.
 std::string seen_host(pid_t process);
 
 /// The processes of this host with this mark, but this one, ascending; `program`: that they

@@ -23,9 +23,10 @@
 
 namespace concertina {
 
-/// Limits of a silence, by the seconds of a step: of the first report, which comes within the larger
-/// of 2 s and 3 steps, and of the end. No operation of a step takes 20 of its steps; what else may
-/// keep a rank (page clearing, another process) shows as slow, or is over in less than 30 s.
+/// Limits of a silence, by the seconds of a step: of the first report, which comes within the
+/// larger of 2 s and 3 steps, and of the end. No operation of a step takes 20 of its steps; what
+/// else may keep a rank (page clearing, another process) shows as slow, or is over in less than 30
+/// s.
 double report_seconds(double step);
 double end_seconds(double step);
 

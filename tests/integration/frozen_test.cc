@@ -87,8 +87,10 @@ TEST(FrozenTensors, HaveTheSameBitsAtEveryLayout) {
     };
     for (const int units : {0, 3}) {
       const Outcome alone = outcome(1, 1, "1f1b", units);
-      for (const auto& [pp, dp, schedule] :
-           {std::tuple{2, 1, "gpipe"}, {1, 3, "1f1b"}, {2, 1, "interleaved-1f1b"}, {2, 2, "zb-h1"}}) {
+      for (const auto& [pp, dp, schedule] : {std::tuple{2, 1, "gpipe"},
+                                             {1, 3, "1f1b"},
+                                             {2, 1, "interleaved-1f1b"},
+                                             {2, 2, "zb-h1"}}) {
         SCOPED_TRACE(
             fmt::format("{}, {} units, pp={} dp={}", fmt::join(patterns, " "), units, pp, dp));
         EXPECT_EQ(outcome(pp, dp, schedule, units), alone);

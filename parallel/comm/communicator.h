@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/tensor.h"
 
 namespace concertina {
@@ -22,6 +23,12 @@ using ConstBytes = std::span<const std::byte>;
 inline Bytes bytes_of(View view) {
   return {static_cast<std::byte*>(view.data), view.bytes()};
 }
+
+/// Ranks of the world have died, and the others can go on without them: no operation ends any more
+/// but with this, until MpiEnvironment::go_on().
+class LostRanks : public Error {
+  using Error::Error;
+};
 
 /// A listener that learns the peer of a wait once that has become a long one.
 class WaitObserver {

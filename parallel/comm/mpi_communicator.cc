@@ -45,10 +45,9 @@ Handle duplicate(MPI_Comm comm) {
   return Handle(copy);
 }
 
-MpiChannel channel_of(MPI_Comm comm, std::size_t chunk_bytes, std::shared_ptr<MpiLines> lines) {
-  MpiChannel channel;
-  channel.chunk_bytes = chunk_bytes;
-  channel.lines = std::move(lines);
+/// `shared`: what the channels of one world share.
+MpiChannel channel_of(MPI_Comm comm, const MpiChannel& shared) {
+  MpiChannel channel = shared;
   int size = 0;
   MPI_Comm_rank(comm, &channel.rank);
   MPI_Comm_size(comm, &size);
@@ -57,7 +56,7 @@ MpiChannel channel_of(MPI_Comm comm, std::size_t chunk_bytes, std::shared_ptr<Mp
   channel.world_ranks.resize(size);
   MPI_Group here = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
   MPI_Comm_group(comm, &here);
-  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Comm_group(channel.loss->all(), &world);
   MPI_Group_translate_ranks(here, size, ranks.data(), world, channel.world_ranks.data());
   MPI_Group_free(&here);
   MPI_Group_free(&world);
@@ -77,13 +76,16 @@ struct MpiPools {
 class MpiCommunicator final : public Communicator {
  public:
   /// Takes over `comm`.
-  MpiCommunicator(Handle comm, std::size_t chunk_bytes, std::shared_ptr<MpiLines> lines)
+  MpiCommunicator(Handle comm, const MpiChannel& shared)
       : collectives_(duplicate(comm.get())),
         messages_(std::move(comm)),
-        pools_(std::make_unique<MpiPools>(
-            channel_of(messages_.get(), chunk_bytes, std::move(lines)))) {}
+        pools_(std::make_unique<MpiPools>(channel_of(messages_.get(), shared))) {
+    for (const Handle* handle : {&collectives_, &messages_}) shared.loss->add(handle->get());
+  }
 
   ~MpiCommunicator() override {
+    for (const Handle* handle : {&collectives_, &messages_})
+      pools_->channel.loss->remove(handle->get());
     if (pools_->single.in_use() + pools_->collective.in_use() == 0) return;
     if (std::uncaught_exceptions() == 0)
       log::error("a communicator was destroyed before its transfers (a bug in concertina)");
@@ -102,8 +104,7 @@ class MpiCommunicator final : public Communicator {
         MPI_Comm_split(collectives_.get(), color < 0 ? MPI_UNDEFINED : color, key, &part),
         collectives_.get(), "split");
     if (part == MPI_COMM_NULL) return nullptr;
-    return std::make_unique<MpiCommunicator>(Handle(part), pools_->channel.chunk_bytes,
-                                             pools_->channel.lines);
+    return std::make_unique<MpiCommunicator>(Handle(part), pools_->channel);
   }
 
   void reserve(std::size_t messages, std::size_t collectives, std::size_t exchanged) override {
@@ -197,10 +198,20 @@ class MpiCommunicator final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> make_mpi_world(MpiOptions options) {
+  return make_mpi_world(MPI_COMM_WORLD, std::make_shared<MpiLoss>(), options);
+}
+
+std::unique_ptr<Communicator> make_mpi_world(MPI_Comm over, std::shared_ptr<MpiLoss> loss,
+                                             MpiOptions options) {
   CONCERTINA_CHECK(options.chunk_bytes > 0 && options.chunk_bytes <= INT_MAX,
                    "MPI messages of {} bytes", options.chunk_bytes);
-  return std::make_unique<MpiCommunicator>(duplicate(MPI_COMM_WORLD), options.chunk_bytes,
-                                           std::make_shared<MpiLines>());
+  Handle all = duplicate(over);
+  loss->begin(all.get());
+  MpiChannel shared;
+  shared.chunk_bytes = options.chunk_bytes;
+  shared.lines = std::make_shared<MpiLines>();
+  shared.loss = std::move(loss);
+  return std::make_unique<MpiCommunicator>(std::move(all), shared);
 }
 
 }  // namespace concertina

@@ -3,25 +3,23 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <mpi.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/process_state.h"
 #include "parallel/comm/mpi_communicator.h"
+#include "parallel/comm/mpi_local_ranks.h"
+#include "parallel/comm/mpi_loss.h"
+#include "parallel/comm/mpi_ulfm.h"
 #include "parallel/comm/mpi_work.h"
 #include "parallel/comm/watchdog.h"
 #if __has_include(<mpi-ext.h>)
@@ -29,115 +27,6 @@
 #endif
 
 namespace concertina {
-
-// The processes of this host's ranks, and which of them have died.
-// Invariants: no call waits for another rank once the object is made; a rank that ends the job on
-// purpose says so first, and is never taken for dead.
-class LocalRanks {
- public:
-  /// Collective over `local`, the ranks of this host. `rank`: of this process in the world. Where
-  /// MPI gives no shared memory, nobody is known and nobody dies; a rank in a container whose
-  /// processes have numbers of their own is not watched.
-  LocalRanks(MPI_Comm local, int rank);
-  /// Collective.
-  ~LocalRanks();
-  LocalRanks(const LocalRanks&) = delete;
-  LocalRanks& operator=(const LocalRanks&) = delete;
-
-  /// From any thread: this rank is about to end the job, and has said why.
-  void leave() noexcept;
-  LocalState state() const;
-  /// SIGKILL to the others.
-  void kill_others() const;
-  OperationLog* operations() const { return own_ == nullptr ? nullptr : &own_->operations; }
-  /// By rank of the world, null of other hosts.
-  std::vector<const OperationLog*> all_operations(int ranks) const;
-
- private:
-  struct Slot {  // in memory that all ranks of the host share, one per rank
-    std::int32_t rank, process;
-    std::uint64_t processes;  // which numbering of processes `process` is of
-    std::atomic<std::int32_t> leaves;
-    OperationLog operations;
-  };
-
-  MPI_Win window_ = MPI_WIN_NULL;
-  Slot* own_ = nullptr;
-  std::vector<const Slot*> slots_;  // by rank
-  std::vector<const Slot*> all_;    // also of processes that have numbers of their own
-};
-
-namespace {
-
-/// The number of this process' PID namespace; 0 where the system does not say.
-std::uint64_t process_numbering() {
-  struct stat status {};
-  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
-}
-
-}  // namespace
-
-LocalRanks::LocalRanks(MPI_Comm local, int rank) {
-  void* base = nullptr;
-  if (MPI_Win_allocate_shared(sizeof(Slot), 1, MPI_INFO_NULL, local, static_cast<void*>(&base),
-                              &window_) != MPI_SUCCESS) {
-    window_ = MPI_WIN_NULL;
-    return;
-  }
-  own_ = new (base) Slot{rank, static_cast<std::int32_t>(::getpid()), process_numbering(), {0}, {}};
-  MPI_Barrier(local);  // every slot is filled
-  int size = 0;
-  MPI_Comm_size(local, &size);
-  for (int i = 0; i < size; ++i) {
-    MPI_Aint bytes = 0;
-    int unit = 0;
-    void* slot = nullptr;
-    if (MPI_Win_shared_query(window_, i, &bytes, &unit, static_cast<void*>(&slot)) != MPI_SUCCESS)
-      continue;
-    const auto* of_rank = static_cast<const Slot*>(slot);
-    all_.push_back(of_rank);
-    if (of_rank->processes == own_->processes && ::kill(of_rank->process, 0) == 0)
-      slots_.push_back(of_rank);
-  }
-}
-
-LocalRanks::~LocalRanks() {
-  if (window_ != MPI_WIN_NULL) MPI_Win_free(&window_);
-}
-
-std::vector<const OperationLog*> LocalRanks::all_operations(int ranks) const {
-  std::vector<const OperationLog*> logs(static_cast<std::size_t>(ranks));
-  for (const Slot* slot : all_) logs[static_cast<std::size_t>(slot->rank)] = &slot->operations;
-  return logs;
-}
-
-void LocalRanks::leave() noexcept {
-  if (own_ != nullptr) own_->leaves.store(1);
-}
-
-void LocalRanks::kill_others() const {
-  for (const Slot* slot : slots_)
-    if (slot != own_) ::kill(slot->process, SIGKILL);
-}
-
-LocalState LocalRanks::state() const {
-  LocalState state;
-  for (const Slot* slot : slots_)
-    if (slot->leaves.load() != 0) state.somebody_leaves = true;
-  for (const Slot* slot : slots_) {
-    if (slot == own_) {
-      state.speaks = true;
-    } else if (::kill(slot->process, 0) != 0 && errno == ESRCH) {
-      state.dead.push_back(slot->rank);
-    } else if (stands_still(slot->process)) {
-      state.stopped.push_back(slot->rank);
-    } else if (!state.speaks) {
-      return state;  // that one looks after the others: the cost per host is linear in its ranks
-    }
-  }
-  return state;
-}
-
 namespace {
 
 /// How long MPI_Abort may take before the process ends without it.
@@ -189,6 +78,15 @@ std::optional<int> positive_number(const char* text) {
   const auto [stop, error] = std::from_chars(text, end, value);
   if (error != std::errc() || stop != end || value < 1) return std::nullopt;
   return value;
+}
+
+/// The ranks of `all` on this host. Collective.
+MPI_Comm local_ranks_of(MPI_Comm all) {
+  MPI_Comm local = MPI_COMM_NULL;
+  if (const int error = MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
+      error != MPI_SUCCESS)
+    throw_failure("MPI_Comm_split_type failed: " + mpi_text(error), "starting MPI");
+  return local;
 }
 
 void check_started(int thread_level) {
@@ -327,11 +225,7 @@ void MpiEnvironment::start() {
   owns_mpi_ = true;
 
   deadline.at("the first collectives of MPI");
-  MPI_Comm local = MPI_COMM_NULL;
-  if (const int error =
-          MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
-      error != MPI_SUCCESS)
-    throw_failure("MPI_Comm_split_type failed: " + mpi_text(error), "starting MPI");
+  MPI_Comm local = local_ranks_of(MPI_COMM_WORLD);
   MPI_Comm_rank(local, &local_rank_);
   MPI_Comm_size(local, &local_size_);
   int rank = 0;
@@ -339,7 +233,50 @@ void MpiEnvironment::start() {
   local_ranks_ = std::make_unique<LocalRanks>(local, rank);
   the_local_ranks = local_ranks_.get();
   MPI_Comm_free(&local);
-  world_ = make_mpi_world();
+  loss_ = std::make_shared<MpiLoss>();
+  world_ = make_mpi_world(MPI_COMM_WORLD, loss_);
+}
+
+bool MpiEnvironment::expect_loss() {
+  if (world().size() > 1 && ulfm_active()) loss_->expect();
+  return loss_->expected();
+}
+
+void MpiEnvironment::tell_loss() noexcept {
+  loss_->tell();
+}
+
+int MpiEnvironment::go_on() {
+  constexpr const char* kWhere = "going on without ranks that died";
+  const MPI_Comm living = loss_->is_calm() ? ulfm_living(loss_->all()) : MPI_COMM_NULL;
+  if (living == MPI_COMM_NULL) throw_failure("MPI does not end what was under way", kWhere);
+  const int before = world_->size();
+  int size = 0;
+  MPI_Comm_size(living, &size);
+  // Of two parts that do not see each other one goes on at most.
+  if (2 * size <= before)
+    throw_failure(fmt::format("{} of {} ranks are left", size, before), kWhere);
+  local_ranks_->renumber(loss_->all(), living);
+  MPI_Comm local = local_ranks_of(living);
+  MPI_Comm_rank(local, &local_rank_);
+  MPI_Comm_size(local, &local_size_);
+  MPI_Comm_free(&local);
+  static_cast<void>(world_.release());  // to free what was revoked takes the dead as well
+  loss_ = std::make_shared<MpiLoss>();
+  world_ = make_mpi_world(living, loss_);
+  lost_ += before - size;
+  return before - size;
+}
+
+void MpiEnvironment::leave(int code) {
+  if (lost_ == 0) return;
+  try {
+    world_->barrier();  // a launcher ends the others once one is gone like this
+  } catch (const Error&) {
+  }
+  log::flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 Communicator& MpiEnvironment::world() {

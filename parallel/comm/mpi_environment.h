@@ -14,6 +14,7 @@
 namespace concertina {
 
 class LocalRanks;
+class MpiLoss;
 
 /// Ranks that the launcher was asked for: OMPI_COMM_WORLD_SIZE, else SLURM_STEP_NUM_TASKS (Slurm's
 /// other variables mislead under mpirun), else PMI_SIZE. Empty where no launcher is seen.
@@ -71,6 +72,20 @@ class MpiEnvironment {
   /// every rank of the world, null of other hosts. They live as long as this.
   OperationLog* operations() const;
   std::vector<const OperationLog*> operations_of_host() const;
+  /// Whether the launch can go on without ranks that die, as `mpirun --with-ft ulfm` lets it. If
+  /// so, from now on their death ends all that is under way with LostRanks, on every rank.
+  bool expect_loss();
+  /// From any thread, after expect_loss(): ranks have died.
+  void tell_loss() noexcept;
+  /// After LostRanks, once all is destroyed that uses world(): that is the ranks that live now, in
+  /// their old order. Returns how many are gone. Collective over the living. Throws a failure where
+  /// these are not the most of the old world, or do not come together; does not return where MPI
+  /// hangs.
+  int go_on();
+  /// Ranks that are gone since the launch began.
+  int lost() const { return lost_; }
+  /// At the end of `main`: ends the process where MPI cannot be finalised, after go_on().
+  void leave(int code);
   /// Ranks on this host, and our number among them; start MPI too.
   int local_rank();
   int local_size();
@@ -79,9 +94,10 @@ class MpiEnvironment {
   void start();
 
   std::unique_ptr<Communicator> world_;
+  std::shared_ptr<MpiLoss> loss_;
   std::unique_ptr<LocalRanks> local_ranks_;
   bool owns_mpi_ = false;
-  int local_rank_ = 0, local_size_ = 1;
+  int local_rank_ = 0, local_size_ = 1, lost_ = 0;
 };
 
 }  // namespace concertina

@@ -85,6 +85,7 @@ void MpiChannel::fail(int error, MPI_Comm comm, const char* operation, int peer,
   if (!dead.empty()) what += "; dead: " + dead;
   std::string where = fmt::format("rank {}, {}", world_ranks[rank], operation);
   if (peer >= 0) where += fmt::format(" of {} bytes with rank {}", bytes, world_ranks[peer]);
+  if (loss->expected() && ulfm_lost(error)) loss->leave(std::move(what), std::move(where));
   throw_failure(std::move(what), std::move(where));
 }
 
@@ -281,6 +282,10 @@ void MpiWork::poll() {
 }
 
 bool MpiWork::test() {
+  if (channel_.loss->known())
+    channel_.loss->leave(
+        "ranks of this launch have died",
+        fmt::format("rank {}, {}", channel_.world_ranks[channel_.rank], operation_));
   channel_.lines->advance();
   if (line_ != nullptr) return done();
   if (open_ == 0) return true;
@@ -304,6 +309,11 @@ void MpiWork::recycle() {
   bool stuck = false;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i] == MPI_REQUEST_NULL) continue;
+    if (channel_.loss->left()) {
+      channel_.loss->end(requests_[i]);
+      stuck = stuck || requests_[i] != MPI_REQUEST_NULL;
+      continue;
+    }
     if (parts_[i].type == Type::collective) {
       stuck = true;
       continue;

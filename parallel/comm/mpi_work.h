@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "parallel/comm/communicator.h"
+#include "parallel/comm/mpi_loss.h"
 #include "parallel/comm/work_pool.h"
 
 namespace concertina {
@@ -64,10 +65,11 @@ std::string mpi_text(int error);
 
 /// The part that all Works of one communicator share.
 struct MpiChannel {
-  std::vector<int> world_ranks;  // rank here -> rank in MPI_COMM_WORLD
+  std::vector<int> world_ranks;  // rank here -> rank in the world
   int rank = 0;
   std::size_t chunk_bytes = 0;      // longest single MPI message
   std::shared_ptr<MpiLines> lines;  // of the job
+  std::shared_ptr<MpiLoss> loss;    // of the world
 
   /// Throws what MPI reported for `operation` with `peer` (-1: with all of them).
   [[noreturn]] void fail(int error, MPI_Comm comm, const char* operation, int peer,

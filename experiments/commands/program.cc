@@ -240,10 +240,12 @@ int run_program(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is an error of write(), not a crash
   // Outlives every exception: leaving its scope with one would cut the message short.
   MpiEnvironment mpi;
-  return run_to_exit(mpi, [&] {
+  const int code = run_to_exit(mpi, [&] {
     if (const char* faults = std::getenv(kFailpointsVariable)) arm_failpoints(faults);
     return run(argc, argv, mpi);
   });
+  mpi.leave(code);
+  return code;
 }
 
 }  // namespace concertina

@@ -22,6 +22,7 @@ struct RunCommand : SupervisedOptions {
 nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
   return {{"exit", summary.code},
           {"restarts", summary.restarts},
+          {"in_place", summary.in_place},
           {"steps_repeated", summary.steps_repeated},
           {"seconds", summary.seconds},
           {"down_s", summary.down_seconds},
@@ -51,10 +52,12 @@ int supervise(const RunCommand& options) {
   const SuperviseSummary summary = supervisor.run();
   if (options.json)
     print_once(json_line(summary_json(summary)));
-  else if (summary.restarts > 0 && summary.why.empty())
-    log::info("finished in {}, with {} that took {}; {} trained twice",
+  else if (summary.restarts + summary.in_place > 0 && summary.why.empty())
+    log::info("finished in {}, with {} that took {}{}; {} trained twice",
               duration_text(summary.seconds), counted(summary.restarts, "restart"),
-              duration_text(summary.down_seconds), counted(summary.steps_repeated, "step"));
+              duration_text(summary.down_seconds),
+              summary.in_place > 0 ? fmt::format(", and {} without one", summary.in_place) : "",
+              counted(summary.steps_repeated, "step"));
   if (!summary.why.empty()) log::warn("concertina run ends: {}", summary.why);
   return summary.code;
 }

@@ -17,14 +17,10 @@ struct TrainOptions : ConfigOptions {
   TrainMode mode;
 };
 
-int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
-  if (const std::string key = files_key(options.config); data_files(options.config).empty())
-    throw_input(fmt::format("there is no {} to train on", key == "data.text" ? "text" : "data"),
-                options.config.where(key), fmt::format("--set {}=FILE", key));
-  write_config(with_absolute_paths(options.config));  // refuses what no config file can hold
-  TrainLaunch launch(options.config, options.mode, mpi);
+int train(const RunConfig& config, TrainMode mode, MpiEnvironment& mpi) {
+  TrainLaunch launch(config, mode, mpi);
   launch.open();
-  if (options.mode.dry_run) {
+  if (mode.dry_run) {
     if (launch.leads()) print_once(train_preview(launch));
     launch.world.barrier();
     return 0;
@@ -43,6 +39,20 @@ int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
   }
   launch.ended(training->done(), *code);
   return *code;
+}
+
+int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
+  if (const std::string key = files_key(options.config); data_files(options.config).empty())
+    throw_input(fmt::format("there is no {} to train on", key == "data.text" ? "text" : "data"),
+                options.config.where(key), fmt::format("--set {}=FILE", key));
+  write_config(with_absolute_paths(options.config));  // refuses what no config file can hold
+  TrainMode mode = options.mode;
+  for (RunConfig config = options.config;;) try {
+      return train(config, mode, mpi);
+    } catch (const LostRanks&) {
+      go_on_in_place(config, mpi);
+      mode.from_scratch = false;
+    }
 }
 
 void add_train_options(CLI::App& app, TrainOptions& options) {

@@ -129,6 +129,7 @@ bool ChildProcess::has_program() {
   if (process_.killed() || mark_.empty() || program_.empty()) return false;
   const std::vector<pid_t> found = marked(mark_, program_);
   for (const pid_t pid : found) add_shared_files(pid, shared_);
+  programs_ = found.size();
   stands_still_ = !found.empty() && std::ranges::all_of(found, stands_still);
   return !found.empty();
 }

@@ -36,6 +36,8 @@ class ChildProcess {
   /// Whether ChildOptions::program runs here, as the child or one of its descendants. Takes note of
   /// the files that MPI has for these, which kill_all() removes: nobody else does after a SIGKILL.
   bool has_program();
+  /// How many processes of it has_program() saw when it looked last.
+  std::size_t programs() const { return programs_; }
   /// Whether a signal had stopped all of these when has_program() looked last.
   bool program_stands_still() const { return stands_still_; }
   /// Sends a signal to its process group.
@@ -48,6 +50,7 @@ class ChildProcess {
   std::string mark_, program_;
   std::set<std::string> shared_;  // files and folders of MPI
   bool stands_still_ = false;
+  std::size_t programs_ = 0;
   Process process_;
 };
 

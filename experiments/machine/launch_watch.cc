@@ -30,6 +30,8 @@ constexpr int kStopLooks = 4;
 constexpr int kSignalLooks = 5;
 /// mpirun ends the others within 2 s of a rank's death. Other launchers may never do.
 constexpr double kLauncherSeconds = 5;
+/// The main thread has so long to leave what it does where the launch goes on without dead ranks.
+constexpr double kLeaveSeconds = 3;
 
 /// "rank 2 stands still: a signal has stopped it", with what to try after that.
 Error stop_of(const std::vector<int>& ranks) {
@@ -44,6 +46,26 @@ Error stop_of(const std::vector<int>& ranks) {
 std::string supervised_run() {
   const char* directory = std::getenv(kSupervisedVariable);
   return directory == nullptr ? "" : directory;
+}
+
+void tell_supervisor(nlohmann::ordered_json line) {
+  const std::string directory = supervised_run();
+  if (directory.empty()) return;
+  line["time"] = utc_text();
+  line["host"] = host_name();
+  try {
+    File(run_file(directory, kFaultsFile), File::Mode::append).append_whole(line.dump() + "\n");
+  } catch (const Error& failed) {  // the supervisor sees the launch end
+    log::warn("the fault is not recorded: {}: {}", failed.message(), failed.where());
+  }
+}
+
+void tell_of_loss(const std::vector<int>& ranks, int by, const Error& error) {
+  tell_supervisor({{"fault", "died"},
+                   {"ranks", ranks},
+                   {"by", by},
+                   {"what", error.message()},
+                   {kInPlace, true}});
 }
 
 Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
@@ -84,16 +106,7 @@ bool LaunchWatch::sleep(double seconds) {
 }
 
 void record_fault(const char* fault, const std::vector<int>& ranks, int by, const Error& error) {
-  const std::string directory = supervised_run();
-  if (directory.empty()) return;
-  const nlohmann::ordered_json line = {{"time", utc_text()}, {"fault", fault},
-                                       {"ranks", ranks},     {"host", host_name()},
-                                       {"by", by},           {"what", error.message()}};
-  try {
-    File(run_file(directory, kFaultsFile), File::Mode::append).append_whole(line.dump() + "\n");
-  } catch (const Error& failed) {  // the supervisor sees the launch end
-    log::warn("the fault is not recorded: {}: {}", failed.message(), failed.where());
-  }
+  tell_supervisor({{"fault", fault}, {"ranks", ranks}, {"by", by}, {"what", error.message()}});
 }
 
 void LaunchWatch::report(const char* fault, const std::vector<int>& ranks,
@@ -148,6 +161,10 @@ void LaunchWatch::look_for_hosts(const LocalState& state) {
   }
 }
 
+void LaunchWatch::expect_loss(int ranks) {
+  if (ranks > 0 && !supervised_.empty() && mpi_.expect_loss()) may_lose_ = ranks;
+}
+
 void LaunchWatch::tell_of_signal() {
   log::warn(
       "SIGTERM: a checkpoint follows this step, but mpirun kills all ranks a second after Ctrl-C "
@@ -166,6 +183,11 @@ void LaunchWatch::watch() {
     if (!state.speaks || state.somebody_leaves) continue;
     if (!state.dead.empty() && !told_dead) {
       told_dead = true;
+      if (std::ssize(state.dead) <= may_lose_) {
+        mpi_.tell_loss();
+        tell_of_loss(state.dead, rank_, death_of(state.dead, committed_));
+        if (!sleep(kLeaveSeconds)) return;
+      }
       tell_of_dead(state.dead);
       if (sleep(kLauncherSeconds)) abort_job(static_cast<int>(Exit::failure));
     }

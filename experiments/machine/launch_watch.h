@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
@@ -21,8 +22,16 @@ namespace concertina {
 /// The environment variable that `concertina run` sets for its launches: the run's directory.
 inline constexpr const char* kSupervisedVariable = "CONCERTINA_SUPERVISED";
 
+/// The key of lines for the supervisor: true beside a fault after which the launch may go on by
+/// itself; alone, how many ranks are gone in all, once it does.
+inline constexpr const char* kInPlace = "in_place";
+
 /// That directory; empty where nobody supervises this launch.
 std::string supervised_run();
+/// Appends `line`, with time and host, to the faults of a supervised launch.
+void tell_supervisor(nlohmann::ordered_json line);
+/// Tells it that `ranks` have died, as rank `by` saw, and that the others may go on without them.
+void tell_of_loss(const std::vector<int>& ranks, int by, const Error& error);
 
 /// Writes a line of faults.jsonl for the supervisor of this launch, if there is one. `by`: this
 /// rank.
@@ -39,6 +48,10 @@ class LaunchWatch {
 
   /// The command trains, and its newest checkpoint is of `step`; 0: there is none yet.
   void committed(std::int64_t step) noexcept { committed_ = step; }
+
+  /// On every rank, where the caller goes on without up to `ranks` that die (LostRanks). Nothing
+  /// comes of it where MPI cannot, or nobody supervises the launch.
+  void expect_loss(int ranks);
 
  private:
   void watch();
@@ -57,6 +70,7 @@ class LaunchWatch {
   Heartbeats heartbeats_;
   bool told_silent_ = false;
   std::atomic<std::int64_t> committed_ = -1;  // the command does not train
+  std::atomic<int> may_lose_ = 0;             // ranks
   std::mutex mutex_;
   std::condition_variable wake_;
   bool over_ = false;

@@ -3,13 +3,15 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "experiments/machine/launch_watch.h"
 #include "io/file.h"
 
 namespace concertina {
 
 std::optional<Fault> first_fault(const std::vector<nlohmann::json>& lines) {
   for (const nlohmann::json& line : lines) try {
-      return Fault{line.at("fault"), line.at("ranks"), line.at("what"), line.at("time")};
+      return Fault{line.at("fault"), line.at("ranks"), line.at("what"), line.at("time"),
+                   line.contains(kInPlace)};
     } catch (const nlohmann::json::exception&) {
       continue;
     }
@@ -41,10 +43,11 @@ void append_fault(const std::string& path, const std::string& kind, const std::s
 }
 
 void append_restart(const std::string& path, const Restart& restart) {
-  nlohmann::ordered_json line = {
-      {"time", utc_text()},    {"launch", restart.launch},   {"ranks", restart.ranks},
-      {"fault", restart.kind}, {"why", restart.why},         {"reached", restart.reached},
-      {"from", restart.from},  {"ended_s", restart.ended_s}, {"waited_s", restart.waited_s}};
+  nlohmann::ordered_json line = {{"time", utc_text()},           {"launch", restart.launch},
+                                 {"ranks", restart.ranks},       {"fault", restart.kind},
+                                 {"why", restart.why},           {"reached", restart.reached},
+                                 {"from", restart.from},         {"ended_s", restart.ended_s},
+                                 {"waited_s", restart.waited_s}, {kInPlace, restart.in_place}};
   if (!restart.hosts.empty()) line["hosts"] = restart.hosts;
   append(path, line);
 }

@@ -16,6 +16,7 @@ struct Fault {
   std::vector<int> ranks;  // of the world, that it happened to
   std::string what;        // the error message
   std::string time;        // utc_text()
+  bool in_place = false;   // the launch may go on by itself
 };
 
 void append_fault(const std::string& path, const std::string& kind, const std::string& host,
@@ -35,6 +36,7 @@ struct Restart {
   std::int64_t from = 0;     // the step of the checkpoint that is gone on from
   double ended_s = 0;        // from the fault, as it was seen, until all processes had ended
   double waited_s = 0;       // before the next launch
+  bool in_place = false;     // the launch goes on without the ranks that died
 };
 
 void append_restart(const std::string& path, const Restart& restart);

@@ -38,10 +38,15 @@ constexpr double kLauncherSeconds = 0.6, kRanksSeconds = 0.2;
 /// All ranks stand still for so long, seen so often, before that is a fault.
 constexpr double kStandSeconds = 1.2;
 constexpr int kStopLooks = 4;
+/// Ranks do not outlive one that died by so much: MPI, or the watch of a launch, ends them, but for
+/// ranks that wait in the start of an MPI that tolerates deaths.
+constexpr double kAloneSeconds = 1.5;
 /// One whose ranks were ended by us may do nothing for a second, and what it leaves is known.
 constexpr double kClearSeconds = 0.2;
 /// A launch that was told to stop commits a checkpoint, which takes as long as storage takes.
 constexpr double kStopSeconds = 600;
+/// So long after a fault a launch says that it goes on by itself, or is ended.
+constexpr double kInPlaceSeconds = 5;
 constexpr int kMostInVain = 5;
 constexpr double kLongestPause = 30;
 
@@ -155,12 +160,15 @@ Supervisor::End Supervisor::watch(ChildProcess& child) {
   LineFollower faults(run_file(directory_, kFaultsFile));
   faults.skip();
   RanksSeen ranks;
+  std::optional<End> open;
   for (;; sleep_briefly()) {
     const std::optional<int> code = child.exit_code();
-    if (const std::optional<Fault> fault = first_fault(faults.look())) {
-      const double seen = now();
+    std::optional<End> end = judge(faults.look(), open, ranks);
+    if (code && !end) end = open;
+    if (end) {
       end_all(child);
-      return {code.value_or(1), fault->kind, fault->what, seen};
+      end->code = code.value_or(1);
+      return *end;
     }
     if (code) {
       const double seen = now();
@@ -173,11 +181,44 @@ Supervisor::End Supervisor::watch(ChildProcess& child) {
       return {1, "ended", fmt::format("no end {:g} s after it was told to stop", kStopSeconds),
               now()};
     }
-    if (std::optional<End> end = look_at_ranks(child, ranks)) {
+    if (open) ranks.all_there = now();
+    if (end = look_at_ranks(child, ranks); end) {
       end_all(child);
       return *end;
     }
   }
+}
+
+std::optional<Supervisor::End> Supervisor::judge(const std::vector<nlohmann::json>& lines,
+                                                 std::optional<End>& open, RanksSeen& ranks) {
+  for (const nlohmann::json& line : lines) {
+    if (const std::optional<Fault> fault = first_fault({line})) {
+      if (!open) open = End{1, fault->kind, fault->what, now()};
+      if (!fault->in_place) return open;
+    } else if (open && line.contains(kInPlace)) {
+      record_in_place(*open);
+      open.reset();
+      ranks.count = 0;  // there are fewer from now on
+    }
+  }
+  return open && now() > open->fault_at + kInPlaceSeconds ? open : std::nullopt;
+}
+
+/// The line of a launch that has gone on without some of its ranks.
+void Supervisor::record_in_place(const End& fault) {
+  const std::int64_t reached = read_history(directory_).steps, from = newest_state();
+  append_restart(run_file(directory_, kRestartsFile), {.launch = summary_.restarts + 1,
+                                                       .ranks = options_.ranks,
+                                                       .why = fault.why,
+                                                       .kind = fault.kind,
+                                                       .reached = std::max(reached, from),
+                                                       .from = from,
+                                                       .ended_s = now() - fault.fault_at,
+                                                       .in_place = true});
+  ++summary_.in_place;
+  summary_.steps_repeated += std::max<std::int64_t>(0, reached - from);
+  log::warn("launch {}: {}; it goes on by itself after step {}", summary_.restarts + 1, fault.why,
+            from);
 }
 
 /// What the ranks of this host cannot say themselves: that all of them have ended, or stand still.
@@ -189,6 +230,10 @@ std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, Ra
     ranks.last = at;
     ranks.stopped_looks = child.program_stands_still() ? ranks.stopped_looks + 1 : 0;
     if (ranks.stopped_looks == 0) ranks.ran = at;
+    if (child.programs() >= ranks.count) ranks.all_there = at;
+    ranks.count = std::max(ranks.count, child.programs());
+    if (at > ranks.all_there + kAloneSeconds)
+      return End{1, "died", "a rank on this host has ended, and nobody ends the others", at};
   }
   if (ranks.last > 0 && at > ranks.last + kLauncherSeconds)
     return End{1, "launcher", "all ranks on this host have ended, and the launcher did not return",

@@ -28,6 +28,7 @@ struct SuperviseOptions {
 struct SuperviseSummary {
   int code = 0;  // the exit code of `concertina run`
   int restarts = 0;
+  int in_place = 0;                      // faults after which the launch went on by itself
   std::int64_t steps_repeated = 0;       // trained, and then lost with a launch
   double seconds = 0, down_seconds = 0;  // in all, and from faults seen to launches started again
   std::string why{};                     // it ended before the run did; empty: the run is finished
@@ -54,6 +55,8 @@ class Supervisor {
   /// What was seen of the ranks of this host, by now().
   struct RanksSeen {
     double next_look = 0, last = 0, ran = 0;  // 0: never
+    std::size_t count = 0;                    // that should be there
+    double all_there = 0;                     // when as many were
     int stopped_looks = 0;                    // in a row, all of them stopped
   };
 
@@ -64,6 +67,11 @@ class Supervisor {
   ChildOptions child() const;
   ProcessOptions question(const Host& host) const;
   End watch(ChildProcess& child);
+  /// What of the launch's `lines` ends it, if anything does. `open`: a fault after which it may go
+  /// on by itself, and has not yet.
+  std::optional<End> judge(const std::vector<nlohmann::json>& lines, std::optional<End>& open,
+                           RanksSeen& ranks);
+  void record_in_place(const End& fault);
   std::optional<End> look_at_ranks(ChildProcess& child, RanksSeen& ranks);
   void tell_to_stop(const ChildProcess& child);
   static void end_all(ChildProcess& child);

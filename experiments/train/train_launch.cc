@@ -152,6 +152,7 @@ TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment&
       directory(run_directory(asked)),
       checkpoints(checkpoint_directory(asked)),
       text_stamps(dataset->corpus().stamps()),
+      lost(mpi.lost()),
       selection(config, fields_of(trainer.job().model), dataset),
       mode_(mode) {
   if (leads() && !mode.dry_run && dataset->splits() != nullptr)
@@ -180,6 +181,7 @@ void TrainLaunch::open() {
   settle_lr_steps(stored);
   if (leads() && !mode_.dry_run) open_logs(stored);
   begin();
+  if (config.run.device == "cpu") launch_watch.expect_loss(config.parallel.spare);
 }
 
 /// Loads the newest state of the run; false: there is none.
@@ -280,6 +282,7 @@ void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   own_identity["lr.steps"] = std::to_string(steps);
   resolved = config;
   resolved.lr.steps = steps;
+  resolved.parallel.spare += lost;  // as asked for: the next launch has all ranks again
   if (leads() && steps != config.run.steps && !mode_.dry_run)
     log::info("the learning rate reaches its end at step {} (lr.steps), the run at step {}", steps,
               config.run.steps);
@@ -339,6 +342,19 @@ void TrainLaunch::log_start() const {
               config.run.steps);
   else if (done < config.run.steps && !trains())
     log::warn("{}: nothing to train (run.patience = {})", ending(selection), config.run.patience);
+}
+
+void go_on_in_place(RunConfig& config, MpiEnvironment& mpi) {
+  const std::string prefix = snapshot_prefix(run_directory(config));
+  const std::optional<Commit> commit = newest_commit(checkpoint_directory(config));
+  if (!commit && !open_newest_snapshot(prefix))
+    throw_failure("ranks have died before the first checkpoint", run_directory(config));
+  if (const LocalState local = mpi.local_state(); local.speaks && !local.dead.empty())
+    tell_of_loss(local.dead, mpi.world().rank(), death_of(local.dead, commit ? commit->step : 0));
+  config.parallel.spare -= mpi.go_on();
+  if (config.parallel.spare < 0)
+    throw_failure("more ranks have died than were spare", run_directory(config));
+  if (mpi.world().rank() == 0) tell_supervisor({{kInPlace, mpi.lost()}});
 }
 
 }  // namespace concertina

@@ -48,6 +48,7 @@ class TrainLaunch : public Launch {
   RunConfig resolved;                  // with the step at which the learning rate ends
   RunHistory history;                  // on rank 0
   std::int64_t done = 0;               // steps of the run, before this launch
+  const int lost;                      // ranks, of a launch that goes on in place
   nlohmann::json progress = nlohmann::json::object();  // of the run's policies then, by name
   Selection selection;
   std::optional<Snapshots> snapshots;  // once open
@@ -74,5 +75,10 @@ class TrainLaunch : public Launch {
   std::optional<RunDirectory> owned_;   // on rank 0
   std::optional<LaunchRecord> record_;  // on rank 0
 };
+
+/// After LostRanks, once the launch is gone: where as many ranks were spare, the others are the
+/// world, and a launch with `config`, changed to fit, goes on from the newest state. Tells the
+/// supervisor, which ends the launch where that takes long. Throws where it makes no sense.
+void go_on_in_place(RunConfig& config, MpiEnvironment& mpi);
 
 }  // namespace concertina

@@ -347,7 +347,7 @@ void TrainLaunch::log_start() const {
 void go_on_in_place(RunConfig& config, MpiEnvironment& mpi) {
   const std::string prefix = snapshot_prefix(run_directory(config));
   const std::optional<Commit> commit = newest_commit(checkpoint_directory(config));
-  if (!commit && !open_newest_snapshot(prefix))
+  if (!commit && !newest_whole(snapshot_parts(prefix)))
     throw_failure("ranks have died before the first checkpoint", run_directory(config));
   if (const LocalState local = mpi.local_state(); local.speaks && !local.dead.empty())
     tell_of_loss(local.dead, mpi.world().rank(), death_of(local.dead, commit ? commit->step : 0));

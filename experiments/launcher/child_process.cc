@@ -55,6 +55,17 @@ void add_session(pid_t launcher, std::set<std::string>& files) {
   }
 }
 
+/// How many ranks its MPI started on the host of `process`; 0: it does not say.
+std::size_t ranks_beside(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/environ", std::ios::binary);
+  std::size_t ranks = 0;
+  for (std::string variable; std::getline(file, variable, '\0');)
+    for (const std::string name : {"OMPI_COMM_WORLD_LOCAL_SIZE=", "MPI_LOCALNRANKS="})
+      if (variable.starts_with(name))
+        std::from_chars(variable.data() + name.size(), variable.data() + variable.size(), ranks);
+  return ranks;
+}
+
 /// Whether `path` is the session folder of a process that lives: of a daemon, maybe, which has
 /// other launches.
 bool is_in_use(const std::string& path) {
@@ -130,6 +141,7 @@ bool ChildProcess::has_program() {
   const std::vector<pid_t> found = marked(mark_, program_);
   for (const pid_t pid : found) add_shared_files(pid, shared_);
   programs_ = found.size();
+  if (!found.empty()) ranks_here_ = ranks_beside(found.front());
   stands_still_ = !found.empty() && std::ranges::all_of(found, stands_still);
   return !found.empty();
 }

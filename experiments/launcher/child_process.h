@@ -38,6 +38,8 @@ class ChildProcess {
   bool has_program();
   /// How many processes of it has_program() saw when it looked last.
   std::size_t programs() const { return programs_; }
+  /// How many MPI started on this host, as these say; 0: not known.
+  std::size_t ranks_here() const { return ranks_here_; }
   /// Whether a signal had stopped all of these when has_program() looked last.
   bool program_stands_still() const { return stands_still_; }
   /// Sends a signal to its process group.
@@ -50,7 +52,7 @@ class ChildProcess {
   std::string mark_, program_;
   std::set<std::string> shared_;  // files and folders of MPI
   bool stands_still_ = false;
-  std::size_t programs_ = 0;
+  std::size_t programs_ = 0, ranks_here_ = 0;
   Process process_;
 };
 

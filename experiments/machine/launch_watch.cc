@@ -60,12 +60,12 @@ void tell_supervisor(nlohmann::ordered_json line) {
   }
 }
 
-void tell_of_loss(const std::vector<int>& ranks, int by, const Error& error) {
+void tell_of_death(const std::vector<int>& ranks, int by, bool in_place) {
   tell_supervisor({{"fault", "died"},
                    {"ranks", ranks},
                    {"by", by},
-                   {"what", error.message()},
-                   {kInPlace, true}});
+                   {"what", death_of(ranks, 0).message()},
+                   {kInPlace, in_place}});
 }
 
 Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
@@ -162,7 +162,7 @@ void LaunchWatch::look_for_hosts(const LocalState& state) {
 }
 
 void LaunchWatch::expect_loss(int ranks) {
-  if (ranks > 0 && !supervised_.empty() && mpi_.expect_loss()) may_lose_ = ranks;
+  if (!supervised_.empty() && mpi_.expect_loss()) may_lose_ = ranks;
 }
 
 void LaunchWatch::tell_of_signal() {
@@ -185,7 +185,7 @@ void LaunchWatch::watch() {
       told_dead = true;
       if (std::ssize(state.dead) <= may_lose_) {
         mpi_.tell_loss();
-        tell_of_loss(state.dead, rank_, death_of(state.dead, committed_));
+        tell_of_death(state.dead, rank_, /*in_place=*/true);
         if (!sleep(kLeaveSeconds)) return;
       }
       tell_of_dead(state.dead);

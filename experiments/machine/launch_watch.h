@@ -30,8 +30,9 @@ inline constexpr const char* kInPlace = "in_place";
 std::string supervised_run();
 /// Appends `line`, with time and host, to the faults of a supervised launch.
 void tell_supervisor(nlohmann::ordered_json line);
-/// Tells it that `ranks` have died, as rank `by` saw, and that the others may go on without them.
-void tell_of_loss(const std::vector<int>& ranks, int by, const Error& error);
+/// Tells it that `ranks` have died, as rank `by` saw; `in_place`: the others may go on without
+/// them.
+void tell_of_death(const std::vector<int>& ranks, int by, bool in_place);
 
 /// Writes a line of faults.jsonl for the supervisor of this launch, if there is one. `by`: this
 /// rank.

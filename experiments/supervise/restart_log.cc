@@ -11,7 +11,7 @@ namespace concertina {
 std::optional<Fault> first_fault(const std::vector<nlohmann::json>& lines) {
   for (const nlohmann::json& line : lines) try {
       return Fault{line.at("fault"), line.at("ranks"), line.at("what"), line.at("time"),
-                   line.contains(kInPlace)};
+                   line.value(kInPlace, false)};
     } catch (const nlohmann::json::exception&) {
       continue;
     }

@@ -41,6 +41,8 @@ constexpr int kStopLooks = 4;
 /// Ranks do not outlive one that died by so much: MPI, or the watch of a launch, ends them, but for
 /// ranks that wait in the start of an MPI that tolerates deaths.
 constexpr double kAloneSeconds = 1.5;
+/// From the first of them until all are there.
+constexpr double kArriveSeconds = 10;
 /// One whose ranks were ended by us may do nothing for a second, and what it leaves is known.
 constexpr double kClearSeconds = 0.2;
 /// A launch that was told to stop commits a checkpoint, which takes as long as storage takes.
@@ -198,7 +200,8 @@ std::optional<Supervisor::End> Supervisor::judge(const std::vector<nlohmann::jso
     } else if (open && line.contains(kInPlace)) {
       record_in_place(*open);
       open.reset();
-      ranks.count = 0;  // there are fewer from now on
+      ranks.count = 0;
+      ranks.fewer = true;
     }
   }
   return open && now() > open->fault_at + kInPlaceSeconds ? open : std::nullopt;
@@ -230,9 +233,13 @@ std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, Ra
     ranks.last = at;
     ranks.stopped_looks = child.program_stands_still() ? ranks.stopped_looks + 1 : 0;
     if (ranks.stopped_looks == 0) ranks.ran = at;
-    if (child.programs() >= ranks.count) ranks.all_there = at;
-    ranks.count = std::max(ranks.count, child.programs());
-    if (at > ranks.all_there + kAloneSeconds)
+    if (!ranks.fewer && child.ranks_here() > 0)
+      ranks.count = child.ranks_here();
+    else if (!ranks.fewer || ranks.count == 0)
+      ranks.count = std::max(ranks.count, child.programs());
+    ranks.complete = ranks.complete || child.programs() >= ranks.count;
+    if (child.programs() >= ranks.count || ranks.all_there == 0) ranks.all_there = at;
+    if (at > ranks.all_there + (ranks.complete ? kAloneSeconds : kArriveSeconds))
       return End{1, "died", "a rank on this host has ended, and nobody ends the others", at};
   }
   if (ranks.last > 0 && at > ranks.last + kLauncherSeconds)

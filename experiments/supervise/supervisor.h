@@ -56,7 +56,9 @@ class Supervisor {
   struct RanksSeen {
     double next_look = 0, last = 0, ran = 0;  // 0: never
     std::size_t count = 0;                    // that should be there
-    double all_there = 0;                     // when as many were
+    bool fewer = false;                       // than MPI started, since some were lost in place
+    double all_there = 0;                     // when all were last, at first when one was
+    bool complete = false;                    // all were, once
     int stopped_looks = 0;                    // in a row, all of them stopped
   };
 

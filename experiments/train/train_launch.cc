@@ -345,12 +345,12 @@ void TrainLaunch::log_start() const {
 }
 
 void go_on_in_place(RunConfig& config, MpiEnvironment& mpi) {
-  const std::string prefix = snapshot_prefix(run_directory(config));
-  const std::optional<Commit> commit = newest_commit(checkpoint_directory(config));
-  if (!commit && !newest_whole(snapshot_parts(prefix)))
-    throw_failure("ranks have died before the first checkpoint", run_directory(config));
-  if (const LocalState local = mpi.local_state(); local.speaks && !local.dead.empty())
-    tell_of_loss(local.dead, mpi.world().rank(), death_of(local.dead, commit ? commit->step : 0));
+  const bool has_state = newest_commit(checkpoint_directory(config)) ||
+                         newest_whole(snapshot_parts(snapshot_prefix(run_directory(config))));
+  const LocalState local = mpi.local_state();
+  const bool may = has_state && std::ssize(local.dead) <= config.parallel.spare;
+  if (local.speaks && !local.dead.empty()) tell_of_death(local.dead, mpi.world().rank(), may);
+  if (!may) throw death_of(local.dead, -1);
   config.parallel.spare -= mpi.go_on();
   if (config.parallel.spare < 0)
     throw_failure("more ranks have died than were spare", run_directory(config));

@@ -139,6 +139,10 @@ std::string commit_name(std::int64_t step) {
   return fmt::format("{}{:08}", kPrefix, step);
 }
 
+std::string partial_path(const std::string& checkpoints, std::int64_t step) {
+  return fmt::format("{}/{}{}", checkpoints, commit_name(step), kPartial);
+}
+
 std::optional<std::int64_t> named_step(const std::string& path) {
   stdfs::path folder = stdfs::absolute(path).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
@@ -150,7 +154,7 @@ std::string begin_checkpoint(const std::string& checkpoints, std::int64_t step) 
   make_directories(checkpoints);
   recover_commits(checkpoints);
   clear_leftovers(checkpoints);
-  const std::string partial = checkpoints + "/" + commit_name(step) + std::string(kPartial);
+  const std::string partial = partial_path(checkpoints, step);
   make_directories(partial);
   return partial;
 }

@@ -41,6 +41,8 @@ void abandon_checkpoint(const std::string& partial);
 std::optional<std::int64_t> named_step(const std::string& path);
 /// The name of a commit's directory.
 std::string commit_name(std::int64_t step);
+/// The directory that begin_checkpoint() makes.
+std::string partial_path(const std::string& checkpoints, std::int64_t step);
 
 /// Ascending by step; none if the directory does not exist. Says nothing of their content.
 std::vector<Commit> list_commits(const std::string& checkpoints);

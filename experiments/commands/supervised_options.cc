@@ -47,9 +47,10 @@ void add_supervised_options(CLI::App& app, SupervisedOptions& options) {
   app.add_option("--ranks", options.ranks,
                  "that each launch has; parallel.pp x parallel.dp if not given")
       ->check(whole_number(1, 1 << 20));
-  app.add_option("--launcher", options.launcher, "what starts the ranks")
-      ->type_name("CMD")
-      ->capture_default_str();
+  app.add_option("--launcher", options.launcher,
+                 fmt::format("what starts the ranks; \"{}\" if not given, with hosts \"{}\"",
+                             kUsualLauncher, kHostsLauncher))
+      ->type_name("CMD");
   app.add_option("--hosts", options.hosts,
                  "hosts with their slots, for {hosts} of the launcher; those that the ranks do not "
                  "need are spares")
@@ -67,12 +68,10 @@ SupervisedTraining supervised_training(const SupervisedOptions& options,
   const RunConfig config = config_of(options.words, command);
   SupervisedTraining training{
       config, options.ranks ? *options.ranks : ranks_of(config), options.launcher, {}};
-  if (options.hosts.empty()) {
-    require_launcher(training.launcher, "--launcher");
-    return training;
-  }
-  if (training.launcher == kUsualLauncher) training.launcher = kHostsLauncher;
+  if (training.launcher.empty())
+    training.launcher = options.hosts.empty() ? kUsualLauncher : kHostsLauncher;
   require_launcher(training.launcher, "--launcher", options.hosts);
+  if (options.hosts.empty()) return training;
   training.hosts = parse_hosts(options.hosts, "--hosts");
   if (const int slots = slots_of(training.hosts); slots < training.ranks)
     throw_input(fmt::format("{} on {} slots", counted(training.ranks, "rank"), slots), "--hosts",

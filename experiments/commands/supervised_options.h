@@ -13,7 +13,7 @@ namespace concertina {
 
 struct SupervisedOptions : CommandOptions {
   std::optional<int> ranks;
-  std::string launcher = kUsualLauncher;
+  std::string launcher;            // empty: Open MPI's
   std::string hosts;               // "a:2,b:2"
   std::vector<std::string> words;  // train ...
 };

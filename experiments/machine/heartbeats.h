@@ -1,6 +1,6 @@
 // Heartbeats between the hosts of a launch, outside of MPI: which neighbour is not heard any more.
 // Invariants: a host sends to the one before and the one after it alone, whatever their number; one
-// that was never heard (a firewall, maybe) is never missed; nothing here waits or allocates.
+// that was never heard (a firewall, maybe) is never missed; nothing here waits.
 #pragma once
 
 #include <netinet/in.h>

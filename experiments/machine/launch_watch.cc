@@ -15,8 +15,8 @@
 #include "core/log.h"
 #include "experiments/machine/exit.h"
 #include "experiments/machine/machine.h"
+#include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
-#include "io/file.h"
 #include "io/run_files.h"
 
 namespace concertina {
@@ -48,16 +48,15 @@ std::string supervised_run() {
   return directory == nullptr ? "" : directory;
 }
 
-void tell_supervisor(nlohmann::ordered_json line) {
-  const std::string directory = supervised_run();
-  if (directory.empty()) return;
+void append_fault(const std::string& directory, nlohmann::ordered_json line) {
   line["time"] = utc_text();
-  line["host"] = host_name();
-  try {
-    File(run_file(directory, kFaultsFile), File::Mode::append).append_whole(line.dump() + "\n");
-  } catch (const Error& failed) {  // the supervisor sees the launch end
-    log::warn("the fault is not recorded: {}: {}", failed.message(), failed.where());
-  }
+  if (!line.contains("host")) line["host"] = host_name();
+  append_line(run_file(directory, kFaultsFile), line);
+}
+
+void tell_supervisor(nlohmann::ordered_json line) {
+  if (const std::string directory = supervised_run(); !directory.empty())
+    append_fault(directory, std::move(line));
 }
 
 void tell_of_death(const std::vector<int>& ranks, int by, bool in_place) {

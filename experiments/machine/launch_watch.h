@@ -28,7 +28,10 @@ inline constexpr const char* kInPlace = "in_place";
 
 /// That directory; empty where nobody supervises this launch.
 std::string supervised_run();
-/// Appends `line`, with time and host, to the faults of a supervised launch.
+/// Appends `line` with the time, and this host if it names none, to the faults of the run in
+/// `directory`.
+void append_fault(const std::string& directory, nlohmann::ordered_json line);
+/// The same for a supervised launch; nothing where nobody supervises it.
 void tell_supervisor(nlohmann::ordered_json line);
 /// Tells it that `ranks` have died, as rank `by` saw; `in_place`: the others may go on without
 /// them.

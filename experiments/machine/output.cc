@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/log.h"
+#include "io/file.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
@@ -24,6 +26,14 @@ Error lost_output() {
 
 std::string json_line(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void append_line(const std::string& path, const nlohmann::ordered_json& json) {
+  try {
+    File(path, File::Mode::append).append_whole(json_line(json));
+  } catch (const Error& error) {
+    log::warn("not recorded: {}: {}", error.message(), error.where());
+  }
 }
 
 }  // namespace concertina

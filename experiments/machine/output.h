@@ -17,4 +17,8 @@ Error lost_output();
 /// One line of JSON; bytes that are no UTF-8 (of a file's name) are replaced.
 std::string json_line(const nlohmann::ordered_json& json);
 
+/// Appends json_line() to the file `path`, whole. What cannot be written is a warning: what the
+/// line tells of matters more than its record.
+void append_line(const std::string& path, const nlohmann::ordered_json& json);
+
 }  // namespace concertina

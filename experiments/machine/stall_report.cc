@@ -9,7 +9,7 @@
 #include "core/host_name.h"
 #include "core/log.h"
 #include "experiments/machine/launch_watch.h"
-#include "io/file.h"
+#include "experiments/machine/output.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
@@ -36,11 +36,7 @@ nlohmann::ordered_json stall_json(const Stall& stall) {
 void tell_of_stall(const Stall& stall, const std::string& events) {
   stall.ends ? log::error("{}", report_of(stall)) : log::warn("{}", report_of(stall));
   if (std::error_code absent; events.empty() || !std::filesystem::exists(events, absent)) return;
-  try {
-    File(events, File::Mode::append).append_whole(stall_json(stall).dump() + "\n");
-  } catch (const Error& failed) {
-    log::warn("no event of it: {}: {}", failed.message(), failed.where());
-  }
+  append_line(events, stall_json(stall));
 }
 
 void end_hung_launch(int rank, const std::string& report) {

@@ -148,7 +148,7 @@ void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
   step_ = step;
   index_ =
       trainer_.engine().works() ? trainer_.assignment().working_index(trainer_.world().rank()) : -1;
-  partial_ = fmt::format("{}/{}.partial", directory_, commit_name(step));
+  partial_ = partial_path(directory_, step);
   metadata_ = metadata_of(trainer_, step, identity, std::move(progress));
   after_ = std::move(after);
   error_.reset();

@@ -90,7 +90,7 @@ class CheckpointWriter {
   std::size_t copy_floats_ = 0;
   bool no_room_told_ = false;
 
-  // Of the save of now.
+  // These are of the save that is under way.
   Stage stage_ = Stage::idle;
   std::int64_t step_ = 0;
   int index_ = -1;  // of this rank among those that work; -1: it has no part
@@ -102,7 +102,7 @@ class CheckpointWriter {
   std::vector<TensorPiece> pieces_;
   std::list<std::vector<std::byte>> fetched_;  // what host code cannot read in its place
   std::vector<std::string> records_;           // JSON of shards: the own one, or all to commit
-  // Of the thread, until over_.
+  // These belong to the thread until over_ is set.
   ShardStructure structure_;
   std::optional<Error> error_;
   double durable_ = 0;

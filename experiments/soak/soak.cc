@@ -182,7 +182,7 @@ class Disturbance {
     plan_next();
   }
 
-  /// Of a host that the launch has, but its first: there the supervisor runs.
+  /// Makes a fault of one of the launch's hosts but the first, where the supervisor runs.
   bool host_fault(const std::string& what) {
     if (mend_ || hosts_.size() < 2) return false;  // one at a time
     host_ = hosts_[1 + std::uniform_int_distribution<std::size_t>(0, hosts_.size() - 2)(random_)];

@@ -19,9 +19,6 @@ struct Fault {
   bool in_place = false;   // the launch may go on by itself
 };
 
-void append_fault(const std::string& path, const std::string& kind, const std::string& host,
-                  const std::string& what);
-
 /// The first fault among lines of faults.jsonl.
 std::optional<Fault> first_fault(const std::vector<nlohmann::json>& lines);
 

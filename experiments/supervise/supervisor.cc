@@ -91,7 +91,9 @@ std::vector<Host> Supervisor::hosts_there() {
       const std::string what =
           fmt::format("host {} does not answer: it is lost until it does", host);
       log::warn("{}", what);
-      append_fault(run_file(directory_, kFaultsFile), "lost", host, what);
+      append_fault(
+          directory_,
+          {{"fault", "lost"}, {"ranks", nlohmann::json::array()}, {"host", host}, {"what", what}});
     }
     std::vector<Host> there = pool_.for_ranks(options_.ranks);
     if (!there.empty() || attempt == kMostInVain || stopped()) return there;
@@ -209,19 +211,10 @@ std::optional<Supervisor::End> Supervisor::judge(const std::vector<nlohmann::jso
 
 /// The line of a launch that has gone on without some of its ranks.
 void Supervisor::record_in_place(const End& fault) {
-  const std::int64_t reached = read_history(directory_).steps, from = newest_state();
-  append_restart(run_file(directory_, kRestartsFile), {.launch = summary_.restarts + 1,
-                                                       .ranks = options_.ranks,
-                                                       .why = fault.why,
-                                                       .kind = fault.kind,
-                                                       .reached = std::max(reached, from),
-                                                       .from = from,
-                                                       .ended_s = now() - fault.fault_at,
-                                                       .in_place = true});
+  const Restart restart = restart_of(fault, newest_state(), /*in_place=*/true);
   ++summary_.in_place;
-  summary_.steps_repeated += std::max<std::int64_t>(0, reached - from);
-  log::warn("launch {}: {}; it goes on by itself after step {}", summary_.restarts + 1, fault.why,
-            from);
+  log::warn("launch {}: {}; it goes on by itself after step {}", restart.launch, restart.why,
+            restart.from);
 }
 
 /// What the ranks of this host cannot say themselves: that all of them have ended, or stand still.
@@ -301,20 +294,27 @@ bool Supervisor::stopped() {
   return true;
 }
 
-/// Writes down why the launch is followed by another, and waits for that one's turn.
-void Supervisor::restart_after(const End& end) {
+/// Writes down that the run goes on from step `from` after a fault.
+Restart Supervisor::restart_of(const End& fault, std::int64_t from, bool in_place) {
   const Restart restart{.launch = summary_.restarts + 1,
                         .ranks = ranks_,
                         .hosts = hosts_,
-                        .why = end.why,
-                        .kind = end.kind,
-                        .reached = std::max(read_history(directory_).steps, newest_),
-                        .from = newest_,
-                        .ended_s = now() - end.fault_at,
-                        .waited_s = pause()};
+                        .why = fault.why,
+                        .kind = fault.kind,
+                        .reached = std::max(read_history(directory_).steps, from),
+                        .from = from,
+                        .ended_s = now() - fault.fault_at,
+                        .waited_s = in_place ? 0 : pause(),
+                        .in_place = in_place};
   append_restart(run_file(directory_, kRestartsFile), restart);
-  ++summary_.restarts;
   summary_.steps_repeated += restart.reached - restart.from;
+  return restart;
+}
+
+/// Waits for the turn of the launch that follows.
+void Supervisor::restart_after(const End& end) {
+  const Restart restart = restart_of(end, newest_, /*in_place=*/false);
+  ++summary_.restarts;
   log::warn("launch {}: {}; goes on after step {}{}", restart.launch, restart.why, restart.from,
             restart.waited_s > 0 ? fmt::format(" in {:g} s", restart.waited_s) : "");
   for (const double until = now() + restart.waited_s; now() < until && !stopped();) sleep_briefly();

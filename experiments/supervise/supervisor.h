@@ -43,6 +43,8 @@ class Supervisor {
   /// on. The process' stop signals are held (signals.h). Throws Error{bad_input} if the run
   /// directory cannot be used, or another process supervises the run.
   SuperviseSummary run();
+  Supervisor(const Supervisor&) = delete;  // its pool asks by way of it
+  Supervisor& operator=(const Supervisor&) = delete;
 
  private:
   /// How a launch ended.
@@ -86,6 +88,7 @@ class Supervisor {
   double pause() const;
   bool stopped();
   void forget_snapshots();
+  Restart restart_of(const End& fault, std::int64_t from, bool in_place);
   void restart_after(const End& end);
   void run_launches();
 

@@ -66,7 +66,7 @@ class Saves {
   bool told_waiting_ = false;
   bool unpruned_ = true;    // the newest checkpoint has not led to anything yet
   bool lacks_room_ = true;  // for the next checkpoint
-  // Of the thread that commits, while the writer is busy.
+  // These belong to the thread that commits while the writer is busy.
   std::uint64_t room_bytes_ = 0;  // 0: not known
   File room_;                     // what holds them
   std::optional<Error> no_room_;

@@ -189,7 +189,7 @@ std::optional<Straggler> Stragglers::slower_than_before() {
       for (const std::size_t o : members_[m].others) others.push_back(own[o][i]);
       relative[i] -= median(others);
     }
-    // A rank that others leave behind by getting faster is none.
+    // Where only the others have become faster, this rank is no straggler.
     const double size =
         std::min(rise(relative, before(), kLeastGrowth), rise(own[m], before(), kLeastGrowth));
     members_[m].told_replicas = members_[m].told_replicas || size > 0;

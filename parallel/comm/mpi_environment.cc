@@ -253,7 +253,7 @@ int MpiEnvironment::go_on() {
   const int before = world_->size();
   int size = 0;
   MPI_Comm_size(living, &size);
-  // Of two parts that do not see each other one goes on at most.
+  // At most one of two parts that do not see each other has a majority.
   if (2 * size <= before)
     throw_failure(fmt::format("{} of {} ranks are left", size, before), kWhere);
   local_ranks_->renumber(loss_->all(), living);

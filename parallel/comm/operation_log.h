@@ -28,7 +28,7 @@ class OperationLog {
   static constexpr unsigned kKept = 64;
   static constexpr int kUnknown = -1, kNobody = -2;  // of waits_for(): as of WaitObserver
 
-  // Of the thread that is watched.
+  // Only the watched thread calls these.
   void begin(const char* what, int stage, int microbatch, int peer) noexcept;
   void beat() noexcept {
     beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -38,7 +38,7 @@ class OperationLog {
   void wait_for(int rank) noexcept { waits_for_.store(rank, std::memory_order_relaxed); }
   void patient(int by) noexcept { patience_.fetch_add(by, std::memory_order_release); }
 
-  // Of the thread that watches: what it makes of the silence.
+  // Only the thread that watches calls this: what it makes of the silence.
   void silent(float seconds, bool slow) noexcept {
     silent_.store(seconds, std::memory_order_relaxed);
     slow_.store(slow, std::memory_order_relaxed);

@@ -39,7 +39,7 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-/// "F", "SEND_B": ends with a NUL behind it.
+/// Returns "F", "SEND_B"; a NUL follows it, so that its data() is a C string.
 std::string_view name_of(Kind kind);
 
 /// "0F0", "1SEND_B3", "0REDUCE_GRAD", "STEP".

@@ -66,7 +66,11 @@ JsonLines::JsonLines(const std::string& path, std::int64_t last_step)
 }
 
 void JsonLines::write(const nlohmann::ordered_json& object) {
-  file_.append_whole(dump(object, -1) + '\n');
+  constexpr std::size_t kMostBytes = 64 << 20;
+  if (waiting_.size() > kMostBytes) waiting_.clear();
+  waiting_ += dump(object, -1) + '\n';
+  file_.append_whole(waiting_);
+  waiting_.clear();
 }
 
 void write_result(const std::string& path, const nlohmann::ordered_json& result) {

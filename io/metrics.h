@@ -36,13 +36,13 @@ class JsonLines {
   JsonLines(const std::string& path, std::int64_t last_step);
 
   /// One line in one write: whoever follows the file never sees half a line, nor does it stay after
-  /// an error.
+  /// an error. A line that cannot be written is written before a later one, where there are not too
+  /// many.
   void write(const nlohmann::ordered_json& object);
-  /// Waits until all lines are on the storage, for a checkpoint that counts on them.
-  void sync() { file_.sync(); }
 
  private:
   File file_;
+  std::string waiting_{};
 };
 
 /// Replaces `path` by the object, indented, atomically.

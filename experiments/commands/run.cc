@@ -1,10 +1,13 @@
 // `concertina run`.
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/supervised_options.h"
+#include "experiments/launcher/slurm.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/signals.h"
 #include "experiments/supervise/supervisor.h"
@@ -59,6 +62,8 @@ int supervise(const RunCommand& options) {
               summary.in_place > 0 ? fmt::format(", and {} without one", summary.in_place) : "",
               counted(summary.steps_repeated, "step"));
   if (!summary.why.empty()) log::warn("concertina run ends: {}", summary.why);
+  const bool told = summary.stopped_by == SIGUSR1 || summary.stopped_by == SIGTERM;
+  if (told && summary.code == static_cast<int>(Exit::preempted)) requeue_slurm_job();
   return summary.code;
 }
 

@@ -45,28 +45,49 @@ nlohmann::ordered_json result_json(const SoakResult& result) {
           {"why", result.why}};
 }
 
+/// Whether there is what makes faults of this kind.
+bool can_make(const FaultKind& kind, const SoakOptions& options) {
+  switch (kind.maker) {
+    case FaultMaker::soak:
+      return true;
+    case FaultMaker::hosts:
+      return !options.host_faults.empty() && options.hosts.find(',') != std::string::npos;
+    case FaultMaker::disk:
+      return !options.disk_faults.empty();
+  }
+  return false;
+}
+
+void choose_kinds(SoakOptions& options) {
+  if (options.kinds.empty())
+    for (const auto& [name, kind] : fault_kinds())
+      if (can_make(kind, options)) options.kinds.emplace_back(name);
+  for (const std::string& name : options.kinds) {
+    const FaultKind& kind = lookup_entry(fault_kinds(), name, "fault", "--faults").value;
+    if (can_make(kind, options)) continue;
+    const bool of_disk = kind.maker == FaultMaker::disk;
+    throw_input(fmt::format("'{}' needs {}a program that makes it", name,
+                            of_disk ? "" : "several hosts, and "),
+                "--faults", of_disk ? "--disk-faults CMD" : "--hosts a:2,b:2 --host-faults CMD");
+  }
+}
+
 int run_soak(const SoakCommand& options) {
   const SupervisedTraining training = supervised_training(options, "soak");
   SoakOptions soak_options = options.soak;
   soak_options.program = own_program();
   soak_options.launcher = training.launcher;
-  soak_options.hosts = options.hosts;
+  soak_options.hosts = hosts_text(training.hosts);
   soak_options.args = options.words;
   soak_options.ranks = training.ranks;
   if (soak_options.directory.empty()) soak_options.directory = "soaks/" + training.config.run.name;
+  if (!training.config.checkpoint.dir.empty())
+    soak_options.checkpoints =
+        std::filesystem::absolute(training.config.checkpoint.dir).lexically_normal().string();
   // As the supervisor names the run, whose processes are found by that name.
   soak_options.directory =
       std::filesystem::absolute(soak_options.directory).lexically_normal().string();
-  if (soak_options.kinds.empty())
-    for (const auto& [name, kind] : fault_kinds())
-      if (!is_of_hosts(kind) || !soak_options.host_faults.empty())
-        soak_options.kinds.emplace_back(name);
-  for (const std::string& kind : soak_options.kinds) {
-    const bool of_hosts = is_of_hosts(lookup_entry(fault_kinds(), kind, "fault", "--faults").value);
-    if (of_hosts && (soak_options.host_faults.empty() || training.hosts.size() < 2))
-      throw_input(fmt::format("'{}' needs several hosts, and a program that makes it", kind),
-                  "--faults", "--hosts a:2,b:2 --host-faults CMD");
-  }
+  choose_kinds(soak_options);
   hold_stop_signals();
   const SoakResult result = soak(soak_options);
   print_once(options.json ? json_line(result_json(result)) : soak_text(soak_options, result));
@@ -97,6 +118,9 @@ void add_soak_options(CLI::App& app, SoakCommand& options) {
       ->type_name("DIR");
   app.add_option("--host-faults", options.soak.host_faults,
                  "what does cut, mend, power-off, slow or fast to the HOST that is its last word")
+      ->type_name("CMD");
+  app.add_option("--disk-faults", options.soak.disk_faults,
+                 "what does full, free, slow or fast to the disk that checkpoint.dir is on")
       ->type_name("CMD");
   add_supervised_options(app, options);
 }

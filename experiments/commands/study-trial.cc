@@ -64,6 +64,7 @@ int run_trial(const StudyTrialCommand& options) {
   if (summary.interrupted) {
     print_once(
         fmt::format("trial {} was stopped: the same command goes on with it\n", options.number));
+    requeue_slurm_job();
     return static_cast<int>(Exit::preempted);
   }
   return static_cast<int>(summary.failed + summary.timed_out > 0 ? Exit::failure : Exit::ok);

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/number_text.h"
+#include "experiments/launcher/slurm.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
@@ -53,7 +54,7 @@ void add_supervised_options(CLI::App& app, SupervisedOptions& options) {
       ->type_name("CMD");
   app.add_option("--hosts", options.hosts,
                  "hosts with their slots, for {hosts} of the launcher; those that the ranks do not "
-                 "need are spares")
+                 "need are spares; the nodes of a job of Slurm if not given")
       ->type_name("HOST:SLOTS,...");
   app.add_option("command", options.words, "after --: `train` and its arguments, for every launch")
       ->type_name("-- train ...");
@@ -68,14 +69,20 @@ SupervisedTraining supervised_training(const SupervisedOptions& options,
   const RunConfig config = config_of(options.words, command);
   SupervisedTraining training{
       config, options.ranks ? *options.ranks : ranks_of(config), options.launcher, {}};
+  const bool given = !options.hosts.empty();
+  const std::string where = given ? "--hosts" : "the job of Slurm";
+  if (given)
+    training.hosts = parse_hosts(options.hosts, where);
+  else if (options.launcher.empty() || options.launcher.find("{hosts}") != std::string::npos)
+    training.hosts = slurm_hosts();
   if (training.launcher.empty())
-    training.launcher = options.hosts.empty() ? kUsualLauncher : kHostsLauncher;
-  require_launcher(training.launcher, "--launcher", options.hosts);
-  if (options.hosts.empty()) return training;
-  training.hosts = parse_hosts(options.hosts, "--hosts");
+    training.launcher = training.hosts.empty() ? kUsualLauncher : kHostsLauncher;
+  require_launcher(training.launcher, "--launcher", hosts_text(training.hosts));
+  if (training.hosts.empty()) return training;
   if (const int slots = slots_of(training.hosts); slots < training.ranks)
-    throw_input(fmt::format("{} on {} slots", counted(training.ranks, "rank"), slots), "--hosts",
-                "more hosts or slots, or fewer --ranks");
+    throw_input(fmt::format("{} on {} slots", counted(training.ranks, "rank"), slots), where,
+                given ? "more hosts or slots, or fewer --ranks"
+                      : "sbatch --nodes=N --ntasks-per-node=M of more, or fewer --ranks");
   return training;
 }
 

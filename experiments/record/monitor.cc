@@ -34,7 +34,8 @@ void Monitor::attempt(const std::string& what, const std::function<void()>& writ
     write();
   } catch (const Error& error) {
     if (failed_.insert(what).second)
-      log::warn("{} lacks lines: {} ({}); training goes on", what, error.message(), error.where());
+      log::warn("{} lacks lines until it can be written: {} ({}); training goes on", what,
+                error.message(), error.where());
   }
 }
 

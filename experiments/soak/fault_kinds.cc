@@ -34,6 +34,10 @@ bool signal_a_host(const FaultTarget& target, int signal, std::mt19937_64& rando
   return true;
 }
 
+bool signal_launcher(const FaultTarget& target, int signal) {
+  return target.launcher > 0 && ::kill(target.launcher, signal) == 0;
+}
+
 bool signal_all_ranks(const FaultTarget& target, int signal) {
   for (const pid_t rank : target.ranks) ::kill(rank, signal);
   return !target.ranks.empty();
@@ -79,47 +83,69 @@ bool flip_a_bit(const FaultTarget& target, std::mt19937_64& random) {
 
 }  // namespace
 
-bool is_of_hosts(const FaultKind& kind) {
-  return kind.mended_by != nullptr;
-}
-
 std::span<const Entry<FaultKind>> fault_kinds() {
   using Target = const FaultTarget&;
   using Random = std::mt19937_64&;
+  using enum FaultMaker;
   static const Entry<FaultKind> kinds[] = {
       {"kill",
-       {"SIGKILL to a rank", [](Target t, Random r) { return signal_a_rank(t, SIGKILL, r); }}},
+       {.help = "SIGKILL to a rank",
+        .make = [](Target t, Random r) { return signal_a_rank(t, SIGKILL, r); }}},
       {"stop",
-       {"SIGSTOP to a rank", [](Target t, Random r) { return signal_a_rank(t, SIGSTOP, r); }}},
+       {.help = "SIGSTOP to a rank",
+        .make = [](Target t, Random r) { return signal_a_rank(t, SIGSTOP, r); }}},
       {"terminate",
-       {"SIGTERM to a rank", [](Target t, Random r) { return signal_a_rank(t, SIGTERM, r); }}},
+       {.help = "SIGTERM to a rank",
+        .make = [](Target t, Random r) { return signal_a_rank(t, SIGTERM, r); }}},
       {"node",
-       {"SIGKILL to all ranks of a host",
-        [](Target t, Random r) { return signal_a_host(t, SIGKILL, r); }}},
+       {.help = "SIGKILL to all ranks of a host",
+        .make = [](Target t, Random r) { return signal_a_host(t, SIGKILL, r); }}},
       {"freeze",
-       {"SIGSTOP to all ranks", [](Target t, Random) { return signal_all_ranks(t, SIGSTOP); }}},
+       {.help = "SIGSTOP to all ranks",
+        .make = [](Target t, Random) { return signal_all_ranks(t, SIGSTOP); }}},
       {"launcher",
-       {"SIGKILL to the launcher",
-        [](Target t, Random) { return t.launcher > 0 && ::kill(t.launcher, SIGKILL) == 0; }}},
+       {.help = "SIGKILL to the launcher",
+        .make = [](Target t, Random) { return signal_launcher(t, SIGKILL); }}},
+      {"stop-launcher",
+       {.help = "SIGSTOP to the launcher",
+        .make = [](Target t, Random) { return signal_launcher(t, SIGSTOP); },
+        .harmless = true}},
       {"supervisor",
-       {"SIGKILL to `concertina run`, which is started again",
-        [](Target t, Random) { return t.supervisor > 0 && ::kill(t.supervisor, SIGKILL) == 0; },
-        true}},
-      {"save",
-       {"SIGKILL to a rank while a checkpoint is written",
-        [](Target t, Random r) { return kill_in_save(t, r); }}},
+       {.help = "SIGKILL to `concertina run`, which is started again",
+        .make = [](Target t,
+                   Random) { return t.supervisor > 0 && ::kill(t.supervisor, SIGKILL) == 0; },
+        .ends_supervisor = true}},
+      {"save", {.help = "SIGKILL to a rank while a checkpoint is written", .make = kill_in_save}},
       {"bit-flip",
-       {"a bit of the newest checkpoint, and SIGKILL to a rank",
-        [](Target t, Random r) { return flip_a_bit(t, r); }}},
+       {.help = "a bit of the newest checkpoint, and SIGKILL to a rank", .make = flip_a_bit}},
       {"partition",
-       {"a host is cut off for some seconds", [](Target t, Random r) { return t.host("cut", r); },
-        false, "mend"}},
+       {.help = "a host is cut off for some seconds",
+        .maker = hosts,
+        .made_by = "cut",
+        .mended_by = "mend"}},
       {"power-off",
-       {"a host is gone, and comes back", [](Target t, Random r) { return t.host("power-off", r); },
-        false, "mend"}},
+       {.help = "a host is gone, and comes back",
+        .maker = hosts,
+        .made_by = "power-off",
+        .mended_by = "mend"}},
       {"slow-link",
-       {"a host's link is slow for some seconds",
-        [](Target t, Random r) { return t.host("slow", r); }, false, "fast", true}},
+       {.help = "a host's link is slow for some seconds",
+        .maker = hosts,
+        .made_by = "slow",
+        .mended_by = "fast",
+        .harmless = true}},
+      {"full-disk",
+       {.help = "the disk of the checkpoints is full for some seconds",
+        .maker = disk,
+        .made_by = "full",
+        .mended_by = "free",
+        .harmless = true}},
+      {"slow-disk",
+       {.help = "the disk of the checkpoints answers nothing for some seconds",
+        .maker = disk,
+        .made_by = "slow",
+        .mended_by = "fast",
+        .harmless = true}},
   };
   return kinds;
 }

@@ -1,10 +1,9 @@
 // Faults that a soak makes in a run under way, by name.
-// Invariant: a fault touches only processes and files of that run; links and power of hosts are the
-// matter of a program of the user's (SoakOptions::host_faults).
+// Invariant: a fault touches only processes and files of that run; hosts and disks are the matter
+// of programs of the user's (SoakOptions::host_faults, disk_faults).
 #pragma once
 
 #include <sys/types.h>
-#include <functional>
 #include <random>
 #include <span>
 #include <string>
@@ -20,22 +19,21 @@ struct FaultTarget {
   pid_t launcher = 0;        // 0: there is none
   pid_t supervisor = 0;
   std::string checkpoints{};  // its directory
-  /// Makes a fault of some host ("cut", "mend", "power-off", "slow", "fast"); empty: none can be.
-  std::function<bool(const std::string& what, std::mt19937_64& random)> host{};
 };
+
+/// What makes a fault.
+enum class FaultMaker { soak, hosts, disk };  // this program, --host-faults, --disk-faults
 
 struct FaultKind {
   const char* help;
-  /// Makes the fault; false: there is nothing yet to make it in, try again soon.
-  std::function<bool(const FaultTarget& target, std::mt19937_64& random)> make;
+  FaultMaker maker = FaultMaker::soak;
+  /// Of the soak's own: makes the fault; false: there is nothing yet to make it in, try again soon.
+  bool (*make)(const FaultTarget& target, std::mt19937_64& random) = nullptr;
+  /// Of a user's program: the words for the fault, and for what ends it some seconds later.
+  const char *made_by = nullptr, *mended_by = nullptr;
   bool ends_supervisor = false;
-  /// What ends the fault some seconds later, of the host that it was made of; null: it is over.
-  const char* mended_by = nullptr;
   bool harmless = false;  // no launch is lost by it
 };
-
-/// Whether a program makes it that knows of hosts.
-bool is_of_hosts(const FaultKind& kind);
 
 std::span<const Entry<FaultKind>> fault_kinds();
 

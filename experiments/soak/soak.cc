@@ -57,6 +57,11 @@ std::string run_of(const SoakOptions& options, const char* name) {
   return options.directory + "/" + name;
 }
 
+std::string checkpoints_of(const SoakOptions& options, const char* name) {
+  return options.checkpoints.empty() ? run_file(run_of(options, name), kCheckpointFolder)
+                                     : options.checkpoints + "/" + name;
+}
+
 /// `concertina run` of the run `name`, whose output is appended to NAME.log.
 Process start(const SoakOptions& options, const char* name) {
   std::vector<std::string> words = {options.program, "run",
@@ -65,7 +70,8 @@ Process start(const SoakOptions& options, const char* name) {
   if (!options.hosts.empty()) words.insert(words.end(), {"--hosts", options.hosts});
   words.emplace_back("--");
   words.insert(words.end(), options.args.begin(), options.args.end());
-  for (const std::string& set : {"run.dir=" + options.directory, fmt::format("run.name={}", name)})
+  for (const std::string& set : {"run.dir=" + options.directory, fmt::format("run.name={}", name),
+                                 "checkpoint.dir=" + checkpoints_of(options, name)})
     words.insert(words.end(), {"--set", set});
   const File log(run_of(options, name) + ".log", File::Mode::append);
   return Process({.words = std::move(words),
@@ -154,11 +160,9 @@ class Disturbance {
   }
 
   FaultTarget target() {
-    FaultTarget target{
-        .ranks = marked(run_, options_.program, /*everywhere=*/true),
-        .supervisor = killed_ ? 0 : process_->pid(),
-        .checkpoints = run_file(run_, kCheckpointFolder),
-        .host = [this](const std::string& what, std::mt19937_64&) { return host_fault(what); }};
+    FaultTarget target{.ranks = marked(run_, options_.program, /*everywhere=*/true),
+                       .supervisor = killed_ ? 0 : process_->pid(),
+                       .checkpoints = checkpoints_of(options_, kDisturbed)};
     const std::vector<pid_t> all = marked(run_);
     for (const pid_t pid : all)
       if (target.launcher == 0 && !std::ranges::binary_search(target.ranks, pid))
@@ -169,38 +173,52 @@ class Disturbance {
   /// Waits with a fault for something that it can be made in; where that takes too long, it is
   /// another one's turn.
   void inject() {
-    if (!kind_->value.make(target(), random_)) {
+    const FaultKind& kind = kind_->value;
+    std::string host;
+    if (!(kind.made_by != nullptr ? outside_fault(kind, host) : kind.make(target(), random_))) {
       if (time() > next_at_ + kLongestWait) plan_next();
       return;
     }
-    log::info("{:.1f} s: {}", time(), kind_->name);
-    result_.faults.push_back(
-        {.kind = std::string(kind_->name), .at = time(), .harmless = kind_->value.harmless});
-    killed_ = kind_->value.ends_supervisor;
-    if (const char* what = kind_->value.mended_by)
-      mend_ = Mend{what, time() + std::uniform_real_distribution<double>(2, 8)(random_)};
+    log::info("{:.1f} s: {} {}", time(), kind_->name, host);
+    result_.faults.push_back({.kind = std::string(kind_->name),
+                              .at = time(),
+                              .harmless = kind.harmless,
+                              .reached = reached_,
+                              .host = host});
+    killed_ = kind.ends_supervisor;
     plan_next();
   }
 
-  /// Makes a fault of one of the launch's hosts but the first, where the supervisor runs.
-  bool host_fault(const std::string& what) {
-    if (mend_ || hosts_.size() < 2) return false;  // one at a time
-    host_ = hosts_[1 + std::uniform_int_distribution<std::size_t>(0, hosts_.size() - 2)(random_)];
-    tell_host(what);
+  /// Makes a fault of the disk, or of one of the launch's hosts but the first, where the supervisor
+  /// runs.
+  bool outside_fault(const FaultKind& kind, std::string& host) {
+    const bool of_disk = kind.maker == FaultMaker::disk;
+    if (mend_ || (!of_disk && hosts_.size() < 2)) return false;  // one at a time
+    std::vector<std::string> words =
+        split_words(of_disk ? options_.disk_faults : options_.host_faults,
+                    of_disk ? "--disk-faults" : "--host-faults");
+    Mend mend{words, time() + std::uniform_real_distribution<double>(2, 8)(random_)};
+    words.emplace_back(kind.made_by);
+    mend.words.emplace_back(kind.mended_by);
+    if (!of_disk) {
+      host = hosts_[1 + std::uniform_int_distribution<std::size_t>(0, hosts_.size() - 2)(random_)];
+      words.push_back(host);
+      mend.words.push_back(host);
+    }
+    tell(words);
+    mend_ = mend;
     return true;
   }
-  void tell_host(const std::string& what) const {
-    std::vector<std::string> words = split_words(options_.host_faults, "--host-faults");
-    words.insert(words.end(), {what, host_});
-    constexpr double kHostSeconds = 20;
-    const ProcessResult result = run_process(words, kHostSeconds);
+  static void tell(const std::vector<std::string>& words) {
+    constexpr double kLongest = 20;  // seconds
+    const ProcessResult result = run_process(words, kLongest);
     if (result.code != 0)
-      throw_failure(fmt::format("{} failed: {}", shell_line(words), result.output), "--host-faults",
-                    "a program that does that to the host");
+      throw_failure(fmt::format("{} failed: {}", shell_line(words), result.output),
+                    "--host-faults or --disk-faults", "a program that does that");
   }
   void mend() {
-    log::info("{:.1f} s: {} {}", time(), mend_->what, host_);
-    tell_host(mend_->what);
+    log::info("{:.1f} s: {}", time(), shell_line(mend_->words));
+    tell(mend_->words);
     mend_.reset();
   }
 
@@ -218,7 +236,7 @@ class Disturbance {
 
   void seen(double at) {
     for (SoakFault& fault : result_.faults)
-      if (std::isnan(fault.seen) && fault.at <= at) fault.seen = at;
+      if (std::isnan(fault.seen) && std::isnan(fault.recovered) && fault.at <= at) fault.seen = at;
   }
   void recovered(double at) {
     for (SoakFault& fault : result_.faults)
@@ -236,11 +254,17 @@ class Disturbance {
     const double step = last_step(run_file(run_, kMetricsFile));
     if (step <= reached_) return;
     reached_ = step;
-    // Ranks may do a step after the fault: one of a later launch counts.
     for (SoakFault& fault : result_.faults)
-      if (std::isnan(fault.recovered) &&
-          (fault.seen <= launched_at_ || (fault.harmless && std::isnan(fault.seen) && !mend_)))
+      if (std::isnan(fault.recovered) && (fault.seen <= launched_at_ || goes_on(fault)))
         fault.recovered = at;
+  }
+
+  /// Whether the launch goes on that the fault was made in. Ranks may do a step after any fault:
+  /// the second one counts, or the first of a launch that does not have the host.
+  bool goes_on(const SoakFault& fault) const {
+    if (!std::isnan(fault.seen)) return false;
+    if (!fault.host.empty() && std::ranges::find(hosts_, fault.host) == hosts_.end()) return true;
+    return fault.harmless && reached_ > fault.reached + 1;
   }
 
   /// Takes note of a launch that has begun; its file is read when it is another one.
@@ -270,11 +294,10 @@ class Disturbance {
   fs::file_time_type launches_changed_{};
   const Entry<FaultKind>* kind_ = nullptr;
   struct Mend {
-    std::string what;
+    std::vector<std::string> words;
     double at;
   };
-  std::optional<Mend> mend_;        // what a host waits for
-  std::string host_;                // that had the last fault of one
+  std::optional<Mend> mend_;        // what a host or the disk waits for
   std::vector<std::string> hosts_;  // of the last launch
   bool killed_ = false;             // the supervisor, by us
 };

@@ -22,8 +22,10 @@ struct SoakOptions {
   int most = std::numeric_limits<int>::max();
   std::uint64_t seed = 1;
   std::string directory;      // of the two runs and the page; is not there yet
+  std::string checkpoints{};  // a directory for those of both runs; empty: in that one
   std::string hosts{};        // "a:2,b:2"; empty: this one
   std::string host_faults{};  // a command: `CMD cut|mend|power-off|slow|fast HOST`
+  std::string disk_faults{};  // a command: `CMD full|free|slow|fast`
 };
 
 /// Seconds are from the start of the disturbed run; NaN: it did not happen.
@@ -34,6 +36,8 @@ struct SoakFault {
   double recovered =
       std::numeric_limits<double>::quiet_NaN();  // a step is done that was not before
   bool harmless = false;                         // it may pass unseen
+  double reached = 0;                            // the last step that was done then
+  std::string host{};                            // that it was made of
 };
 
 struct SoakRun {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -15,32 +14,9 @@
 #include "experiments/machine/machine.h"
 #include "experiments/study/trial_launch.h"
 #include "io/file.h"
-#include "io/process.h"
 
 namespace concertina {
 namespace {
-
-/// Returns what the command prints on stdout and stderr. Throws a failure with that if it does not
-/// end well.
-std::string said_by(const std::vector<std::string>& words, const std::string& fix) {
-  constexpr double kLimit = 300;  // seconds; a busy controller answers late
-  const auto [code, output] = run_process(words, kLimit);
-  std::string text = output;
-  while (text.ends_with('\n')) text.pop_back();
-  if (!code)
-    throw_failure(fmt::format("{} did not answer for {:g} s", words[0], kLimit), shell_line(words),
-                  fix);
-  if (*code != 0)
-    throw_failure(
-        fmt::format("{} failed: {}", words[0], text.empty() ? "it ended without a word" : text),
-        shell_line(words), fix);
-  return text;
-}
-
-int number_in_environment(const char* name) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? 0 : std::atoi(text);
-}
 
 namespace fs = std::filesystem;
 
@@ -143,26 +119,6 @@ Submitted submitted_before(const std::string& study) {
   return before;
 }
 
-/// This user's array tasks; nothing where no squeue is on PATH. Throws a failure with what squeue
-/// said if it fails.
-std::optional<std::vector<SlurmTask>> slurm_tasks() {
-  if (find_program("squeue").empty()) return std::nullopt;
-  // A line per array task, whether it waits or runs.
-  std::istringstream lines(said_by({"squeue", "--noheader", "--array", "--user",
-                                    std::to_string(getuid()), "--format", "%F %K %T %N"},
-                                   "try again once squeue answers"));
-  std::vector<SlurmTask> tasks;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    SlurmTask task;
-    if (words >> task.job >> task.index >> task.state) {  // of other jobs %K is no number
-      words >> task.nodes;
-      tasks.push_back(task);
-    }
-  }
-  return tasks;
-}
-
 /// The tasks that wait or run; `unknown`: why that cannot be known.
 std::optional<std::vector<SlurmTask>> asked(std::string& unknown) {
   try {
@@ -188,45 +144,13 @@ void require_sbatch() {
 std::string submit_batch(const std::string& script, const std::string& after) {
   std::vector<std::string> words = {"sbatch", "--parsable", script};
   if (!after.empty()) words.insert(words.begin() + 2, "--dependency=afterany:" + after);
-  const std::string said = said_by(words, "what sbatch says above, in the script or in --sbatch");
+  const std::string said = slurm_says(words, "what sbatch says above, in the script or in --sbatch");
   // Warnings come first; then "12", or "12;CLUSTER".
   const std::string last = said.substr(said.find_last_of('\n') + 1);
   const std::string job = last.substr(0, last.find(';'));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
     throw_failure(fmt::format("sbatch printed no job ID: {}", said), script);
   return job;
-}
-
-int most_array_indices() {
-  constexpr int kUsual = 1001;
-  if (find_program("scontrol").empty()) return kUsual;
-  std::string text;
-  try {
-    text = said_by({"scontrol", "show", "config"}, "");
-  } catch (const Error&) {
-    return kUsual;  // sbatch says what is wrong
-  }
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string key, equals;
-    int value = 0;
-    if (!(words >> key >> equals >> value) || key != "MaxArraySize") continue;
-    if (value < 1)
-      throw_input("this cluster takes no array jobs", "MaxArraySize of `scontrol show config`",
-                  "concertina study run, in one allocation for the whole study");
-    return value;
-  }
-  return kUsual;
-}
-
-std::optional<int> slurm_restarts() {
-  if (std::getenv("SLURM_JOB_ID") == nullptr) return std::nullopt;
-  return number_in_environment("SLURM_RESTART_COUNT");
-}
-
-int slurm_nodes() {
-  return number_in_environment("SLURM_JOB_NUM_NODES");
 }
 
 std::vector<TrialArray> arrays_of(const std::vector<int>& trials, int size) {
@@ -276,17 +200,8 @@ std::string batch_script(const BatchJob& job, const BatchOptions& options) {
   // srun does not take it over from sbatch (Slurm 22.05 and later).
   if (options.cpus_per_task > 0)
     text += fmt::format("export SRUN_CPUS_PER_TASK={}\n", options.cpus_per_task);
-  text +=
-      "# A checkpoint is committed on USR1; Slurm sends it before the time is over.\n"
-      "trap 'kill -USR1 $trial' USR1\n" +
-      shell_line(command) + " " + number + launcher +
-      " & trial=$!\n"
-      "wait $trial; code=$?\n"
-      "while ((code == 128 + $(kill -l USR1))); do wait $trial; code=$?; done  # it ends wait "
-      "early\n"
-      "# 75: the trial goes on with its checkpoint when this task runs again.\n"
-      "((code != 75)) || scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
-      "exit $code\n";
+  // Slurm's signals go to the script's process.
+  text += "exec " + shell_line(command) + " " + number + launcher + "\n";
   return text;
 }
 

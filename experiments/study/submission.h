@@ -11,32 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "experiments/launcher/slurm.h"
 #include "experiments/study/study_folder.h"
 
 namespace concertina {
-
-/// A task of an array job that waits or runs.
-struct SlurmTask {
-  std::string job;  // of the array
-  int index = 0;    // in it
-  int trial = 0;    // that it runs; 0: not known here
-  std::string state, nodes;
-};
 
 /// Throws Error{bad_input} where no sbatch is on PATH.
 void require_sbatch();
 /// Submits the script, to begin once the job `after` has ended (empty: as soon as it can). Returns
 /// the job's ID. Throws a failure with what sbatch said.
 std::string submit_batch(const std::string& script, const std::string& after);
-/// MaxArraySize: indices of an array are below it. Slurm's default where that cannot be asked.
-/// Throws Error{bad_input} where the cluster has no arrays.
-int most_array_indices();
-
-/// How often Slurm started this job again; nothing outside of a job.
-std::optional<int> slurm_restarts();
-/// Nodes of this job; 0 outside of one.
-int slurm_nodes();
-
 /// The options of a batch script that are the user's to choose; empty or 0: as Slurm has it.
 struct BatchOptions {
   std::string partition, launcher, more;  // more: options of sbatch as they are

@@ -147,6 +147,7 @@ std::int64_t Supervisor::newest_state() const {
 
 void Supervisor::tell_to_stop(const ChildProcess& child) {
   // Open MPI and srun pass USR1 on, and wait; on TERM they give the ranks a second.
+  child.signal(SIGCONT);  // somebody may have stopped it
   child.signal(SIGUSR1);
   told_at_ = now();
 }
@@ -179,8 +180,8 @@ Supervisor::End Supervisor::watch(ChildProcess& child) {
       end_all(child);
       return {*code, "ended", how_it_ended(*code), seen};
     }
-    if (stopped_by_ == 0 && (stopped_by_ = stop_signal()) != 0) tell_to_stop(child);
-    if (stopped_by_ != 0 && now() > told_at_ + kStopSeconds) {
+    if (summary_.stopped_by == 0 && (summary_.stopped_by = stop_signal()) != 0) tell_to_stop(child);
+    if (summary_.stopped_by != 0 && now() > told_at_ + kStopSeconds) {
       end_all(child);
       return {1, "ended", fmt::format("no end {:g} s after it was told to stop", kStopSeconds),
               now()};
@@ -287,10 +288,10 @@ double Supervisor::pause() const {
 
 /// Whether this process was told to stop; the summary says so then.
 bool Supervisor::stopped() {
-  if (stopped_by_ == 0) stopped_by_ = stop_signal();
-  if (stopped_by_ == 0) return false;
+  if (summary_.stopped_by == 0) summary_.stopped_by = stop_signal();
+  if (summary_.stopped_by == 0) return false;
   summary_.code = static_cast<int>(Exit::preempted);
-  summary_.why = fmt::format("stopped by signal {}; the same command goes on", stopped_by_);
+  summary_.why = fmt::format("stopped by signal {}; the same command goes on", summary_.stopped_by);
   return true;
 }
 

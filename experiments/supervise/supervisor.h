@@ -26,7 +26,8 @@ struct SuperviseOptions {
 };
 
 struct SuperviseSummary {
-  int code = 0;  // the exit code of `concertina run`
+  int code = 0;        // the exit code of `concertina run`
+  int stopped_by = 0;  // a signal to this process
   int restarts = 0;
   int in_place = 0;                      // faults after which the launch went on by itself
   std::int64_t steps_repeated = 0;       // trained, and then lost with a launch
@@ -100,7 +101,6 @@ class Supervisor {
   int ranks_ = 1;                   // of the launch
   std::vector<std::string> fit_{};  // arguments that make the config fit them
   SuperviseSummary summary_;
-  int stopped_by_ = 0;       // a signal to this process
   double told_at_ = 0;       // when the launch was told of it
   bool launched_ = false;    // once at least
   bool over_ = false;        // no launch follows

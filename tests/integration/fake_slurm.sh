@@ -35,6 +35,7 @@ END
 #!/bin/bash
 case "$*" in
   'show config') [ ! -e "$FAKE_SLURM/most" ] || echo "MaxArraySize            = $(cat "$FAKE_SLURM/most")" ;;
+  'show job '*) echo "JobId=$3 JobState=RUNNING" ;;
   requeue*) echo "$2" >> "$FAKE_SLURM/requeued" ;;
 esac
 END

@@ -41,7 +41,7 @@ for line in '--array=1-4%3' '--ntasks=1' '--nodes=2' '--cpus-per-task=5' '--time
   grep -qxF -e "#SBATCH $line" out || fail "the script has no line '$line'"
 done
 has 'export SRUN_CPUS_PER_TASK=5' 'script'
-has "$binary study trial '$PWD/studies/four 100%' \"\$SLURM_ARRAY_TASK_ID\" &" 'script'
+has "exec $binary study trial '$PWD/studies/four 100%' \"\$SLURM_ARRAY_TASK_ID\"" 'script'
 bash -n out || fail 'the script is no program of bash'
 refused 'there is no sbatch on PATH' submit four.toml
 path=
@@ -56,19 +56,6 @@ refused '-a is the study'"'"'s own' submit four.toml --sbatch '-a1-2'
 refused 'launcher of its own' submit four.toml --launcher srun
 refused 'not in range' submit four.toml --time 0
 [ ! -e studies ] || fail 'a submission that was refused made a folder'
-
-# The user's guide's batch script of one run has the exit code of the run, however soon that ends,
-# and requeues one that was told to stop.
-awk '/^```/ { inside = 0 } inside; /^```sh/ { inside = 1 }' "$guide" |
-  sed -n '/^#!\/bin\/bash/,/^exit/p' | sed '/^cd /d' > guide.sbatch
-grep -q '^mpirun .* pid=' guide.sbatch || fail 'the guide has no batch script'
-sed "s/^mpirun .* pid=.*/sh -c 'exit 3' \& pid=\$!; sleep 0.3/" guide.sbatch > soon.sbatch
-exits 3 'a run that ends at once' bash soon.sbatch
-sed "s/^mpirun .* pid=.*/sh -c 'trap \"sleep 0.2; exit 75\" USR1; sleep 0.5' \& pid=\$!; (sleep 0.2; kill -USR1 \$\$) \&/" \
-  guide.sbatch > told.sbatch
-: > fake/requeued
-exits 75 'a run that is told to stop' env SLURM_JOB_ID=7 bash told.sbatch
-[ "$(cat fake/requeued)" = 7 ] || fail 'a run that was told to stop was not requeued'
 
 # Queued, run, collected; what waits is not submitted twice.
 study 0 submit four.toml --at-once 2

@@ -29,7 +29,6 @@ class Metrics : public testing::Test {
     StepMetrics metrics;
     metrics.loss = 1.5;
     for (metrics.step = first; metrics.step <= last; ++metrics.step) lines.write(to_json(metrics));
-    lines.sync();
   }
 
   TemporaryDirectory root_;

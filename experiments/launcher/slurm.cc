@@ -1,0 +1,142 @@
+#include "experiments/launcher/slurm.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "experiments/launcher/launcher.h"
+#include "experiments/machine/program.h"
+#include "io/process.h"
+
+namespace concertina {
+namespace {
+
+std::string slurm_variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+int slurm_number(const char* name) {
+  return std::atoi(slurm_variable(name).c_str());
+}
+
+/// The value of "key = value" or "key=value" among the words of `text`, as scontrol has them.
+std::string value_in(const std::string& text, const std::string& key) {
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
+    std::string equals, value;
+    if (word == key && words >> equals >> value) return value;
+  }
+  return "";
+}
+
+/// SLURM_TASKS_PER_NODE, "3(x2),1", for each node.
+std::vector<int> tasks_by_node(const std::string& text) {
+  std::vector<int> tasks;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    int count = 0, times = 1;
+    std::istringstream word(part);
+    word >> count;
+    if (const std::size_t x = part.find("(x"); x != std::string::npos)
+      times = std::atoi(part.c_str() + x + 2);
+    tasks.insert(tasks.end(), static_cast<std::size_t>(std::max(times, 0)), count);
+  }
+  return tasks;
+}
+
+/// As scontrol takes it: SLURM_JOB_ID of the last task of an array is that of the array.
+std::string own_job() {
+  const std::string array = slurm_variable("SLURM_ARRAY_JOB_ID");
+  return array.empty() ? slurm_variable("SLURM_JOB_ID")
+                       : array + "_" + slurm_variable("SLURM_ARRAY_TASK_ID");
+}
+
+}  // namespace
+
+std::string slurm_says(const std::vector<std::string>& words, const std::string& fix) {
+  constexpr double kLimit = 300;  // seconds; a busy controller answers late
+  const auto [code, output] = run_process(words, kLimit);
+  std::string text = output;
+  while (text.ends_with('\n')) text.pop_back();
+  if (!code)
+    throw_failure(fmt::format("{} did not answer for {:g} s", words[0], kLimit), shell_line(words),
+                  fix);
+  if (*code != 0)
+    throw_failure(
+        fmt::format("{} failed: {}", words[0], text.empty() ? "it ended without a word" : text),
+        shell_line(words), fix);
+  return text;
+}
+
+std::optional<int> slurm_restarts() {
+  if (slurm_variable("SLURM_JOB_ID").empty()) return std::nullopt;
+  return slurm_number("SLURM_RESTART_COUNT");
+}
+
+int slurm_nodes() {
+  return slurm_number("SLURM_JOB_NUM_NODES");
+}
+
+std::vector<Host> slurm_hosts() {
+  if (slurm_nodes() < 2) return {};
+  constexpr const char* kFix = "--hosts node1:4,node2:4";
+  const std::string nodes = slurm_variable("SLURM_JOB_NODELIST");
+  const std::vector<int> tasks = tasks_by_node(slurm_variable("SLURM_TASKS_PER_NODE"));
+  std::istringstream names(slurm_says({"scontrol", "show", "hostnames", nodes}, kFix));
+  std::vector<Host> hosts;
+  for (std::string name; std::getline(names, name);)
+    hosts.push_back({name, hosts.size() < tasks.size() ? tasks[hosts.size()] : 1});
+  std::erase_if(hosts, [](const Host& host) { return host.slots < 1; });
+  return hosts;
+}
+
+void requeue_slurm_job() try {
+  if (!slurm_restarts()) return;
+  const std::string job = own_job();
+  if (value_in(slurm_says({"scontrol", "show", "job", job}, ""), "JobState") == "RUNNING")
+    slurm_says({"scontrol", "requeue", job}, "");
+} catch (const Error& error) {
+  log::warn("this job does not start again by itself: {}", error.message());
+}
+
+std::optional<std::vector<SlurmTask>> slurm_tasks() {
+  if (find_program("squeue").empty()) return std::nullopt;
+  // A line per array task, whether it waits or runs.
+  std::istringstream lines(slurm_says({"squeue", "--noheader", "--array", "--user",
+                                       std::to_string(getuid()), "--format", "%F %K %T %N"},
+                                      "try again once squeue answers"));
+  std::vector<SlurmTask> tasks;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    SlurmTask task;
+    if (words >> task.job >> task.index >> task.state) {  // of other jobs %K is no number
+      words >> task.nodes;
+      tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+int most_array_indices() {
+  constexpr int kUsual = 1001;
+  if (find_program("scontrol").empty()) return kUsual;
+  std::string text;
+  try {
+    text = value_in(slurm_says({"scontrol", "show", "config"}, ""), "MaxArraySize");
+  } catch (const Error&) {
+    return kUsual;  // sbatch says what is wrong
+  }
+  if (text.empty()) return kUsual;
+  if (std::atoi(text.c_str()) < 1)
+    throw_input("this cluster takes no array jobs", "MaxArraySize of `scontrol show config`",
+                "concertina study run, in one allocation for the whole study");
+  return std::atoi(text.c_str());
+}
+
+}  // namespace concertina

@@ -109,7 +109,8 @@ std::string memory_text(const Json& report) {
                                                        available.get<double>() / kGiB)) +
          fmt::format(
              "besides, the largest rank: {:.2f} MiB for the copy that checkpoints are "
-             "written from, {:.2f} MiB of /dev/shm for snapshots (under `run`)\n",
+             "written from, {:.2f} MiB of /dev/shm for snapshots under `run`, twice "
+             "that on several hosts\n",
              report["checkpoint_copy_bytes"].get<double>() / kMiB,
              report["snapshot_bytes"].get<double>() / kMiB);
 }

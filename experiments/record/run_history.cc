@@ -23,25 +23,6 @@ namespace stdfs = std::filesystem;
 
 constexpr std::uint64_t kTail = 64 << 10;  // bytes of metrics.jsonl that hold its last line
 
-/// The largest "step" among the last lines of `path`; 0 if there is none.
-std::int64_t last_step_in(const std::string& path) {
-  std::error_code ignored;
-  if (!stdfs::is_regular_file(path, ignored)) return 0;
-  const File file(path, File::Mode::read);
-  const std::uint64_t size = file.size();
-  std::string text(std::min(size, kTail), '\0');
-  file.read_at(size - text.size(), std::as_writable_bytes(std::span(text)));
-  std::int64_t step = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const auto line = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
-    if (line.is_object() && line.contains("step") && line["step"].is_number_integer())
-      step = std::max(step, line["step"].get<std::int64_t>());
-    begin = end + 1;
-  }
-  return step;
-}
-
 /// A file that may be absent, or have been cut short: then null.
 nlohmann::json read_json(const std::string& path) {
   constexpr std::uint64_t kMostBytes = 64 << 20;
@@ -58,6 +39,23 @@ std::string free_name(const std::string& path) {
 }
 
 }  // namespace
+
+std::int64_t last_step_in(const std::string& path) {
+  std::error_code ignored;
+  if (!stdfs::is_regular_file(path, ignored)) return 0;
+  const File file(path, File::Mode::read);
+  const std::uint64_t size = file.size();
+  std::string text(std::min(size, kTail), '\0');
+  file.read_at(size - text.size(), std::as_writable_bytes(std::span(text)));
+  while (!text.empty()) {
+    const std::size_t begin = text.find_last_of('\n') + 1;  // 0 without one
+    const auto line = nlohmann::json::parse(text.substr(begin), nullptr, false);
+    if (line.is_object() && line.contains("step") && line["step"].is_number_integer())
+      return line["step"];
+    text.resize(begin > 0 ? begin - 1 : 0);
+  }
+  return 0;
+}
 
 RunHistory read_history(const std::string& directory) {
   RunHistory history;

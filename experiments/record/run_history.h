@@ -19,6 +19,10 @@ struct RunHistory {
 
 RunHistory read_history(const std::string& directory);
 
+/// The "step" of the last line of the JSON lines `path` that has one; 0 without any. Only the end
+/// of a long file is read.
+std::int64_t last_step_in(const std::string& path);
+
 /// Whether the run of `config` in `directory` has reached its end, and its last launch ended with
 /// 0.
 bool is_finished(const std::string& directory, const RunConfig& config);

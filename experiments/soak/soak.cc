@@ -22,6 +22,7 @@
 #include "experiments/launcher/launcher.h"
 #include "experiments/machine/signals.h"
 #include "experiments/record/line_follower.h"
+#include "experiments/record/run_history.h"
 #include "experiments/record/run_lines.h"
 #include "experiments/soak/fault_kinds.h"
 #include "io/file.h"
@@ -35,23 +36,6 @@ namespace fs = std::filesystem;
 constexpr double kSoakPollSeconds = 0.01;
 constexpr double kLongestWait = 10;
 constexpr const char *kClean = "clean", *kDisturbed = "disturbed";
-
-/// The step of the last whole line of metrics.jsonl; 0 without one. Only its end is read: a resume
-/// drops lines, and writes them again.
-double last_step(const std::string& path) {
-  constexpr std::streamoff kTail = 2048;
-  std::ifstream file(path, std::ios::ate | std::ios::binary);
-  const std::streamoff size = file.tellg();
-  if (size <= 0) return 0;
-  file.seekg(std::max<std::streamoff>(0, size - kTail));
-  std::string text(static_cast<std::size_t>(std::min(size, kTail)), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(text.rfind('\n') + 1);  // a last line may be half written
-  if (text.empty()) return 0;
-  const std::size_t begin = text.rfind('\n', text.size() - 2) + 1;
-  const auto line = nlohmann::json::parse(text.substr(begin), nullptr, false);
-  return line.is_object() ? std::max(0.0, number_in(line, "step")) : 0;
-}
 
 std::string run_of(const SoakOptions& options, const char* name) {
   return options.directory + "/" + name;
@@ -251,7 +235,7 @@ class Disturbance {
     }
     const double at = time();
     look_at_launches(at);
-    const double step = last_step(run_file(run_, kMetricsFile));
+    const std::int64_t step = last_step_in(run_file(run_, kMetricsFile));
     if (step <= reached_) return;
     reached_ = step;
     for (SoakFault& fault : result_.faults)
@@ -289,7 +273,8 @@ class Disturbance {
   LineFollower faults_, restarts_;
   std::optional<Process> process_;
   SoakResult result_;
-  double began_ = 0, next_at_ = 0, reached_ = 0, launched_at_ = 0;
+  double began_ = 0, next_at_ = 0, launched_at_ = 0;
+  std::int64_t reached_ = 0;
   std::size_t launches_ = 0;
   fs::file_time_type launches_changed_{};
   const Entry<FaultKind>* kind_ = nullptr;
@@ -335,6 +320,7 @@ SoakResult soak(const SoakOptions& options) {
   SoakResult result = Disturbance(options).run();
   result.clean = clean;
   atomic_replace(run_file(options.directory, kPageFile), soak_page(options, result));
+  atomic_replace(options.directory + "/recoveries.svg", soak_picture(result));
   return result;
 }
 

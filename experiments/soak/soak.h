@@ -36,7 +36,7 @@ struct SoakFault {
   double recovered =
       std::numeric_limits<double>::quiet_NaN();  // a step is done that was not before
   bool harmless = false;                         // it may pass unseen
-  double reached = 0;                            // the last step that was done then
+  std::int64_t reached = 0;                      // the last step that was done then
   std::string host{};                            // that it was made of
 };
 
@@ -70,6 +70,8 @@ struct Spread {
 Spread spread_of(std::vector<double> values);
 
 std::string soak_text(const SoakOptions& options, const SoakResult& result);
+/// The share of faults that were seen, and recovered from, within so many seconds: SVG.
+std::string soak_picture(const SoakResult& result);
 std::string soak_page(const SoakOptions& options, const SoakResult& result);
 
 }  // namespace concertina

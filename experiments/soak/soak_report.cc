@@ -1,6 +1,7 @@
 // What a soak found, as text and as a page.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -68,20 +69,34 @@ std::string table_text(const TextRows& rows) {
   return text;
 }
 
+/// The share of faults by the seconds after them within which it had happened.
+LineSeries share_within(std::string name, std::vector<double> seconds, std::size_t faults) {
+  std::erase_if(seconds, [](double value) { return !std::isfinite(value); });
+  std::ranges::sort(seconds);
+  LineSeries series{.name = std::move(name), .markers = false};
+  double share = 0;
+  for (const double value : seconds) {
+    series.x.insert(series.x.end(), {value, value});
+    series.y.push_back(share);
+    share += 100.0 / static_cast<double>(faults);
+    series.y.push_back(share);
+  }
+  return series;
+}
+
+/// Faults that pass unseen count in the second line alone.
 Drawing recoveries(const SoakResult& result) {
-  std::map<std::string, LineSeries> kinds;
+  std::vector<double> seen, recovered;
   for (const SoakFault& fault : result.faults) {
-    if (!std::isfinite(fault.recovered)) continue;
-    LineSeries& series = kinds[fault.kind];
-    series.name = fault.kind;
-    series.x.push_back(fault.at);
-    series.y.push_back(fault.recovered - fault.at);
+    recovered.push_back(fault.recovered - fault.at);
+    if (!fault.harmless) seen.push_back(fault.seen - fault.at);
   }
   Lines lines;
-  for (auto& [kind, series] : kinds) lines.series.push_back(std::move(series));
+  lines.series.push_back(share_within("seen", seen, seen.size()));
+  lines.series.push_back(share_within("a new step is done", recovered, recovered.size()));
   return draw({.title = "From a fault to the next new step",
-               .x = {.label = "time of the fault", .unit = "s", .from_zero = true},
-               .y = {.label = "time", .unit = "s", .from_zero = true},
+               .x = {.label = "time after the fault", .unit = "s", .from_zero = true},
+               .y = {.label = "faults", .unit = "%", .from_zero = true},
                .marks = lines,
                .width_in = html::kWhole,
                .height_in = 3});
@@ -97,6 +112,10 @@ std::string soak_text(const SoakOptions& options, const SoakResult& result) {
                       duration_text(result.clean.seconds), bits_text(result));
   if (!result.why.empty()) text += result.why + "\n";
   return text + fmt::format("page: {}/report.html\n", options.directory);
+}
+
+std::string soak_picture(const SoakResult& result) {
+  return svg(recoveries(result));
 }
 
 std::string soak_page(const SoakOptions& options, const SoakResult& result) {

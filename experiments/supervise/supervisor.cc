@@ -70,16 +70,17 @@ Supervisor::Supervisor(SuperviseOptions options, const RunConfig& config)
       config_(config),
       directory_(std::filesystem::absolute(run_directory(config)).lexically_normal().string()),
       checkpoints_(checkpoint_directory(config)),
-      pool_(options_.hosts, [this](const Host& host) { return question(host); }),
+      pool_(options_.hosts, [this](const std::vector<Host>& hosts) { return question(hosts); }),
       ranks_(options_.ranks) {}
 
-/// Asks a host whether it is there, on the way that its ranks are started on; what an earlier
+/// Asks hosts whether they are there, on the way that their ranks are started on; what an earlier
 /// launch has left there is ended.
-ProcessOptions Supervisor::question(const Host& host) const {
+ProcessOptions Supervisor::question(std::vector<Host> hosts) const {
   std::vector<std::string> args{"run", "--here", directory_};
   if (over_) args.emplace_back("--forget");
-  return {.words = launch_words(options_.launcher, 1, options_.program, args, "--launcher",
-                                host.name + ":1"),
+  for (Host& host : hosts) host.slots = 1;
+  return {.words = launch_words(options_.launcher, slots_of(hosts), options_.program, args,
+                                "--launcher", hosts_text(hosts)),
           .environment = launch_environment(),
           .told_of_our_end = true};
 }

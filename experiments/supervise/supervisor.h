@@ -70,7 +70,7 @@ class Supervisor {
   bool muster();
   std::vector<Host> hosts_there();
   ChildOptions child() const;
-  ProcessOptions question(const Host& host) const;
+  ProcessOptions question(std::vector<Host> hosts) const;
   End watch(ChildProcess& child);
   /// What of the launch's `lines` ends it, if anything does. `open`: a fault after which it may go
   /// on by itself, and has not yet.

@@ -72,11 +72,12 @@ home=$("$CONCERTINA_SLURM" up 3 4) || die 'no Slurm'
 . "$home/env"
 trap '"$CONCERTINA_SLURM" down; rm -rf "$folder"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-run 2 "${train[@]}" run.name=clean run.steps=3000
+real_steps=1500
+run 2 "${train[@]}" run.name=clean run.steps=$real_steps
 # submit RUN SBATCH_OPTIONS: as the guide has it.
 submit() {
-  printf '#!/bin/bash\n#SBATCH --requeue --open-mode=append --output=%s\nexec %s run --ranks 4 -- %s\n' \
-    "$folder/out-$1" "$program" "${train[*]} parallel.dp=2 run.steps=3000 run.name=$1" >"$1.sbatch"
+  printf '#!/bin/bash\n#SBATCH --requeue --open-mode=append --output=%s\nexec %s run --ranks 4 %s -- %s\n' \
+    "$folder/out-$1" "$program" "${launcher:-}" "${train[*]} parallel.dp=2 run.steps=$real_steps run.name=$1" >"$1.sbatch"
   job_id=$(sbatch --parsable --nodes=3 --ntasks-per-node=2 "${@:2}" "$1.sbatch")
 }
 state_is() { [ "$(scontrol show job "$job_id" | grep -oE 'JobState=[A-Z]+')" = "JobState=$1" ]; }
@@ -97,6 +98,13 @@ submit warned-job --signal=B:USR1@60 --time=10
 until_true 'no step 100' 60 reached warned-job 100
 scancel --batch --signal USR1 "$job_id"
 finished warned-job 2 1
+
+launcher="--launcher 'srun --mpi=pmix -n {ranks} {program} {args}'" submit srun-job --nodes=1 --ntasks-per-node=4
+until_true 'no step 100' 60 reached srun-job 100
+pkill -9 -n -f "^$program train .*run.name=srun-job" || die 'no rank to kill'
+until_true 'no launch after a killed rank' 60 launches srun-job 2
+scancel --batch --signal USR1 "$job_id"
+finished srun-job 3 1
 
 submit requeued-job
 until_true 'no step 100' 60 reached requeued-job 100

@@ -142,7 +142,7 @@ bool ChildProcess::has_program() {
   for (const pid_t pid : found) add_shared_files(pid, shared_);
   programs_ = found.size();
   if (!found.empty()) ranks_here_ = ranks_beside(found.front());
-  stands_still_ = !found.empty() && std::ranges::all_of(found, stands_still);
+  stopped_ = static_cast<std::size_t>(std::ranges::count_if(found, stands_still));
   return !found.empty();
 }
 

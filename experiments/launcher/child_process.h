@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/process_state.h"
 #include "io/process.h"
 
 namespace concertina {
@@ -40,8 +41,10 @@ class ChildProcess {
   std::size_t programs() const { return programs_; }
   /// How many MPI started on this host, as these say; 0: not known.
   std::size_t ranks_here() const { return ranks_here_; }
-  /// Whether a signal had stopped all of these when has_program() looked last.
-  bool program_stands_still() const { return stands_still_; }
+  /// Whether a signal has stopped the launcher.
+  bool launcher_stands_still() const { return !process_.killed() && stands_still(process_.pid()); }
+  /// How many of these a signal had stopped then.
+  std::size_t stopped_programs() const { return stopped_; }
   /// Sends a signal to its process group.
   void signal(int number) const { process_.signal(number); }
   /// SIGKILL to what runs ChildOptions::program here: its launcher can clear up after it.
@@ -51,8 +54,7 @@ class ChildProcess {
  private:
   std::string mark_, program_;
   std::set<std::string> shared_;  // files and folders of MPI
-  bool stands_still_ = false;
-  std::size_t programs_ = 0, ranks_here_ = 0;
+  std::size_t programs_ = 0, ranks_here_ = 0, stopped_ = 0;
   Process process_;
 };
 

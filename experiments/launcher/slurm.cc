@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -75,7 +76,7 @@ std::string slurm_says(const std::vector<std::string>& words, const std::string&
 }
 
 std::optional<int> slurm_restarts() {
-  if (slurm_variable("SLURM_JOB_ID").empty()) return std::nullopt;
+  if (std::getenv("SLURM_JOB_ID") == nullptr) return std::nullopt;
   return slurm_number("SLURM_RESTART_COUNT");
 }
 

@@ -9,6 +9,7 @@
 #include <new>
 #include <thread>
 
+#include "experiments/machine/launch_watch.h"
 #include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
 
@@ -39,6 +40,11 @@ void say(const Error& error, int rank) {
   const std::string text = error_text(error, rank);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
+  // A launcher's exit code comes late, or never.
+  if (error.code() == Exit::bad_input)
+    tell_supervisor({{"fault", kRefused},
+                     {"ranks", nlohmann::json::array()},
+                     {"what", error.message() + "; at: " + error.where()}});
 }
 
 int fail(const Error& error, MpiEnvironment& mpi) {

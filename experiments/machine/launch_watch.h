@@ -26,6 +26,9 @@ inline constexpr const char* kSupervisedVariable = "CONCERTINA_SUPERVISED";
 /// itself; alone, how many ranks are gone in all, once it does.
 inline constexpr const char* kInPlace = "in_place";
 
+/// The fault of a launch that bad input has ended.
+inline constexpr const char* kRefused = "refused";
+
 /// That directory; empty where nobody supervises this launch.
 std::string supervised_run();
 /// Appends `line` with the time, and this host if it names none, to the faults of the run in

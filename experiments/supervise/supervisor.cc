@@ -37,7 +37,11 @@ constexpr double kPollSeconds = 0.02;
 constexpr double kLauncherSeconds = 0.6, kRanksSeconds = 0.2;
 /// All ranks stand still for so long, seen so often, before that is a fault.
 constexpr double kStandSeconds = 1.2;
+/// Some of them, where the others do not say so: they wait in the start of MPI.
+constexpr double kOneStandsSeconds = 2.5;
 constexpr int kStopLooks = 4;
+/// Until a launch that has no rank on this host has loaded what it goes on from.
+constexpr double kStartSeconds = 1200;
 /// Ranks do not outlive one that died by so much: MPI, or the watch of a launch, ends them, but for
 /// ranks that wait in the start of an MPI that tolerates deaths.
 constexpr double kAloneSeconds = 1.5;
@@ -165,7 +169,7 @@ void Supervisor::end_all(ChildProcess& child) {
 Supervisor::End Supervisor::watch(ChildProcess& child) {
   LineFollower faults(run_file(directory_, kFaultsFile));
   faults.skip();
-  RanksSeen ranks;
+  RanksSeen ranks{.launched = now(), .launches = launch_lines(), .ran = now()};
   std::optional<End> open;
   for (;; sleep_briefly()) {
     const std::optional<int> code = child.exit_code();
@@ -190,7 +194,7 @@ Supervisor::End Supervisor::watch(ChildProcess& child) {
     if (open) ranks.all_there = now();
     if (end = look_at_ranks(child, ranks); end) {
       end_all(child);
-      return *end;
+      return open && open->kind == kRefused ? *open : *end;
     }
   }
 }
@@ -200,7 +204,8 @@ std::optional<Supervisor::End> Supervisor::judge(const std::vector<nlohmann::jso
   for (const nlohmann::json& line : lines) {
     if (const std::optional<Fault> fault = first_fault({line})) {
       if (!open) open = End{1, fault->kind, fault->what, now()};
-      if (!fault->in_place) return open;
+      // A refused launch ends by itself, after its last words.
+      if (!fault->in_place && fault->kind != kRefused) return open;
     } else if (open && line.contains(kInPlace)) {
       record_in_place(*open);
       open.reset();
@@ -219,6 +224,25 @@ void Supervisor::record_in_place(const End& fault) {
             restart.from);
 }
 
+/// Before there is a rank on this host: whether one is still to be expected, be it on another one.
+std::optional<Supervisor::End> Supervisor::look_for_start(const ChildProcess& child,
+                                                          RanksSeen& ranks, double at) const {
+  ranks.stopped_looks = child.launcher_stands_still() ? ranks.stopped_looks + 1 : 0;
+  if (ranks.stopped_looks == 0) ranks.ran = at;
+  if (ranks.stopped_looks >= kStopLooks && at > ranks.ran + kOneStandsSeconds)
+    return End{1, "launcher", "a signal has stopped the launcher", at};
+  if (at > ranks.launched + kStartSeconds && launch_lines() == ranks.launches)
+    return End{1, "launcher", fmt::format("no launch has begun within {:g} s", kStartSeconds), at};
+  return std::nullopt;
+}
+
+/// Of launches that have begun, in bytes.
+std::uintmax_t Supervisor::launch_lines() const {
+  std::error_code none;
+  const std::uintmax_t size = std::filesystem::file_size(run_file(directory_, kLaunchesFile), none);
+  return none ? 0 : size;
+}
+
 /// What the ranks of this host cannot say themselves: that all of them have ended, or stand still.
 std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, RanksSeen& ranks) {
   const double at = now();
@@ -226,7 +250,7 @@ std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, Ra
   ranks.next_look = at + kRanksSeconds;
   if (child.has_program()) {
     ranks.last = at;
-    ranks.stopped_looks = child.program_stands_still() ? ranks.stopped_looks + 1 : 0;
+    ranks.stopped_looks = child.stopped_programs() > 0 ? ranks.stopped_looks + 1 : 0;
     if (ranks.stopped_looks == 0) ranks.ran = at;
     if (!ranks.fewer && child.ranks_here() > 0)
       ranks.count = child.ranks_here();
@@ -237,12 +261,19 @@ std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, Ra
     if (at > ranks.all_there + (ranks.complete ? kAloneSeconds : kArriveSeconds))
       return End{1, "died", "a rank on this host has ended, and nobody ends the others", at};
   }
-  if (ranks.last > 0 && at > ranks.last + kLauncherSeconds)
+  if (ranks.last == 0) return look_for_start(child, ranks, at);
+  if (at > ranks.last + kLauncherSeconds)
     return End{1, "launcher", "all ranks on this host have ended, and the launcher did not return",
                at};
   // Looks are counted: this process may have been stopped with them, and goes on with them.
-  if (ranks.stopped_looks >= kStopLooks && at > ranks.ran + kStandSeconds)
-    return End{1, "stopped", "all ranks on this host stand still: a signal has stopped them", at};
+  const bool all = child.stopped_programs() == child.programs();
+  if (ranks.stopped_looks >= kStopLooks &&
+      at > ranks.ran + (all ? kStandSeconds : kOneStandsSeconds))
+    return End{
+        1, "stopped",
+        fmt::format("{} on this host, and a signal has stopped {}",
+                    all ? "all ranks stand still" : "a rank stands still", all ? "them" : "it"),
+        at};
   return std::nullopt;
 }
 
@@ -263,13 +294,14 @@ bool Supervisor::put_damaged_aside() const {
 }
 
 bool Supervisor::goes_on(const End& end) {
-  const bool refused = end.code == static_cast<int>(Exit::bad_input) && end.kind == "ended";
+  const bool refused = end.kind == kRefused ||
+                       (end.kind == "ended" && end.code == static_cast<int>(Exit::bad_input));
   const bool older = refused && put_damaged_aside();
   const std::int64_t newest = newest_state();
   in_vain_ = newest > newest_ || older ? 0 : in_vain_ + 1;
   newest_ = newest;
   if (refused && !older) {
-    summary_.code = end.code;
+    summary_.code = static_cast<int>(Exit::bad_input);
     summary_.why = "the launch was refused: the same command would be refused again";
   } else if (options_.max_restarts && summary_.restarts >= *options_.max_restarts) {
     summary_.code = static_cast<int>(Exit::failure);
@@ -368,6 +400,7 @@ SuperviseSummary Supervisor::run() {
   if (!RunDirectory::exists(config_.run.dir, config_.run.name)) {  // refused: nothing is left of it
     std::error_code ignored;
     std::filesystem::remove(lock_path, ignored);
+    std::filesystem::remove(run_file(directory_, kFaultsFile), ignored);
     std::filesystem::remove(directory_, ignored);
   }
   summary_.seconds = now() - began;

@@ -57,12 +57,15 @@ class Supervisor {
 
   /// What was seen of the ranks of this host, by now().
   struct RanksSeen {
-    double next_look = 0, last = 0, ran = 0;  // 0: never
-    std::size_t count = 0;                    // that should be there
-    bool fewer = false;                       // than MPI started, since some were lost in place
-    double all_there = 0;                     // when all were last, at first when one was
-    bool complete = false;                    // all were, once
-    int stopped_looks = 0;                    // in a row, all of them stopped
+    double launched = 0;             // when
+    std::uintmax_t launches = 0;     // launch_lines() before
+    double ran = 0;                  // all of them, and before there is one, the launcher
+    double next_look = 0, last = 0;  // 0: never
+    std::size_t count = 0;           // that should be there
+    bool fewer = false;              // than MPI started, since some were lost in place
+    double all_there = 0;            // when all were last, at first when one was
+    bool complete = false;           // all were, once
+    int stopped_looks = 0;           // in a row, some of them stopped
   };
 
   /// Decides on the hosts and ranks of the next launch; false, with a reason in the summary: there
@@ -78,6 +81,8 @@ class Supervisor {
                            RanksSeen& ranks);
   void record_in_place(const End& fault);
   std::optional<End> look_at_ranks(ChildProcess& child, RanksSeen& ranks);
+  std::optional<End> look_for_start(const ChildProcess& child, RanksSeen& ranks, double at) const;
+  std::uintmax_t launch_lines() const;
   void tell_to_stop(const ChildProcess& child);
   static void end_all(ChildProcess& child);
   /// The step that the next launch goes on from, as far as this host knows: of the newest

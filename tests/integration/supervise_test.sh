@@ -128,8 +128,65 @@ reach runs/early 30; kill -9 "$(pids "$program" | head -n 1)"
 ended 0
 [ "$(hash_of runs/early)" = "$clean" ] || die "other bits after a fault before the first checkpoint"
 
-# What cannot be mended ends, and says why.
+# A rank is stopped before MPI has started, where no other one sees it.
+cat >starts <<'END'
+#!/bin/bash
+if [ "$OMPI_COMM_WORLD_RANK" = 1 ] && mkdir stopped 2>/dev/null; then
+  pid=$$
+  (sleep 0.02; kill -STOP $pid) &
+fi
+exec "$@"
+END
+chmod +x starts
+usual=$launcher
+launcher="$mpirun -n {ranks} ${options[*]} ./starts {program} {args}"
+supervised halted
+ended 0
+[ "$(hash_of runs/halted)" = "$clean" ] || die "other bits after a stop in the start of MPI"
+grep -q '"fault":"stopped"' runs/halted/restarts.jsonl || die "no stop: $(cat runs/halted/restarts.jsonl)"
+
+# The launcher is stopped before there is a rank.
+cat >waits <<'END'
+#!/bin/bash
+mkdir waited 2>/dev/null && kill -STOP $$
+exec "$@"
+END
+chmod +x waits
+launcher="./waits $usual"
+supervised waited
+ended 0
+[ "$(hash_of runs/waited)" = "$clean" ] || die "other bits after a launcher that was stopped"
+
+# Launchers that return late: the newest checkpoint is damaged, then bad input.
+launcher=$usual
+train+=(checkpoint.every=10)
+supervised late
+reach runs/late 60; kill -9 "$supervisor"; wait "$supervisor" || true
+kill -9 $(pids "$program") 2>/dev/null || true
+newest=$(ls -d runs/late/checkpoints/step-* | tail -n 1)
+shard=$(ls -d "$newest"/shard-*.h5 | head -n 1)
+python3 - "$shard" <<'PY'
+import os, sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(os.path.getsize(sys.argv[1]) // 2)
+    byte = file.read(1)
+    file.seek(-1, 1)
+    file.write(bytes([byte[0] ^ 16]))
+PY
+rm -f "/dev/shm/concertina-$(cat runs/late/run.id)".*
+launcher="bash -c '${usual//\'/}; code=\$?; sleep 3; exit \$code'"
+supervised late
+ended 0
+[ "$(hash_of runs/late)" = "$clean" ] || die "other bits after a damaged checkpoint"
+[ -e "$newest.damaged" ] || die "it was not put aside: $(ls runs/late/checkpoints; cat said)"
 train+=(model.width=63)
+supervised tardy
+ended 2
+[ "$(grep -c 'error:' said)" = 1 ] || die "bad input was tried again: $(cat said)"
+[ ! -e runs/tardy ] || die "what was refused has left $(ls -a runs/tardy)"
+
+# What cannot be mended ends, and says why.
+launcher=$usual
 supervised refused
 ended 2
 [ "$(grep -c 'error:' said)" = 1 ] || die "bad input was tried again: $(cat said)"

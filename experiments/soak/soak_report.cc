@@ -84,12 +84,13 @@ LineSeries share_within(std::string name, std::vector<double> seconds, std::size
   return series;
 }
 
-/// Faults that pass unseen count in the second line alone.
+/// Faults that passed unseen count in the second line alone.
 Drawing recoveries(const SoakResult& result) {
   std::vector<double> seen, recovered;
   for (const SoakFault& fault : result.faults) {
     recovered.push_back(fault.recovered - fault.at);
-    if (!fault.harmless) seen.push_back(fault.seen - fault.at);
+    if (std::isfinite(fault.seen) || !std::isfinite(fault.recovered))
+      seen.push_back(fault.seen - fault.at);
   }
   Lines lines;
   lines.series.push_back(share_within("seen", seen, seen.size()));

@@ -169,7 +169,7 @@ void Supervisor::end_all(ChildProcess& child) {
 Supervisor::End Supervisor::watch(ChildProcess& child) {
   LineFollower faults(run_file(directory_, kFaultsFile));
   faults.skip();
-  RanksSeen ranks{.launched = now(), .launches = launch_lines(), .ran = now()};
+  RanksSeen ranks{.launched = now(), .launcher_ran = now(), .launches = launch_lines()};
   std::optional<End> open;
   for (;; sleep_briefly()) {
     const std::optional<int> code = child.exit_code();
@@ -224,14 +224,15 @@ void Supervisor::record_in_place(const End& fault) {
             restart.from);
 }
 
-/// Before there is a rank on this host: whether one is still to be expected, be it on another one.
+/// Until the launch has begun: whether that is still to be expected. MPI starts with the launcher's
+/// help, be it on other hosts alone.
 std::optional<Supervisor::End> Supervisor::look_for_start(const ChildProcess& child,
                                                           RanksSeen& ranks, double at) const {
-  ranks.stopped_looks = child.launcher_stands_still() ? ranks.stopped_looks + 1 : 0;
-  if (ranks.stopped_looks == 0) ranks.ran = at;
-  if (ranks.stopped_looks >= kStopLooks && at > ranks.ran + kOneStandsSeconds)
-    return End{1, "launcher", "a signal has stopped the launcher", at};
-  if (at > ranks.launched + kStartSeconds && launch_lines() == ranks.launches)
+  if (ranks.begun || (ranks.begun = launch_lines() != ranks.launches)) return std::nullopt;
+  if (!child.launcher_stands_still()) ranks.launcher_ran = at;
+  if (at > ranks.launcher_ran + kOneStandsSeconds)
+    return End{1, "launcher", "a signal has stopped the launcher in its start", at};
+  if (ranks.last == 0 && at > ranks.launched + kStartSeconds)
     return End{1, "launcher", fmt::format("no launch has begun within {:g} s", kStartSeconds), at};
   return std::nullopt;
 }
@@ -261,8 +262,8 @@ std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, Ra
     if (at > ranks.all_there + (ranks.complete ? kAloneSeconds : kArriveSeconds))
       return End{1, "died", "a rank on this host has ended, and nobody ends the others", at};
   }
-  if (ranks.last == 0) return look_for_start(child, ranks, at);
-  if (at > ranks.last + kLauncherSeconds)
+  if (std::optional<End> end = look_for_start(child, ranks, at); end) return end;
+  if (ranks.last > 0 && at > ranks.last + kLauncherSeconds)
     return End{1, "launcher", "all ranks on this host have ended, and the launcher did not return",
                at};
   // Looks are counted: this process may have been stopped with them, and goes on with them.

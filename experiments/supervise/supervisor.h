@@ -57,15 +57,15 @@ class Supervisor {
 
   /// What was seen of the ranks of this host, by now().
   struct RanksSeen {
-    double launched = 0;             // when
-    std::uintmax_t launches = 0;     // launch_lines() before
-    double ran = 0;                  // all of them, and before there is one, the launcher
-    double next_look = 0, last = 0;  // 0: never
-    std::size_t count = 0;           // that should be there
-    bool fewer = false;              // than MPI started, since some were lost in place
-    double all_there = 0;            // when all were last, at first when one was
-    bool complete = false;           // all were, once
-    int stopped_looks = 0;           // in a row, some of them stopped
+    double launched = 0, launcher_ran = 0;    // when; and when the launcher was last not stopped
+    std::uintmax_t launches = 0;              // launch_lines() before
+    bool begun = false;                       // there are more of these
+    double next_look = 0, last = 0, ran = 0;  // 0: never; ran: all of them
+    std::size_t count = 0;                    // that should be there
+    bool fewer = false;                       // than MPI started, since some were lost in place
+    double all_there = 0;                     // when all were last, at first when one was
+    bool complete = false;                    // all were, once
+    int stopped_looks = 0;                    // in a row, some of them stopped
   };
 
   /// Decides on the hosts and ranks of the next launch; false, with a reason in the summary: there

@@ -156,6 +156,16 @@ launcher="./waits $usual"
 supervised waited
 ended 0
 [ "$(hash_of runs/waited)" = "$clean" ] || die "other bits after a launcher that was stopped"
+# The same once ranks wait for it, to start MPI.
+cat >waits <<'END'
+#!/bin/bash
+[ "$OMPI_COMM_WORLD_RANK" = 1 ] && mkdir halted 2>/dev/null && kill -STOP $PPID
+exec "$@"
+END
+launcher="$mpirun -n {ranks} ${options[*]} ./waits {program} {args}"
+supervised helpless
+ended 0
+[ "$(hash_of runs/helpless)" = "$clean" ] || die "other bits after a launcher that was stopped under its ranks"
 
 # Launchers that return late: the newest checkpoint is damaged, then bad input.
 launcher=$usual
@@ -163,16 +173,11 @@ train+=(checkpoint.every=10)
 supervised late
 reach runs/late 60; kill -9 "$supervisor"; wait "$supervisor" || true
 kill -9 $(pids "$program") 2>/dev/null || true
+until_gone=$((SECONDS + 10))
+while [ -n "$(pids "$program")" ] && [ $SECONDS -lt $until_gone ]; do sleep 0.1; done
 newest=$(ls -d runs/late/checkpoints/step-* | tail -n 1)
 shard=$(ls -d "$newest"/shard-*.h5 | head -n 1)
-python3 - "$shard" <<'PY'
-import os, sys
-with open(sys.argv[1], "r+b") as file:
-    file.seek(os.path.getsize(sys.argv[1]) // 2)
-    byte = file.read(1)
-    file.seek(-1, 1)
-    file.write(bytes([byte[0] ^ 16]))
-PY
+dd if=/dev/zero of="$shard" bs=4096 seek=$(($(stat -c %s "$shard") / 8192)) count=4 conv=notrunc 2>/dev/null
 rm -f "/dev/shm/concertina-$(cat runs/late/run.id)".*
 launcher="bash -c '${usual//\'/}; code=\$?; sleep 3; exit \$code'"
 supervised late

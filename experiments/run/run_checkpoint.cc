@@ -171,11 +171,11 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path, 
 }  // namespace
 
 std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& prefix,
-                                          std::int64_t newer_than, const nlohmann::json& identity,
-                                          nlohmann::json* stored) {
+                                          std::int64_t newer_than, std::int64_t most,
+                                          const nlohmann::json& identity, nlohmann::json* stored) {
   const Watchdog::Patience patience(trainer.watchdog(), "loading a snapshot");
   Communicator& world = trainer.world();
-  const std::optional<SharedSnapshot> found = find_snapshot(world, trainer.hosts(), prefix);
+  const std::optional<SharedSnapshot> found = find_snapshot(world, trainer.hosts(), prefix, most);
   if (!found || found->commit.manifest.step <= newer_than) return std::nullopt;
   try {
     return load_opened(

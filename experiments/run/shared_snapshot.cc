@@ -74,11 +74,12 @@ void receive_shard(Communicator& world, const std::string& path, std::uint64_t b
 }  // namespace
 
 std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vector<int>& hosts,
-                                            const std::string& prefix) {
+                                            const std::string& prefix, std::int64_t most) {
   const int own = hosts[static_cast<std::size_t>(world.rank())];
   nlohmann::json here = nlohmann::json::array();
   if (speakers(hosts).at(own) == world.rank())
-    for (const SnapshotPart& part : snapshot_parts(prefix)) here.push_back(to_json(part));
+    for (const SnapshotPart& part : snapshot_parts(prefix))
+      if (part.of.step <= most) here.push_back(to_json(part));
   std::vector<SnapshotPart> parts;
   std::map<std::pair<std::string, SnapshotOf>, std::set<int>> holders;
   const std::vector<nlohmann::json> all = gather_json(world, here);

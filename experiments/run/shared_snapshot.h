@@ -18,10 +18,11 @@ struct SharedSnapshot {
   std::vector<std::vector<int>> holders{};  // by shard: the hosts that have it
 };
 
-/// The newest snapshot of which the hosts of the world have all parts together, if any. `hosts`: by
-/// rank. Every host's list of parts goes to every rank: some kilobytes per rank of the snapshot.
+/// The newest snapshot up to step `most` of which the hosts of the world have all parts together,
+/// if any. `hosts`: by rank. Every host's list of parts goes to every rank: some kilobytes per rank
+/// of the snapshot.
 std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vector<int>& hosts,
-                                            const std::string& prefix);
+                                            const std::string& prefix, std::int64_t most);
 
 /// Copies those of the shards `wanted` by this rank that its host lacks from hosts that have them.
 /// Throws a failure, on the ranks concerned, where there is no room; what could not be read comes

@@ -224,17 +224,13 @@ void Supervisor::record_in_place(const End& fault) {
             restart.from);
 }
 
-/// Until the launch has begun: whether that is still to be expected. MPI starts with the launcher's
-/// help, be it on other hosts alone.
-std::optional<Supervisor::End> Supervisor::look_for_start(const ChildProcess& child,
-                                                          RanksSeen& ranks, double at) const {
-  if (ranks.begun || (ranks.begun = launch_lines() != ranks.launches)) return std::nullopt;
+/// Lets a launcher go on that a signal has stopped: without it MPI neither starts nor ends.
+void Supervisor::look_at_launcher(const ChildProcess& child, RanksSeen& ranks, double at) {
   if (!child.launcher_stands_still()) ranks.launcher_ran = at;
-  if (at > ranks.launcher_ran + kOneStandsSeconds)
-    return End{1, "launcher", "a signal has stopped the launcher in its start", at};
-  if (ranks.last == 0 && at > ranks.launched + kStartSeconds)
-    return End{1, "launcher", fmt::format("no launch has begun within {:g} s", kStartSeconds), at};
-  return std::nullopt;
+  if (at < ranks.launcher_ran + kStandSeconds) return;
+  log::warn("a signal has stopped the launcher: SIGCONT lets it go on");
+  child.signal(SIGCONT);
+  ranks.launcher_ran = at;
 }
 
 /// Of launches that have begun, in bytes.
@@ -262,7 +258,9 @@ std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, Ra
     if (at > ranks.all_there + (ranks.complete ? kAloneSeconds : kArriveSeconds))
       return End{1, "died", "a rank on this host has ended, and nobody ends the others", at};
   }
-  if (std::optional<End> end = look_for_start(child, ranks, at); end) return end;
+  look_at_launcher(child, ranks, at);
+  if (ranks.last == 0 && at > ranks.launched + kStartSeconds && launch_lines() == ranks.launches)
+    return End{1, "launcher", fmt::format("no launch has begun within {:g} s", kStartSeconds), at};
   if (ranks.last > 0 && at > ranks.last + kLauncherSeconds)
     return End{1, "launcher", "all ranks on this host have ended, and the launcher did not return",
                at};

@@ -59,7 +59,6 @@ class Supervisor {
   struct RanksSeen {
     double launched = 0, launcher_ran = 0;    // when; and when the launcher was last not stopped
     std::uintmax_t launches = 0;              // launch_lines() before
-    bool begun = false;                       // there are more of these
     double next_look = 0, last = 0, ran = 0;  // 0: never; ran: all of them
     std::size_t count = 0;                    // that should be there
     bool fewer = false;                       // than MPI started, since some were lost in place
@@ -81,7 +80,7 @@ class Supervisor {
                            RanksSeen& ranks);
   void record_in_place(const End& fault);
   std::optional<End> look_at_ranks(ChildProcess& child, RanksSeen& ranks);
-  std::optional<End> look_for_start(const ChildProcess& child, RanksSeen& ranks, double at) const;
+  static void look_at_launcher(const ChildProcess& child, RanksSeen& ranks, double at);
   std::uintmax_t launch_lines() const;
   void tell_to_stop(const ChildProcess& child);
   static void end_all(ChildProcess& child);

@@ -215,14 +215,17 @@ void TrainLaunch::go_back() {
   monitor->event(done, "fault", std::move(fault));
 }
 
-/// The newest state of the run: a snapshot in memory where that is later than all checkpoints.
+/// The newest state of the run: a snapshot in memory where that is later than all checkpoints. One
+/// of a step that the log does not have is of a launch that another one, on other hosts, has gone
+/// back before.
 std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
-  const std::int64_t committed = from_first(world, [&]() -> nlohmann::json {
+  const nlohmann::json steps = from_first(world, [&]() -> nlohmann::json {
     const std::optional<Commit> newest = newest_commit(checkpoints);
-    return newest ? newest->step : 0;
+    return {newest ? newest->step : 0, last_step_in(run_file(directory, kMetricsFile))};
   });
+  const std::int64_t committed = steps[0], logged = steps[1];
   const std::optional<std::int64_t> found =
-      load_snapshot(trainer, snapshots->prefix(), committed, own_identity, &stored);
+      load_snapshot(trainer, snapshots->prefix(), committed, logged, own_identity, &stored);
   if (!found) return load_checkpoint(trainer, checkpoints, own_identity, &stored);
   if (leads())
     log::info("step {} is in memory, the newest checkpoint is of step {}", *found, committed);

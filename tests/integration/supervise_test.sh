@@ -128,6 +128,17 @@ reach runs/early 30; kill -9 "$(pids "$program" | head -n 1)"
 ended 0
 [ "$(hash_of runs/early)" = "$clean" ] || die "other bits after a fault before the first checkpoint"
 
+# A snapshot of steps that the log does not have any more, since another launch had gone back before them.
+supervised stale
+reach runs/stale 40; kill -9 "$supervisor"; wait "$supervisor" || true
+kill -9 $(pids "$program") 2>/dev/null || true
+sed -i -e '$d' runs/stale/metrics.jsonl
+sed -i -e '$d' runs/stale/metrics.jsonl
+supervised stale
+ended 0
+[ "$(hash_of runs/stale)" = "$clean" ] || die "other bits after a snapshot that was too new"
+[ "$(grep -o '"step":[0-9]*' runs/stale/metrics.jsonl | cut -d: -f2 | xargs)" = "$(seq 260 | xargs)" ] || die "steps are not all there, once"
+
 # A rank is stopped before MPI has started, where no other one sees it.
 cat >starts <<'END'
 #!/bin/bash
@@ -175,7 +186,7 @@ reach runs/late 60; kill -9 "$supervisor"; wait "$supervisor" || true
 kill -9 $(pids "$program") 2>/dev/null || true
 until_gone=$((SECONDS + 10))
 while [ -n "$(pids "$program")" ] && [ $SECONDS -lt $until_gone ]; do sleep 0.1; done
-newest=$(ls -d runs/late/checkpoints/step-* | tail -n 1)
+newest=$(ls -d runs/late/checkpoints/step-???????? | tail -n 1)
 shard=$(ls -d "$newest"/shard-*.h5 | head -n 1)
 dd if=/dev/zero of="$shard" bs=4096 seek=$(($(stat -c %s "$shard") / 8192)) count=4 conv=notrunc 2>/dev/null
 rm -f "/dev/shm/concertina-$(cat runs/late/run.id)".*

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What being supervised costs a run without a fault: pairs of `train` and `run -- train`, alternating.
 
-cost_without_faults.py PROGRAM TEXT [PAIRS]   (20 pairs, 2 ranks, some minutes with nothing beside it)
+cost_without_faults.py PROGRAM TEXT [PAIRS]   (20 pairs, 2 ranks, about 15 minutes with nothing beside it)
 Prints the median over pairs of the ratio of seconds per step, supervised over not, with the interval of 95% of it:
 of the steps themselves (step_ms), and of the time from one step's end to the next one's.
 """
@@ -53,6 +53,7 @@ def main():
             found = {supervised: train(program, text, folder, f"{pair}-{supervised}", supervised) for supervised in order}
             for what, alone, supervised in zip(ratios, found[False], found[True]):
                 ratios[what].append(supervised / alone)
+            print(f"{pair + 1} of {pairs} pairs", file=sys.stderr)
     for what, values in ratios.items():
         low, high = interval(values)
         print(f"{what}: {statistics.median(values):.4f} ({low:.4f} to {high:.4f}), {pairs} pairs")

@@ -27,9 +27,9 @@ enum class FaultMaker { soak, hosts, disk };  // this program, --host-faults, --
 struct FaultKind {
   const char* help;
   FaultMaker maker = FaultMaker::soak;
-  /// Of the soak's own: makes the fault; false: there is nothing yet to make it in, try again soon.
+  /// Makes the fault where the soak does that itself; false: there is nothing yet to make it in.
   bool (*make)(const FaultTarget& target, std::mt19937_64& random) = nullptr;
-  /// Of a user's program: the words for the fault, and for what ends it some seconds later.
+  /// The words for the fault, and for what ends it some seconds later, where a program makes it.
   const char *made_by = nullptr, *mended_by = nullptr;
   bool ends_supervisor = false;
   bool harmless = false;  // no launch is lost by it

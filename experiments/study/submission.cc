@@ -144,7 +144,8 @@ void require_sbatch() {
 std::string submit_batch(const std::string& script, const std::string& after) {
   std::vector<std::string> words = {"sbatch", "--parsable", script};
   if (!after.empty()) words.insert(words.begin() + 2, "--dependency=afterany:" + after);
-  const std::string said = slurm_says(words, "what sbatch says above, in the script or in --sbatch");
+  const std::string said =
+      slurm_says(words, "what sbatch says above, in the script or in --sbatch");
   // Warnings come first; then "12", or "12;CLUSTER".
   const std::string last = said.substr(said.find_last_of('\n') + 1);
   const std::string job = last.substr(0, last.find(';'));

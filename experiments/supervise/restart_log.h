@@ -12,7 +12,7 @@ namespace concertina {
 
 /// One line of faults.jsonl: what a rank saw before it ended the launch.
 struct Fault {
-  std::string kind;        // "died", "stopped", "unreachable" or kRefused; of the supervisor, "lost"
+  std::string kind;  // "died", "stopped", "unreachable" or kRefused; of the supervisor, "lost"
   std::vector<int> ranks;  // of the world, that it happened to
   std::string what;        // the error message
   std::string time;        // utc_text()

@@ -152,7 +152,6 @@ std::int64_t Supervisor::newest_state() const {
 
 void Supervisor::tell_to_stop(const ChildProcess& child) {
   // Open MPI and srun pass USR1 on, and wait; on TERM they give the ranks a second.
-  child.signal(SIGCONT);  // somebody may have stopped it
   child.signal(SIGUSR1);
   told_at_ = now();
 }
@@ -169,7 +168,7 @@ void Supervisor::end_all(ChildProcess& child) {
 Supervisor::End Supervisor::watch(ChildProcess& child) {
   LineFollower faults(run_file(directory_, kFaultsFile));
   faults.skip();
-  RanksSeen ranks{.launched = now(), .launcher_ran = now(), .launches = launch_lines()};
+  RanksSeen ranks{.launched = now(), .launcher_ran = now(), .launches = launch_bytes()};
   std::optional<End> open;
   for (;; sleep_briefly()) {
     const std::optional<int> code = child.exit_code();
@@ -233,8 +232,8 @@ void Supervisor::look_at_launcher(const ChildProcess& child, RanksSeen& ranks, d
   ranks.launcher_ran = at;
 }
 
-/// Of launches that have begun, in bytes.
-std::uintmax_t Supervisor::launch_lines() const {
+/// Returns the bytes of launches.jsonl, where a launch that has begun adds a line.
+std::uintmax_t Supervisor::launch_bytes() const {
   std::error_code none;
   const std::uintmax_t size = std::filesystem::file_size(run_file(directory_, kLaunchesFile), none);
   return none ? 0 : size;
@@ -259,7 +258,7 @@ std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, Ra
       return End{1, "died", "a rank on this host has ended, and nobody ends the others", at};
   }
   look_at_launcher(child, ranks, at);
-  if (ranks.last == 0 && at > ranks.launched + kStartSeconds && launch_lines() == ranks.launches)
+  if (ranks.last == 0 && at > ranks.launched + kStartSeconds && launch_bytes() == ranks.launches)
     return End{1, "launcher", fmt::format("no launch has begun within {:g} s", kStartSeconds), at};
   if (ranks.last > 0 && at > ranks.last + kLauncherSeconds)
     return End{1, "launcher", "all ranks on this host have ended, and the launcher did not return",

@@ -58,7 +58,7 @@ class Supervisor {
   /// What was seen of the ranks of this host, by now().
   struct RanksSeen {
     double launched = 0, launcher_ran = 0;    // when; and when the launcher was last not stopped
-    std::uintmax_t launches = 0;              // launch_lines() before
+    std::uintmax_t launches = 0;              // launch_bytes() before
     double next_look = 0, last = 0, ran = 0;  // 0: never; ran: all of them
     std::size_t count = 0;                    // that should be there
     bool fewer = false;                       // than MPI started, since some were lost in place
@@ -81,7 +81,7 @@ class Supervisor {
   void record_in_place(const End& fault);
   std::optional<End> look_at_ranks(ChildProcess& child, RanksSeen& ranks);
   static void look_at_launcher(const ChildProcess& child, RanksSeen& ranks, double at);
-  std::uintmax_t launch_lines() const;
+  std::uintmax_t launch_bytes() const;
   void tell_to_stop(const ChildProcess& child);
   static void end_all(ChildProcess& child);
   /// The step that the next launch goes on from, as far as this host knows: of the newest

@@ -8,11 +8,11 @@ program=$(realpath -- "$1") text=$(realpath -- "$2") out=$(realpath -m -- "$3") 
 workloads=("${@:6}")
 [ ${#workloads[@]} -gt 0 ] || workloads=(gpt gpt-elastic bert bert-elastic)
 . "$here/../../experiments/env.sh"
-export HOSTS_NAME=survival$$ DISK=/tmp/survival$$
+export HOSTS_NAME=all$$ DISK=/tmp/survival$$
 hosts=$here/emulated_hosts.sh disk=$here/emulated_disk.sh
 trap '"$hosts" down; "$disk" down' EXIT
+"$disk" up 200  # before the hosts, which see what is mounted then
 "$hosts" up 3
-"$disk" up 200
 mkdir -p "$out"
 common=("data.text=$text" model.width=64 model.heads=4 model.context=64 batch.microbatches=4 run.threads=1
   checkpoint.every=20 checkpoint.keep=4 checkpoint.snapshot_every=1)
@@ -22,14 +22,12 @@ static=(model.layers=2 parallel.pp=2 parallel.dp=2 batch.global=128)
 elastic=(model.layers=4 parallel.pp=4 batch.global=64 freeze.policy=linear "freeze.every=$((steps / 6))" elastic.policy=pipetransformer
   cache.memory=64MiB data.windows=fixed)
 bert=(model.family=bert model.vocab=260)
-seed=100
 for workload in "${workloads[@]}"; do
-  seed=$((seed + 1))
   case $workload in
-    gpt) keys=("${static[@]}") ;;
-    gpt-elastic) keys=("${elastic[@]}") ;;
-    bert) keys=("${static[@]}" "${bert[@]}") ;;
-    bert-elastic) keys=("${elastic[@]}" "${bert[@]}") ;;
+    gpt) seed=101 keys=("${static[@]}") ;;
+    gpt-elastic) seed=102 keys=("${elastic[@]}") ;;
+    bert) seed=103 keys=("${static[@]}" "${bert[@]}") ;;
+    bert-elastic) seed=104 keys=("${elastic[@]}" "${bert[@]}" data.views=2) ;;
     *) echo "no workload $workload" >&2; exit 2 ;;
   esac
   echo "== $workload"

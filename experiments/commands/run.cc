@@ -1,13 +1,19 @@
 // `concertina run`.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
+#include "core/host_name.h"
 #include "core/log.h"
 #include "core/number_text.h"
+#include "core/process_state.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/supervised_options.h"
 #include "experiments/launcher/slurm.h"
+#include "experiments/machine/launch_watch.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/signals.h"
 #include "experiments/supervise/supervisor.h"
@@ -19,7 +25,7 @@ namespace {
 struct RunCommand : SupervisedOptions {
   std::optional<int> max_restarts;
   std::string here;  // a run's directory
-  bool forget = false;
+  bool forget = false, look = false;
 };
 
 nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
@@ -32,17 +38,35 @@ nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
           {"why", summary.why}};
 }
 
-/// What a supervisor asks a host: ends what a launch of the run has left here, removes its
-/// snapshots if they are not wanted any more, and says that it is there.
-int answer(const std::string& directory, bool forget) {
-  kill_marked(directory);
-  if (forget) remove_snapshots(snapshot_prefix(directory));
+/// Tells the supervisor if a rank of the run stands still here: a debugger, or somebody who looks
+/// into it, stops it for less.
+void look_for_stopped(const std::string& directory) {
+  constexpr int kLooks = 5;
+  for (int look = 0; look < kLooks; ++look) {
+    if (look > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (std::ranges::none_of(marked(directory), stands_still)) return;
+  }
+  append_fault(directory,
+               {{"fault", "stopped"},
+                {"ranks", nlohmann::json::array()},
+                {"what", fmt::format("a rank on {} stands still, and a signal has stopped it",
+                                     host_name())}});
+}
+
+/// What a supervisor asks a host to do before it says that it is there: to end what a launch of the
+/// run has left here, and to remove its snapshots if they are not wanted any more; or only to look.
+int answer(const RunCommand& options) {
+  if (options.look)
+    look_for_stopped(options.here);
+  else
+    kill_marked(options.here);
+  if (options.forget) remove_snapshots(snapshot_prefix(options.here));
   print_once(fmt::format("{}\n", HostPool::kAnswer));
   return 0;
 }
 
 int supervise(const RunCommand& options) {
-  if (!options.here.empty()) return answer(options.here, options.forget);
+  if (!options.here.empty()) return answer(options);
   const SupervisedTraining training = supervised_training(options, "run");
   hold_stop_signals();
   Supervisor supervisor({.launcher = training.launcher,
@@ -73,6 +97,7 @@ void add_run_options(CLI::App& app, RunCommand& options) {
       ->check(whole_number(0, 1 << 30));
   app.add_option("--here", options.here)->group("");
   app.add_flag("--forget", options.forget)->group("");
+  app.add_flag("--look", options.look)->group("");
   add_supervised_options(app, options);
 }
 

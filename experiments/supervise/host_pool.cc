@@ -78,11 +78,12 @@ std::vector<std::vector<Host>> groups_of(const std::vector<Host>& hosts, std::si
 }  // namespace
 
 /// The groups in which not every host answers.
-std::vector<HostPool::Group> HostPool::silent(const std::vector<Group>& groups) const {
+std::vector<HostPool::Group> HostPool::silent(const std::vector<Group>& groups,
+                                              const char* task) const {
   std::vector<Asked> all;
   for (const Group& group : groups) {
     File answers = file_without_name();
-    ProcessOptions options = question_(group);
+    ProcessOptions options = question_(group, task);
     options.out = options.errors = answers.descriptor();
     Process process(options);
     all.push_back({group.size(), std::move(answers), std::move(process)});
@@ -94,14 +95,14 @@ std::vector<HostPool::Group> HostPool::silent(const std::vector<Group>& groups) 
   return found;
 }
 
-std::vector<std::string> HostPool::ask() {
+std::vector<std::string> HostPool::ask(const char* task) {
   constexpr std::size_t kParts = 8;
   std::set<std::string> lost;
   std::vector<Host> unknown = hosts_;
   for (std::size_t size = size_of_parts(hosts_.size(), kUsualLaunches); !unknown.empty();
        size = size_of_parts(size, kParts)) {
     std::vector<Host> among;
-    for (const Group& group : silent(groups_of(unknown, size)))
+    for (const Group& group : silent(groups_of(unknown, size), task))
       if (size == 1)
         lost.insert(group[0].name);
       else

@@ -22,14 +22,15 @@ class HostPool {
   static constexpr double kAnswerSeconds = 2, kTimesFirst = 4, kLongestSeconds = 20;
   static constexpr std::size_t kUsualLaunches = 16;
 
-  /// A launcher that runs a process on each of some hosts, which prints kAnswer.
-  using Question = std::function<ProcessOptions(const std::vector<Host>&)>;
+  /// A launcher that runs a process on each of some hosts, which does `task` and prints kAnswer.
+  using Question = std::function<ProcessOptions(const std::vector<Host>&, const char* task)>;
   HostPool(std::vector<Host> hosts, Question question)
       : hosts_(std::move(hosts)), question_(std::move(question)) {}
 
   bool empty() const { return hosts_.empty(); }
   /// Asks all hosts, logs which are there again, and returns those that were lost since.
-  std::vector<std::string> ask();
+  std::vector<std::string> ask(const char* task = "");
+  bool all_lost() const { return lost_.size() == hosts_.size(); }
   /// The hosts that answered last, as many as `ranks` need.
   std::vector<Host> for_ranks(int ranks) const;
 
@@ -37,7 +38,7 @@ class HostPool {
 
  private:
   using Group = std::vector<Host>;
-  std::vector<Group> silent(const std::vector<Group>& groups) const;
+  std::vector<Group> silent(const std::vector<Group>& groups, const char* task) const;
 
   const std::vector<Host> hosts_;
   const Question question_;

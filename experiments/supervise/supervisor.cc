@@ -74,14 +74,15 @@ Supervisor::Supervisor(SuperviseOptions options, const RunConfig& config)
       config_(config),
       directory_(std::filesystem::absolute(run_directory(config)).lexically_normal().string()),
       checkpoints_(checkpoint_directory(config)),
-      pool_(options_.hosts, [this](const std::vector<Host>& hosts) { return question(hosts); }),
+      pool_(options_.hosts, [this](const std::vector<Host>& hosts,
+                                   const char* task) { return question(hosts, task); }),
       ranks_(options_.ranks) {}
 
-/// Asks hosts whether they are there, on the way that their ranks are started on; what an earlier
-/// launch has left there is ended.
-ProcessOptions Supervisor::question(std::vector<Host> hosts) const {
+/// Asks hosts whether they are there, on the way that their ranks are started on. `task`: an option
+/// of `run --here` (run.cc).
+ProcessOptions Supervisor::question(std::vector<Host> hosts, const char* task) const {
   std::vector<std::string> args{"run", "--here", directory_};
-  if (over_) args.emplace_back("--forget");
+  if (*task != 0) args.emplace_back(task);
   for (Host& host : hosts) host.slots = 1;
   return {.words = launch_words(options_.launcher, slots_of(hosts), options_.program, args,
                                 "--launcher", hosts_text(hosts)),
@@ -232,6 +233,22 @@ void Supervisor::look_at_launcher(const ChildProcess& child, RanksSeen& ranks, d
   ranks.launcher_ran = at;
 }
 
+/// Until the launch has begun, its ranks on other hosts have nobody else who sees that they stand
+/// still, or that their host is gone. A launch that is only slow goes on.
+std::optional<Supervisor::End> Supervisor::look_at_hosts(RanksSeen& ranks, double at) {
+  if (hosts_.empty() || at < ranks.launched + ranks.question_after ||
+      launch_bytes() != ranks.launches)
+    return std::nullopt;
+  ranks.question_after *= 2;
+  const std::vector<std::string> lost = pool_.ask("--look");  // stopped ranks are told as faults
+  if (pool_.all_lost()) return std::nullopt;  // this host's network, or what they all load from
+  for (const Host& host : parse_hosts(hosts_, "--hosts"))
+    if (std::ranges::find(lost, host.name) != lost.end())
+      return End{1, "lost",
+                 fmt::format("host {} does not answer, and no launch has begun", host.name), at};
+  return std::nullopt;
+}
+
 /// Returns the bytes of launches.jsonl, where a launch that has begun adds a line.
 std::uintmax_t Supervisor::launch_bytes() const {
   std::error_code none;
@@ -258,6 +275,7 @@ std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, Ra
       return End{1, "died", "a rank on this host has ended, and nobody ends the others", at};
   }
   look_at_launcher(child, ranks, at);
+  if (std::optional<End> end = look_at_hosts(ranks, at)) return end;
   if (ranks.last == 0 && at > ranks.launched + kStartSeconds && launch_bytes() == ranks.launches)
     return End{1, "launcher", fmt::format("no launch has begun within {:g} s", kStartSeconds), at};
   if (ranks.last > 0 && at > ranks.last + kLauncherSeconds)
@@ -375,8 +393,7 @@ void Supervisor::run_launches() {
 /// On all hosts: one that was not in the last launch may have some.
 void Supervisor::forget_snapshots() {
   remove_snapshots(snapshot_prefix(directory_));
-  over_ = true;
-  if (summary_.restarts > 0 && !pool_.empty()) pool_.ask();
+  if (summary_.restarts > 0 && !pool_.empty()) pool_.ask("--forget");
 }
 
 SuperviseSummary Supervisor::run() {

@@ -60,11 +60,12 @@ class Supervisor {
     double launched = 0, launcher_ran = 0;    // when; and when the launcher was last not stopped
     std::uintmax_t launches = 0;              // launch_bytes() before
     double next_look = 0, last = 0, ran = 0;  // 0: never; ran: all of them
-    std::size_t count = 0;                    // that should be there
-    bool fewer = false;                       // than MPI started, since some were lost in place
-    double all_there = 0;                     // when all were last, at first when one was
-    bool complete = false;                    // all were, once
-    int stopped_looks = 0;                    // in a row, some of them stopped
+    double question_after = 3;  // from the start, to the hosts of a launch that has not begun
+    std::size_t count = 0;      // that should be there
+    bool fewer = false;         // than MPI started, since some were lost in place
+    double all_there = 0;       // when all were last, at first when one was
+    bool complete = false;      // all were, once
+    int stopped_looks = 0;      // in a row, some of them stopped
   };
 
   /// Decides on the hosts and ranks of the next launch; false, with a reason in the summary: there
@@ -72,7 +73,7 @@ class Supervisor {
   bool muster();
   std::vector<Host> hosts_there();
   ChildOptions child() const;
-  ProcessOptions question(std::vector<Host> hosts) const;
+  ProcessOptions question(std::vector<Host> hosts, const char* task) const;
   End watch(ChildProcess& child);
   /// What of the launch's `lines` ends it, if anything does. `open`: a fault after which it may go
   /// on by itself, and has not yet.
@@ -80,6 +81,7 @@ class Supervisor {
                            RanksSeen& ranks);
   void record_in_place(const End& fault);
   std::optional<End> look_at_ranks(ChildProcess& child, RanksSeen& ranks);
+  std::optional<End> look_at_hosts(RanksSeen& ranks, double at);
   static void look_at_launcher(const ChildProcess& child, RanksSeen& ranks, double at);
   std::uintmax_t launch_bytes() const;
   void tell_to_stop(const ChildProcess& child);
@@ -107,7 +109,6 @@ class Supervisor {
   SuperviseSummary summary_;
   double told_at_ = 0;       // when the launch was told of it
   bool launched_ = false;    // once at least
-  bool over_ = false;        // no launch follows
   std::int64_t newest_ = 0;  // the newest commit that was seen
   int in_vain_ = 0;          // launches in a row that committed nothing
 };

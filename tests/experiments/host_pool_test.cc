@@ -15,7 +15,9 @@ class Cluster {
     for (int h = 0; h < hosts; ++h) hosts_.push_back({fmt::format("n{}", h), 4});
   }
   HostPool pool() {
-    return {hosts_, [this](const std::vector<Host>& hosts) { return question(hosts); }};
+    return {hosts_, [this](const std::vector<Host>& hosts, const char* /*task*/) {
+              return question(hosts);
+            }};
   }
 
   std::set<std::string> dead;

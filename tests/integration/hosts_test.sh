@@ -63,6 +63,18 @@ for place in /tmp/$HOSTS_NAME/h?; do
   [ -z "$(ls "$place" | grep concertina)" ] || die "snapshots are left: $(ls "$place")"
 done
 
+# A rank of another host is stopped before MPI has started, where no other one sees it.
+cat >starts <<'END'
+#!/bin/bash
+[ "$OMPI_COMM_WORLD_RANK" = 3 ] && mkdir stopped 2>/dev/null && kill -STOP $$
+exec "$@"
+END
+chmod +x starts
+launcher="$mpirun --mca plm_rsh_agent '$hosts agent' -H {hosts} -n {ranks} ./starts {program} {args}"
+"$hosts" on h1 "$program" run --hosts h1:2,h2:2 --ranks 4 --launcher "$launcher" -- \
+  "${train[@]}" run.name=halted run.steps=40 parallel.pp=2 parallel.dp=2 >said 2>&1 || { cat said; die "the run did not end"; }
+grep '"fault":"stopped"' runs/halted/restarts.jsonl | grep -q "a rank on h2" || die "no stop on h2: $(cat runs/halted/restarts.jsonl)"
+
 refused "is there twice" run --hosts h1,h1 --ranks 2 -- "${train[@]}"
 refused "4 ranks on 3 slots" run --hosts h1:2,h2 --ranks 4 -- "${train[@]}"
 refused "is not told which hosts" run --hosts h1:2 --ranks 2 --launcher "$mpirun -n {ranks} {program} {args}" -- "${train[@]}"

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/process_state.h"
 #include "experiments/launcher/launcher.h"
 #include "io/file.h"
@@ -83,6 +84,15 @@ void remove_files(const std::set<std::string>& files) {
     if (!is_in_use(file)) fs::remove_all(file, ignored);
 }
 
+/// Whether `process` lives and executes `program`; one that was built anew since is "PATH
+/// (deleted)".
+bool executes(pid_t process, const std::string& program) {
+  std::error_code unknown;
+  return fs::read_symlink(fs::path("/proc") / std::to_string(process) / "exe", unknown)
+      .string()
+      .starts_with(program);
+}
+
 Process started(ChildOptions& options) {
   File log;
   if (!options.log.empty()) {
@@ -113,11 +123,7 @@ std::vector<pid_t> marked(const std::string& mark, const std::string& program, b
     pid_t pid = 0;
     const auto [parsed, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (bad != std::errc{} || parsed != name.data() + name.size() || pid == getpid()) continue;
-    // One that was built anew since is "PATH (deleted)".
-    if (std::error_code unknown;
-        !program.empty() &&
-        !fs::read_symlink(process.path() / "exe", unknown).string().starts_with(program))
-      continue;
+    if (!program.empty() && !executes(pid, program)) continue;
     if (!everywhere && seen_host(pid) != own_host) continue;
     std::ifstream file(process.path() / "environ", std::ios::binary);
     for (std::string variable; std::getline(file, variable, '\0');)
@@ -130,7 +136,7 @@ std::vector<pid_t> marked(const std::string& mark, const std::string& program, b
 }
 
 ChildProcess::ChildProcess(ChildOptions options)
-    : mark_(options.mark), program_(options.program), process_(started(options)) {}
+    : mark_(options.mark), program_(options.program), started_(now()), process_(started(options)) {}
 
 bool ChildProcess::has_descendants() const {
   return !process_.killed() && !mark_.empty() && !marked(mark_).empty();
@@ -138,12 +144,16 @@ bool ChildProcess::has_descendants() const {
 
 bool ChildProcess::has_program() {
   if (process_.killed() || mark_.empty() || program_.empty()) return false;
-  const std::vector<pid_t> found = marked(mark_, program_);
-  for (const pid_t pid : found) add_shared_files(pid, shared_);
-  programs_ = found.size();
-  if (!found.empty()) ranks_here_ = ranks_beside(found.front());
-  stopped_ = static_cast<std::size_t>(std::ranges::count_if(found, stands_still));
-  return !found.empty();
+  constexpr double kShareOfAge = 0.1, kLongestSeconds = 10;
+  if (found_.empty() || now() > look_through_ ||
+      !std::ranges::all_of(found_, [&](pid_t pid) { return executes(pid, program_); })) {
+    found_ = marked(mark_, program_);
+    for (const pid_t pid : found_) add_shared_files(pid, shared_);
+    if (!found_.empty()) ranks_here_ = ranks_beside(found_.front());
+    look_through_ = now() + std::min(kLongestSeconds, kShareOfAge * (now() - started_));
+  }
+  stopped_ = static_cast<std::size_t>(std::ranges::count_if(found_, stands_still));
+  return !found_.empty();
 }
 
 void ChildProcess::kill_program() {

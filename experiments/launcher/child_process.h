@@ -36,9 +36,11 @@ class ChildProcess {
   bool has_descendants() const;
   /// Whether ChildOptions::program runs here, as the child or one of its descendants. Takes note of
   /// the files that MPI has for these, which kill_all() removes: nobody else does after a SIGKILL.
+  /// Cost: it looks through all processes of this host and all that these have mapped at first, or
+  /// once one has ended; later ever more rarely, as that takes time from the ranks.
   bool has_program();
   /// How many processes of it has_program() saw when it looked last.
-  std::size_t programs() const { return programs_; }
+  std::size_t programs() const { return found_.size(); }
   /// How many MPI started on this host, as these say; 0: not known.
   std::size_t ranks_here() const { return ranks_here_; }
   /// Whether a signal has stopped the launcher.
@@ -53,8 +55,10 @@ class ChildProcess {
 
  private:
   std::string mark_, program_;
-  std::set<std::string> shared_;  // files and folders of MPI
-  std::size_t programs_ = 0, ranks_here_ = 0, stopped_ = 0;
+  std::set<std::string> shared_;       // files and folders of MPI
+  std::vector<pid_t> found_;           // processes of the program
+  double started_, look_through_ = 0;  // by now(): and when to look through all processes again
+  std::size_t ranks_here_ = 0, stopped_ = 0;
   Process process_;
 };
 

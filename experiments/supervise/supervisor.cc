@@ -32,7 +32,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kPollSeconds = 0.02;
+constexpr double kPollSeconds = 0.05;
 /// A launcher has so long to return once its ranks have ended, which are looked for so often.
 constexpr double kLauncherSeconds = 0.6, kRanksSeconds = 0.2;
 /// All ranks stand still for so long, seen so often, before that is a fault.

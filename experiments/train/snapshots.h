@@ -17,7 +17,7 @@ namespace concertina {
 class Snapshots {
  public:
   /// Snapshots take at most this share of a step's time, in the mean.
-  static constexpr double kMostShare = 0.01;
+  static constexpr double kMostShare = 0.002;
 
   /// Collective. `hosts`: by rank. `directory`: of the run, which rank 0 sees. `every`:
   /// checkpoint.snapshot_every. `takes`: whether this launch takes any.

@@ -198,9 +198,11 @@ std::optional<Training::StepView> Training::train_step(Tracing& tracing) {
     return std::nullopt;
   }
   const StepResult& summary = *result;
-  const double seconds = now() - start;
-  launch_.watchdog.step_done(before + batches, seconds);
-  const StepStatus status = gather_status(trainer_, *launch_.snapshots, guard_, saves_, seconds);
+  const double own_seconds = now() - start;
+  launch_.watchdog.step_done(before + batches, own_seconds);
+  const StepStatus status =
+      gather_status(trainer_, *launch_.snapshots, guard_, saves_, own_seconds);
+  const double seconds = now() - start;  // until all ranks have done it
   launch_.snapshots->plan(status.snapshot_share, status.snapshot_busy);
   guard_.plan(status.check_share);
   saves_.after_step(status.saves, summary.fault == StepFault::Kind::none);

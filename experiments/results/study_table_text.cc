@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/number_text.h"
+#include "core/text_table.h"
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/study_claims.h"
@@ -124,17 +125,6 @@ std::string as_it_is(const std::string& text) {
 }
 const TableWords kTextWords{" ± ", "Δ ", "-", "<", "*", "> ", "", as_it_is, true};
 
-/// Characters, not bytes, of UTF-8.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-std::string padded(const std::string& text, std::size_t width, bool left = true) {
-  const std::string space(width - std::min(width, width_of(text)), ' ');
-  return left ? text + space : space + text;
-}
-
 /// One line per line of the cells in these columns.
 std::string text_block(const std::vector<std::vector<CellLines>>& rows,
                        const std::vector<std::size_t>& columns,
@@ -149,19 +139,6 @@ std::string text_block(const std::vector<std::vector<CellLines>>& rows,
       while (text.ends_with(' ')) text.pop_back();
       text += "\n";
     }
-  }
-  return text;
-}
-
-std::string section_text(const SectionRows& rows) {
-  std::string text;
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c)
-      text += (c > 0 ? "  " : "") + padded(row[c], widths[c], false);
-    text += "\n";
   }
   return text;
 }
@@ -194,7 +171,7 @@ std::string plain_text(const StudyTable& table, TableCells cells) {
     text += "\n" + text_block(rows, columns, widths, first_metric - 1);
   } while (c < heads.size());
   text += "\n";
-  for (const SectionRows& section : table_sections(table)) text += section_text(section) + "\n";
+  for (const SectionRows& section : table_sections(table)) text += text_table(section, 0) + "\n";
   for (const std::string& note : table_notes(table, cells)) text += note + "\n";
   return text;
 }
@@ -286,7 +263,7 @@ std::size_t height_of(const std::vector<CellLines>& cells) {
 std::string table_summary(const StudyTable& table) {
   std::size_t done = 0;
   for (const TableRow& row : table.rows) done += row.trials.size();
-  return fmt::format("study {}: {}, {} of {} trials done", table.study,
+  return fmt::format("{}{}: {}, {} of {} trials done", table.loose ? "" : "study ", table.study,
                      counted(std::ssize(table.rows), "group"), done, done + table.not_done.size());
 }
 
@@ -305,6 +282,7 @@ TableCells default_cells(TableFormat format) {
 }
 
 std::vector<std::string> table_notes(const StudyTable& table, TableCells cells) {
+  if (!table.with_notes) return {};
   std::vector<std::string> lines;
   const bool marked = std::ranges::any_of(table.rows, [](const TableRow& row) {
     return std::ranges::any_of(row.cells, &TableCell::best);

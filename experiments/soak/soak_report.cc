@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/number_text.h"
+#include "core/text_table.h"
 #include "experiments/soak/soak.h"
 #include "io/figure/page.h"
 
@@ -57,18 +58,6 @@ std::string repeated_text(const SoakResult& result) {
                      counted(steps.count, "restart"), steps.p50, steps.most);
 }
 
-std::string table_text(const TextRows& rows) {
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c)
-      text += c == 0
-                  ? fmt::format("{:<12}", row[c])
-                  : fmt::format("{:>{}}", row[c], std::max<std::size_t>(rows[0][c].size(), 6) + 2);
-    text += "\n";
-  }
-  return text;
-}
-
 /// The share of faults by the seconds after them within which it had happened.
 LineSeries share_within(std::string name, std::vector<double> seconds, std::size_t faults) {
   std::erase_if(seconds, [](double value) { return !std::isfinite(value); });
@@ -106,7 +95,7 @@ Drawing recoveries(const SoakResult& result) {
 }  // namespace
 
 std::string soak_text(const SoakOptions& options, const SoakResult& result) {
-  std::string text = table_text(kind_rows(result));
+  std::string text = text_table(kind_rows(result), 1);
   text += fmt::format("{}\nuseful time {:.1f}% of {} ({:.1f}% of {} without faults); {}\n",
                       repeated_text(result), 100 * result.useful(result.disturbed),
                       duration_text(result.disturbed.seconds), 100 * result.useful(result.clean),

@@ -16,13 +16,15 @@ trap '"$hosts" down; "$disk" down' EXIT
 mkdir -p "$out"
 common=("data.text=$text" model.width=64 model.heads=4 model.context=64 batch.microbatches=4 run.threads=1
   checkpoint.every=20 checkpoint.keep=4 checkpoint.snapshot_every=1)
-# So many steps that they take longer than the faults.
-steps=$((faults * mean * 12)) bad=0
+# So many steps that they take longer than the faults; more where layers freeze.
+all=$((faults * mean * 18)) bad=0
 static=(model.layers=2 parallel.pp=2 parallel.dp=2 batch.global=128)
-elastic=(model.layers=4 parallel.pp=4 batch.global=64 freeze.policy=linear "freeze.every=$((steps / 6))" elastic.policy=pipetransformer
+elastic=(model.layers=4 parallel.pp=4 batch.global=64 freeze.policy=linear "freeze.every=$((all * 3 / 12))" elastic.policy=pipetransformer
   cache.memory=64MiB data.windows=fixed)
 bert=(model.family=bert model.vocab=260)
 for workload in "${workloads[@]}"; do
+  steps=$all
+  [[ $workload != *-elastic ]] || steps=$((all * 3 / 2))
   case $workload in
     gpt) seed=101 keys=("${static[@]}") ;;
     gpt-elastic) seed=102 keys=("${elastic[@]}") ;;

@@ -4,15 +4,17 @@
 #include <fmt/format.h>
 
 #include "experiments/commands/study_options.h"
-#include "experiments/study/study_folder.h"
+#include "experiments/study/run_set.h"
 #include "io/figure/write_figure.h"
 
 namespace concertina {
 namespace {
 
 struct StudyPlotCommand : CommandOptions {
-  std::string directory, kind, spread = "sd", output, x_scale, y_scale, equivalent;
+  std::vector<std::string> folders;
+  std::string kind, spread = "sd", output, x_scale, y_scale, equivalent;
   PlotOptions plot;
+  bool stopped = false;
 };
 
 std::optional<Scale> scale_of(const std::string& word) {
@@ -42,7 +44,9 @@ int run_study_plot(const StudyPlotCommand& options) {
   chosen.spread = plot_spread(options.spread);
   chosen.x_scale = scale_of(options.x_scale);
   chosen.y_scale = scale_of(options.y_scale);
-  const StudyPlot plot = plot_study(read_study(options.directory), chosen);
+  StudyResults results = read_study_or_runs(options.folders);
+  if (options.stopped) include_stopped(results);
+  const StudyPlot plot = plot_study(results, chosen);
   require_effect(options, plot.kind);
   write_figure(options.output, svg(plot.chart));
   nlohmann::ordered_json json = to_json(plot);
@@ -69,7 +73,7 @@ void declare_look(CLI::App& app, StudyPlotCommand& options) {
 
 void add_study_plot_options(CLI::App& app, StudyPlotCommand& options) {
   PlotOptions& plot = options.plot;
-  add_study_folder(app, options.directory);
+  add_study_folders(app, options.folders);
   app.add_option("--out", options.output, "the file to write: .svg, .pdf or .png")
       ->type_name("FILE")
       ->required();
@@ -102,6 +106,7 @@ void add_study_plot_options(CLI::App& app, StudyPlotCommand& options) {
       ->allow_extra_args(false);
   app.add_option("--equivalent", options.equivalent, "of a front, as in `study table`")
       ->type_name("METRIC=MARGIN");
+  app.add_flag("--stopped", options.stopped, kStoppedHelp);
   app.add_flag("--mixed", plot.mixed, "trials of different programs or processors all the same");
   declare_look(app, options);
   add_json_option(app, options);

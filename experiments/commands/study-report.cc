@@ -17,6 +17,9 @@ int run_study_report(const StudyReportCommand& options) {
   if (!options.output.empty()) require_output(options.output, "--out");
   TableOptions chosen = table_options(options);
   const StudyResults results = read_group_study(options, chosen);
+  if (results.loose && options.output.empty())
+    throw_input("a page on runs has no folder of its own", "--out",
+                "--out PAGE.html; or `concertina compare`, which has their configs and bits too");
   const std::string path =
       options.output.empty() ? run_file(results.directory, kPageFile) : options.output;
   const StudyPage page = load_study_page(results, chosen, path);

@@ -12,6 +12,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/results/study_course.h"
+#include "experiments/study/run_set.h"
 #include "experiments/study/study_folder.h"
 #include "io/file.h"
 #include "parallel/comm/mpi_environment.h"
@@ -31,7 +32,7 @@ sigset_t child_signal() {
 }  // namespace
 
 void add_group_options(CLI::App& app, GroupOptions& options) {
-  add_study_folder(app, options.directory);
+  add_study_folders(app, options.folders);
   const auto list = [&](const char* name, std::vector<std::string>& values, const char* help) {
     return app.add_option(name, values, help)->delimiter(',')->allow_extra_args(false);
   };
@@ -80,6 +81,8 @@ void add_group_options(CLI::App& app, GroupOptions& options) {
   app.add_option("--sort", options.table.sort,
                  "by a metric, best first, or by a column of the groups")
       ->type_name("COLUMN");
+  app.add_flag("--stopped", options.stopped, kStoppedHelp);
+  app.add_flag("--no-notes", options.no_notes, "the table alone");
   app.add_flag("--mixed", options.table.mixed,
                "average trials of different programs or processors all the same");
 }
@@ -92,6 +95,7 @@ void add_launcher_option(CLI::App& app, std::string& launcher) {
 
 TableOptions table_options(const GroupOptions& options) {
   TableOptions table = options.table;
+  table.notes = !options.no_notes;
   if (options.test == "wilcoxon") table.test_of_pairs = SignificanceTest::wilcoxon;
   table.correction = p_correction(options.correction);
   options.needs("--alpha", "--equivalent", !options.equivalent.empty());
@@ -102,9 +106,15 @@ TableOptions table_options(const GroupOptions& options) {
 }
 
 StudyResults read_group_study(const GroupOptions& options, TableOptions& table) {
-  StudyResults results = read_study(options.directory);
+  return with_targets(read_study_or_runs(options.folders), options, table);
+}
+
+StudyResults with_targets(StudyResults results, const GroupOptions& options, TableOptions& table) {
+  if (options.stopped) include_stopped(results);
+  if (results.loose && table.by.empty()) table.by = {kRunColumn};
   std::vector<std::string> baseline = table.baseline;
   if (baseline.empty() && results.claim) baseline = results.claim->baseline;
+  if (baseline == std::vector<std::string>{"none"}) baseline.clear();
   const std::vector<std::string> columns = add_times_to(results, options.targets, baseline);
   if (table.metrics.empty() && !columns.empty())
     for (const MetricColumn& metric : default_metrics(results))
@@ -145,6 +155,13 @@ std::string overrides_text(const std::vector<std::string>& sets) {
 void add_study_folder(CLI::App& app, std::string& directory) {
   app.add_option("study", directory, "the study's folder, such as studies/NAME")
       ->type_name("STUDY")
+      ->required();
+}
+
+void add_study_folders(CLI::App& app, std::vector<std::string>& folders) {
+  app.add_option("study", folders,
+                 "the study's folder, such as studies/NAME; or directories of runs, of any program")
+      ->type_name("STUDY|RUN...")
       ->required();
 }
 

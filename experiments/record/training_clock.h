@@ -30,6 +30,9 @@ struct StepCurve {
 /// which kernels are made; it stands still between launches and for the first step of each. Of a
 /// step that was done twice, the last time counts. Empty of a run whose log has no times.
 StepCurve training_seconds(const RunLog& log);
+/// The tokens up to the end of each step, targets or not. Of a step that was done twice, the last
+/// time counts.
+StepCurve tokens_by_step(const RunLog& log);
 /// The clock's time at the end of `step`: of the last step up to it; 0 before the first.
 double seconds_at(const StepCurve& clock, double step);
 

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
+#include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
 
 namespace concertina {
@@ -69,6 +70,21 @@ TrialState trial_state(const std::string& word, const std::string& where) {
     throw_input(fmt::format("a trial cannot have the state '{}'", word), where,
                 fmt::format("one of: {}", fmt::join(kStates, ", ")));
   return static_cast<TrialState>(found - kStates.begin());
+}
+
+void include_stopped(StudyResults& results) {
+  std::vector<int> numbers;
+  for (TrialRecord& trial : results.trials)
+    if (trial.state == TrialState::stopped) {
+      trial.state = TrialState::done;
+      numbers.push_back(trial.number);
+    }
+  if (numbers.empty()) return;
+  results.rung_steps.clear();
+  results.rungs.clear();
+  results.notes.push_back(
+      fmt::format("trials {} were stopped: their figures are of the steps that they did",
+                  to_ranges(numbers)));
 }
 
 Cell cell_of(const TrialRecord& trial, const std::string& column) {

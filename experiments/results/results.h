@@ -54,6 +54,7 @@ struct TrialRung {
 struct StudyResults {
   std::string name, directory;
   std::string file;               // what the study was read from; empty: it is not on disk
+  bool loose = false;             // runs that exist, which no study launched: trials only by name
   std::vector<std::string> axes;  // keys that differ between trials, in order; run.seed last
   std::vector<TrialRecord> trials;
   std::string metric;  // what the study minimises or maximises; empty: none was named
@@ -63,7 +64,12 @@ struct StudyResults {
   /// reached. Other studies leave both empty.
   std::vector<std::int64_t> rung_steps;
   std::map<int, std::vector<TrialRung>> rungs;
+  std::vector<std::string> notes{};  // that a reader must see beside any of these figures
 };
+
+/// Lets trials that a search has stopped count as done, with the figures of the steps that they
+/// did, and notes which; the course of the search is left out then.
+void include_stopped(StudyResults& results);
 
 /// A value of a trial: nothing, a number or a text.
 using Cell = std::variant<std::monostate, double, std::string>;

@@ -307,6 +307,7 @@ std::vector<std::string> plot_notes(const StudyResults& results, const Trials& c
                                     const PlotShape& shape, const PlotOptions& options) {
   const Trials done = done_of(chosen);
   std::vector<std::string> notes = provenance_notes(done, results, options.mixed);
+  notes.insert(notes.begin(), results.notes.begin(), results.notes.end());
   if (done.size() < chosen.size())
     notes.push_back(fmt::format("{} of {} trials are done; the others are not drawn", done.size(),
                                 chosen.size()));

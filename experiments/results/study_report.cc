@@ -1,17 +1,16 @@
 #include "experiments/results/study_report.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/machine/machine.h"
 #include "experiments/report/report_page.h"
+#include "experiments/results/config_values.h"
 #include "experiments/results/figure_names.h"
 #include "io/figure/page.h"
 #include "io/file.h"
@@ -66,36 +65,6 @@ std::string trial_errors(const StudyPage& page) {
   return "<h2>What went wrong</h2>\n<div class=\"wide\"><table><tr><th>trials</th><th "
          "class=\"group\">state</th><th class=\"group\">error</th></tr>\n" +
          text + "</table></div>\n";
-}
-
-void flatten_config(const toml::table& table, const std::string& path,
-                    std::map<std::string, std::string>& keys) {
-  for (const auto& [key, node] : table) {
-    const std::string name = path.empty() ? std::string(key) : path + "." + std::string(key);
-    if (const toml::table* inner = node.as_table()) {
-      flatten_config(*inner, name, keys);
-      continue;
-    }
-    std::ostringstream value;
-    value << toml::node_view<const toml::node>(node);
-    keys[name] = value.str();
-  }
-}
-
-/// The trials that have each value of a key, by key. A config that cannot be read is left out.
-std::map<std::string, std::map<std::string, std::vector<int>>> config_values(
-    const StudyPage& page) {
-  std::map<std::string, std::map<std::string, std::vector<int>>> values;
-  for (const auto& [number, run] : page.runs) {
-    std::map<std::string, std::string> keys;
-    try {
-      flatten_config(toml::parse(run.config), "", keys);
-    } catch (const toml::parse_error&) {
-      continue;
-    }
-    for (const auto& [key, value] : keys) values[key][value].push_back(number);
-  }
-  return values;
 }
 
 std::string values_row(const std::string& key,
@@ -199,6 +168,16 @@ std::string not_done_text(const StudyTable& table) {
                  : "trials done; the others are below";
 }
 
+std::string subtitle(const StudyPage& page) {
+  const std::vector<std::string>& axes = page.results.axes;
+  constexpr std::size_t kMostAxes = 8;
+  const std::string over =
+      axes.size() > kMostAxes ? fmt::format("{} keys", axes.size()) : listed_titles(axes);
+  if (page.results.loose)
+    return axes.empty() ? "of the same config" : "whose configs differ in " + over;
+  return axes.empty() ? "study over one trial" : "study over " + over;
+}
+
 std::string page_header(const StudyPage& page) {
   const StudyTable& table = page.table;
   std::size_t done = 0;
@@ -208,11 +187,9 @@ std::string page_header(const StudyPage& page) {
     if (const auto took = trial.figures.find("trial_s"); took != trial.figures.end())
       seconds += took->second;
   std::string text = fmt::format(
-      "<h1>{}</h1>\n<p class=\"sub\">study over {}</p>\n"
+      "<h1>{}</h1>\n<p class=\"sub\">{}</p>\n"
       "<div class=\"tiles\">\n",
-      html::escape(table.study),
-      page.results.axes.empty() ? std::string("one trial")
-                                : html::escape(listed_titles(page.results.axes)));
+      html::escape(table.study), html::escape(subtitle(page)));
   text +=
       html::tile(fmt::format("{} of {}", done, done + table.not_done.size()), not_done_text(table));
   if (!table.search)
@@ -273,7 +250,9 @@ std::string settings_section(const StudyPage& page) {
   }
   text += "</table></div>\n";
   std::string others;
-  for (const auto& [key, values] : config_values(page)) {
+  std::map<int, std::map<std::string, std::string>> configs;
+  for (const auto& [number, run] : page.runs) configs[number] = keys_of(run.config);
+  for (const auto& [key, values] : config_values(configs)) {
     const bool own = key == "run.dir" || key == "run.name" ||
                      std::ranges::find(page.results.axes, key) != page.results.axes.end();
     if (values.size() > 1 && !own) others += values_row(key, values);
@@ -342,7 +321,7 @@ StudyPage load_study_page(const StudyResults& results, const TableOptions& optio
 
 std::string study_page(const StudyPage& page) {
   return html::page(page.table.study,
-                    page_header(page) + "<h2>Table</h2>\n" +
+                    page_header(page) + page.first + "<h2>Table</h2>\n" +
                         table_text(page.table, TableFormat::html, TableCells::difference) +
                         curves_section(page) + step_time_section(page) + trials_section(page) +
                         settings_section(page) + origin_section(page),

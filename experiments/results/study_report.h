@@ -23,6 +23,7 @@ struct StudyPage {
   StudyTable table;
   std::string spec;               // the study's file
   std::map<int, PageRun> runs{};  // by number of the trial; of those that have a run directory
+  std::string first{};            // a section before all others
 };
 
 /// `path`: of the page; links are relative to its directory. Throws as make_table() does.

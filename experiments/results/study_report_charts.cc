@@ -19,17 +19,27 @@ constexpr std::size_t kMostCurves = 8;
 constexpr std::size_t kMostWithTrials = 1;        // lines: beside others trials would be noise
 constexpr std::size_t kLeastSmoothedSteps = 100;  // fewer are read as they are
 
+/// What a curve goes by in place of steps.
+using Clock = StepCurve (*)(const RunLog& log);
+
 struct PageCurve {
   const char* column;
   const char* title;
-  bool from_zero, rates;
+  bool from_zero = false, rates = false;
+  const char* x = "step";
+  Clock clock = nullptr;
 };
 constexpr PageCurve kPageCurves[] = {
-    {"loss", "loss, nats per target", false, false},
-    {"validation_loss", "validation loss, nats per target", false, false},
+    {"loss", "loss, nats per target"},
+    {"loss", "loss, nats per target", false, false, "tokens", tokens_by_step},
+    {"loss", "loss, nats per target", false, false, "seconds of training", training_seconds},
+    {"validation_loss", "validation loss, nats per target"},
+    {"validation_loss", "validation loss, nats per target", false, false, "tokens", tokens_by_step},
+    {"validation_loss", "validation loss, nats per target", false, false, "seconds of training",
+     training_seconds},
     {"tokens_per_s", "tokens per second", true, true},
-    {"bubble", "bubble", true, false},
-    {"grad_norm", "gradient norm, before clipping", true, false},
+    {"bubble", "bubble", true},
+    {"grad_norm", "gradient norm, before clipping", true},
 };
 
 /// Groups whose means are the same numbers are one line.
@@ -39,13 +49,25 @@ struct GroupCurve {
   std::vector<StepCurve> trials{};
 };
 
-std::vector<GroupCurve> group_curves(const StudyPage& page, const std::string& column) {
+/// `log`'s curve, by the clock of the figure.
+StepCurve timed_curve(const RunLog& log, const PageCurve& what) {
+  StepCurve curve = curve_of(log, what.column);
+  if (what.clock == nullptr) return curve;
+  const StepCurve clock = what.clock(log);
+  if (clock.step.empty()) return {};
+  for (double& step : curve.step) step = seconds_at(clock, step);
+  return curve;
+}
+
+/// By another clock than steps two trials have no point in common: none where a group has several.
+std::vector<GroupCurve> group_curves(const StudyPage& page, const PageCurve& what) {
   std::vector<GroupCurve> curves;
   for (const PageGroup& group : page_groups(page)) {
     GroupCurve curve{.labels = {group.label}};
     for (const TrialRecord* trial : group.trials)
       if (const auto run = page.runs.find(trial->number); run != page.runs.end())
-        curve.trials.push_back(curve_of(run->second.course, column));
+        curve.trials.push_back(timed_curve(run->second.course, what));
+    if (what.clock != nullptr && curve.trials.size() > 1) return {};
     curve.mean = mean_of(curve.trials, page.table.confidence);
     if (curve.mean.step.size() < 2) continue;
     const auto same = std::ranges::find(curves, curve.mean, &GroupCurve::mean);
@@ -127,14 +149,14 @@ std::optional<StepTime> step_time(const PageGroup& group) {
 std::string curves_section(const StudyPage& page) {
   std::string figures;
   for (const PageCurve& what : kPageCurves) {
-    const std::vector<GroupCurve> curves = group_curves(page, what.column);
+    const std::vector<GroupCurve> curves = group_curves(page, what);
     if (curves.empty()) continue;
     const auto first = std::ranges::min_element(
         curves, {}, [](const GroupCurve& curve) { return curve.mean.step.front(); });
     figures += html::figure(
-        what.column,
+        fmt::format("{}-by-{}", what.column, std::string_view(what.x).substr(0, 7)),
         draw({.title = what.title,
-              .x = {.label = "step", .low = first->mean.step.front()},
+              .x = {.label = what.x, .low = first->mean.step.front()},
               .y = {.from_zero = what.from_zero},
               .marks = lines_of(curves, what.rates),
               .width_in = html::kHalf,

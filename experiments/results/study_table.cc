@@ -229,9 +229,11 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
   const Trials trials = chosen_trials(results, options.where);
   const TableSource source = source_of(results, options, trials);
   StudyTable table{.study = results.name,
+                   .loose = results.loose,
                    .by = source.by,
                    .metrics = source.metrics,
                    .confidence = options.confidence,
+                   .with_notes = options.notes,
                    .search = search_course(results),
                    .claim = source.claim,
                    .claim_in_file = !options.claim && results.claim &&
@@ -248,10 +250,12 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
     for (const std::string& note : notes)
       if (!note.empty()) table.notes.push_back(note);
   };
+  add(results.notes);
   add({compare_with_baseline(source, table)});
   require_compared(source, table);
   add({pooled_note(source)});
-  add(mark_best(source, table));
+  const std::vector<std::string> contests = mark_best(source, table);
+  if (options.contests) add(contests);
   add(left_out_notes(source));
   add(same_bits(done, results.axes));
   add(provenance);

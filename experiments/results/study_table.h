@@ -91,6 +91,7 @@ struct TableOptions {
   std::vector<std::string> where{};  // as of chosen_trials()
   std::string sort{};  // a metric, best first, or a column of `by`; empty: in the order of trials
   bool mixed = false;  // provenance_notes()
+  bool notes = true, contests = true;  // contests: notes on what cannot be told from the best
   /// What the tests of equivalence are of; none: what the study's file claims.
   std::optional<EquivalenceClaim> claim{};
   /// As of metric_column(): the figure whose gain, and the one whose loss, a front has. Or none.
@@ -119,6 +120,7 @@ struct TableRow {
 
 struct StudyTable {
   std::string study;
+  bool loose = false;  // StudyResults::loose
   std::vector<std::string> by;
   std::vector<MetricColumn> metrics;
   double confidence = 0.95;
@@ -126,6 +128,7 @@ struct StudyTable {
   std::string baseline{};    // "1f1b"; empty: no differences
   std::string comparison{};  // how groups were compared: "paired t test over 3 pairs of ..."
   std::vector<std::string> notes{};
+  bool with_notes = true;                // else table_notes() has none
   std::vector<TrialRecord> not_done{};   // of the chosen trials
   std::optional<SearchCourse> search{};  // of successive halving, over all trials of the study
   std::optional<EquivalenceClaim> claim{};

@@ -603,6 +603,23 @@ StudyResults halving() {
   return results;
 }
 
+TEST(StudyTable, StoppedTrialsAreRowsWhereAsked) {
+  StudyResults results = halving();
+  include_stopped(results);
+  const StudyTable table = make_table(results, {});
+  EXPECT_EQ(table.rows.size(), 9u);
+  EXPECT_EQ(table.rows[2].cells[0].summary.mean, 6 - 0.1 * 3);
+  EXPECT_TRUE(has(table_text(table, TableFormat::text, TableCells::full),
+                  "trials 1-5,7-8 were stopped: their figures are of the steps that they did"));
+  EXPECT_FALSE(table.search);
+}
+
+TEST(StudyTable, NotesAreLeftOutWhereAsked) {
+  const StudyTable table = make_table(halving(), {.notes = false});
+  EXPECT_TRUE(table_notes(table, TableCells::full).empty());
+  EXPECT_FALSE(has(table_text(table, TableFormat::text, TableCells::full), "the best mean"));
+}
+
 TEST(StudyTable, SaysWhatSuccessiveHalvingDid) {
   const StudyTable table = make_table(halving(), {});
   EXPECT_EQ(table.rows.size(), 2u);  // stopped trials are no rows, the failed one is

@@ -1,0 +1,48 @@
+#include "experiments/results/config_values.h"
+
+#include <toml++/toml.h>
+
+#include <sstream>
+
+namespace concertina {
+namespace {
+
+void flatten_config(const toml::table& table, const std::string& path,
+                    std::map<std::string, std::string>& keys) {
+  for (const auto& [key, node] : table) {
+    const std::string name = path.empty() ? std::string(key) : path + "." + std::string(key);
+    if (const toml::table* inner = node.as_table()) {
+      flatten_config(*inner, name, keys);
+      continue;
+    }
+    std::ostringstream value;
+    value << toml::node_view<const toml::node>(node);
+    keys[name] = value.str();
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> keys_of(const std::string& toml) {
+  std::map<std::string, std::string> keys;
+  try {
+    flatten_config(toml::parse(toml), "", keys);
+  } catch (const toml::parse_error&) {
+  }
+  return keys;
+}
+
+std::string setting_text(const std::string& toml) {
+  const bool quoted = toml.size() > 1 && toml.front() == toml.back() &&
+                      (toml.front() == '\'' || toml.front() == '"');
+  return quoted ? toml.substr(1, toml.size() - 2) : toml;
+}
+
+ConfigValues config_values(const std::map<int, std::map<std::string, std::string>>& configs) {
+  ConfigValues values;
+  for (const auto& [number, keys] : configs)
+    for (const auto& [key, value] : keys) values[key][value].push_back(number);
+  return values;
+}
+
+}  // namespace concertina

@@ -1,0 +1,21 @@
+// The keys of several configs, beside each other.
+// Invariant: a config that cannot be read has no keys here, and hinders nobody.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace concertina {
+
+/// The keys of a config.toml as "table.key", with the text of their values; none if it is no TOML.
+std::map<std::string, std::string> keys_of(const std::string& toml);
+
+/// A value as settings have it: a text without its quotes.
+std::string setting_text(const std::string& toml);
+
+/// The numbers of the configs that have each value of a key, by key.
+using ConfigValues = std::map<std::string, std::map<std::string, std::vector<int>>>;
+ConfigValues config_values(const std::map<int, std::map<std::string, std::string>>& configs);
+
+}  // namespace concertina

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# `concertina compare`, and `study table`, of runs that exist:
+# compare_test.sh PROGRAM MPIRUN OPTIONS...
+. "$(dirname -- "$0")/common.sh" "$@"
+seq -s ' ' 4000 >text.txt
+train=(train data.text=text.txt model.layers=2 model.width=32 model.heads=2 model.context=32 batch.global=8
+  batch.microbatches=4 run.steps=12 run.threads=1 checkpoint.every=4 checkpoint.keep=9 eval.every=4 eval.batches=1 run.dir="$folder/runs")
+run 1 "${train[@]}" run.name=one
+run 2 "${train[@]}" run.name=two parallel.pp=2 parallel.schedule=zb-h1
+run 1 "${train[@]}" run.name=seed run.seed=7
+compare() { # exit code, arguments
+  local code=0
+  "$program" compare "${@:2}" >said 2>&1 || code=$?
+  [ "$code" = "$1" ] || die "exit code $code, not $1: compare ${*:2}: $(cat said)"
+}
+says() { grep -qE -- "$1" said || die "no '$1' in: $(cat said)"; }
+
+# Another layout: what differs is said, and that the bits do not.
+compare 0 runs/one runs/two --same
+says 'parallel.schedule +1f1b +zb-h1'
+says 'two against one: the same losses over 12 steps; the same final state \([0-9a-f]{12}\.\.\.\); the same bits in 3 checkpoints'
+says 'Time to [^ ]*validation|time_to_validation_loss|to validation loss|Seconds to'
+! grep -q 'batch.global' said || die "what is the same is said to differ: $(cat said)"
+for what in '<h2>Configs</h2>' '<h2>Bits</h2>' 'seconds of training' 'tokens' 'the same losses over 12 steps'; do
+  grep -qF "$what" compare.html || die "the page lacks $what"
+done
+
+# Another seed: the first step, and tensor, that differ.
+compare 0 runs/one runs/two runs/seed --out three.html --json
+python3 - said <<'END2' || die "not as expected: $(cat said)"
+import json, sys
+said = json.load(open(sys.argv[1]))
+assert said["differences"]["run.seed"]["seed"] == "7" and said["page"] == "three.html", said["differences"]
+assert said["bits"]["two"]["same"] and not said["bits"]["seed"]["same"]
+assert said["bits"]["seed"]["log"]["step"] == 1 and said["bits"]["seed"]["tensor"]["step"] == 4
+assert said["bits"]["seed"]["tensor"]["one"] != said["bits"]["seed"]["tensor"]["other"]
+END2
+compare 1 runs/one runs/seed --same
+says 'seed against one: loss differs from step 1 on: [0-9.]+ against [0-9.]+; another final state; in the checkpoints of step 4 [0-9]+ of [0-9]+ tensors differ'
+
+# A run that goes on, of a program that had not all keys of this one; a whole folder.
+cp -r runs/one runs/young
+rm runs/young/result.json
+sed -i -n '1,7p' runs/young/metrics.jsonl
+sed -i '/^snapshot_every/d' runs/young/config.toml
+compare 0 runs
+says 'young \(at step 7\)'
+says 'young \(at step 7\) against one: the same losses over 7 steps'
+! grep -q 'snapshot_every' said || die "a key that is absent is said to differ"
+"$program" study table runs --by parallel.schedule --baseline none >said 2>&1 || die "study table: $(cat said)"
+says '^1f1b +3'
+"$program" study plot runs/one runs/two --x step --y loss --out chart.svg >said 2>&1 || die "study plot: $(cat said)"
+
+# Of a run of another model there is no tensor to compare; logs of others may lack a config.
+run 1 "${train[@]}" run.name=wide model.width=64
+compare 0 runs/one runs/wide
+says 'have other shapes'
+mkdir bare
+cp runs/one/metrics.jsonl bare
+compare 0 bare runs/one
+says 'one against bare \(at step 12\): the same losses over 12 steps'
+
+refused "one run alone" compare runs/one
+refused "is there twice" compare runs/one runs/../runs/one
+refused "no run in this folder" compare runs/one "$folder/runs/one/checkpoints"
+refused "no run in this folder" compare runs/one nothing
+printf x | dd of="$(ls -d runs/two/checkpoints/step-*/shard-*.h5 | head -n 1)" bs=1 seek=4100 conv=notrunc status=none
+refused "shard-" compare runs/one runs/two
+echo "1 passed, 0 failed"

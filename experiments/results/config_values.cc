@@ -38,6 +38,10 @@ std::string setting_text(const std::string& toml) {
   return quoted ? toml.substr(1, toml.size() - 2) : toml;
 }
 
+bool is_place(const std::string& key) {
+  return key == "run.name" || key == "run.dir" || key == "checkpoint.dir" || key == "cache.dir";
+}
+
 ConfigValues config_values(const std::map<int, std::map<std::string, std::string>>& configs) {
   ConfigValues values;
   for (const auto& [number, keys] : configs)

@@ -14,6 +14,9 @@ std::map<std::string, std::string> keys_of(const std::string& toml);
 /// A value as settings have it: a text without its quotes.
 std::string setting_text(const std::string& toml);
 
+/// Whether the key says where a run is kept, which says nothing of what it did.
+bool is_place(const std::string& key);
+
 /// The numbers of the configs that have each value of a key, by key.
 using ConfigValues = std::map<std::string, std::map<std::string, std::vector<int>>>;
 ConfigValues config_values(const std::map<int, std::map<std::string, std::string>>& configs);

@@ -205,6 +205,7 @@ std::string page_header(const StudyPage& page) {
 std::string trials_section(const StudyPage& page) {
   const Trials trials = shown_trials(page);
   std::string text = "<h2>Trials</h2>\n<div class=\"wide\"><table><tr><th>trial</th>";
+  if (page.results.loose) text += "<th class=\"group\">run</th>";
   for (const std::string& axis : page.results.axes)
     text += fmt::format("<th>{}</th>", escape(name_of_figure(axis).title));
   text += "<th>state</th>";
@@ -216,6 +217,8 @@ std::string trials_section(const StudyPage& page) {
   for (std::size_t t = 0; t < shown; ++t) {
     const TrialRecord& trial = *trials[t];
     text += fmt::format("<tr><td>{}</td>", trial_link(page, trial.number));
+    if (page.results.loose)
+      text += fmt::format("<td class=\"group\">{}</td>", escape(trial.settings.front().second));
     for (const std::string& axis : page.results.axes)
       text += fmt::format("<td>{}</td>", escape(cell_text(cell_of(trial, axis))));
     text += fmt::format("<td class=\"state-{0}\">{0}</td>", name_of(trial.state));
@@ -253,8 +256,8 @@ std::string settings_section(const StudyPage& page) {
   std::map<int, std::map<std::string, std::string>> configs;
   for (const auto& [number, run] : page.runs) configs[number] = keys_of(run.config);
   for (const auto& [key, values] : config_values(configs)) {
-    const bool own = key == "run.dir" || key == "run.name" ||
-                     std::ranges::find(page.results.axes, key) != page.results.axes.end();
+    const bool own =
+        is_place(key) || std::ranges::find(page.results.axes, key) != page.results.axes.end();
     if (values.size() > 1 && !own) others += values_row(key, values);
   }
   if (!page.runs.empty())

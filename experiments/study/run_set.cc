@@ -24,9 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostConfigBytes = 16 << 20;
 
-/// Where a run is kept says nothing of what it did.
-const std::set<std::string> kPlaces = {"run.name", "run.dir", "checkpoint.dir", "cache.dir"};
-
 bool is_file(const std::string& directory, const char* name) {
   std::error_code error;
   return fs::is_regular_file(run_file(directory, name), error);
@@ -127,7 +124,7 @@ std::vector<std::string> differing_keys(
       found.insert(
           keys.emplace(key, fallback == defaults.end() ? "" : fallback->second).first->second);
     }
-    if (found.size() > 1 && !kPlaces.contains(key)) differing.push_back(key);
+    if (found.size() > 1 && !is_place(key)) differing.push_back(key);
   }
   std::ranges::stable_partition(differing,
                                 [](const std::string& key) { return key != "run.seed"; });

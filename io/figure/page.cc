@@ -31,7 +31,7 @@ figure { margin: 0 0 4px; position: relative; }
 .script .tools { display: flex; }
 .zooms .tools { position: static; justify-content: flex-end; }
 .scroll { overflow-x: auto; overflow-y: hidden; }
-svg { display: block; width: 100%; min-width: 420px; }
+svg { display: block; width: 100%; min-width: var(--least); }
 svg text { pointer-events: none; }
 svg text.still { paint-order: stroke; stroke: var(--back); stroke-width: 3px; }
 rect:hover { stroke: var(--ink); stroke-width: 1; }
@@ -223,15 +223,17 @@ std::string folded(std::string_view summary, std::string_view text) {
                      escape(text));
 }
 
+/// Below three quarters of its size letters are too small: it scrolls then.
 std::string figure(std::string_view name, const Drawing& drawing, bool zooms) {
   std::string buttons;
   for (int times = 1; zooms && times <= 16; times *= 2)
     buttons += fmt::format("<button data-times=\"{0}\" aria-pressed=\"{1}\">{0}×</button>", times,
                            times == 1);
   return fmt::format(
-      "<figure{}><div class=\"tools\">{}<button class=\"save\" data-name=\"{}\" title=\"save this "
+      "<figure{} style=\"--least: {:.0f}px\"><div class=\"tools\">{}<button class=\"save\" "
+      "data-name=\"{}\" title=\"save this "
       "figure as an SVG file\">SVG</button></div><div class=\"scroll\">{}</div></figure>\n",
-      zooms ? " class=\"zooms\"" : "", buttons, escape(name), svg_in_page(drawing));
+      zooms ? " class=\"zooms\"" : "", drawing.width, buttons, escape(name), svg_in_page(drawing));
 }
 
 LineSeries smoothed(LineSeries series, double span, bool rates) {

@@ -1,0 +1,17 @@
+"""What runs, studies and checkpoints of Concertina have on disk, as DataFrames and arrays.
+
+    import concertina
+    run = concertina.Run("runs/first")
+    run.metrics["loss"].plot()
+    weights = run.checkpoint().read("003.mlp/up.weight")
+
+Nothing here changes a run, but for `import_run`, which makes a new one of another program's log.
+"""
+from .checkpoint import Checkpoint, DamagedCheckpoint
+from .imports import import_run
+from .loggers import to_mlflow, to_tensorboard, to_wandb
+from .run import NotARun, Run, curves, differing_keys
+from .study import Study
+
+__all__ = ["Checkpoint", "DamagedCheckpoint", "NotARun", "Run", "Study", "curves", "differing_keys", "import_run",
+           "to_mlflow", "to_tensorboard", "to_wandb"]

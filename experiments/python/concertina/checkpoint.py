@@ -1,0 +1,136 @@
+"""Checkpoints: any tensor by itself, and no byte of it that is not what was written (io/README.md, "A checkpoint")."""
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import pathlib
+import re
+import typing
+
+import numpy as np
+
+_MOST_MANIFEST_BYTES = 256 << 20
+_CHUNK = 16 << 20  # bytes that are read and hashed at once
+
+
+class DamagedCheckpoint(ValueError):
+    """A checkpoint is not as it was written; the message names file, tensor and what is wrong."""
+
+
+class _Piece(typing.NamedTuple):
+    file: pathlib.Path
+    file_bytes: int
+    offset: int  # elements
+    count: int
+    parts: dict  # name: (at, sha256)
+
+
+class Checkpoint:
+    """A commit, the directory `step-NNNNNNNN`. Opening it reads the manifest alone, `read` the bytes of one tensor."""
+
+    def __init__(self, path: str | pathlib.Path):
+        self.path = pathlib.Path(path)
+        named = re.fullmatch(r"step-(\d{8,})", self.path.name)
+        text = self._manifest_bytes()
+        manifest = json.loads(text)
+        if (manifest.get("format"), manifest.get("version"), manifest.get("dtype")) != ("concertina-checkpoint", 1, "float32"):
+            raise DamagedCheckpoint(f"{self.path}/manifest.json is of another format: is this package older than the run?")
+        self.step: int = manifest["step"]
+        if named and int(named[1]) != self.step:
+            raise DamagedCheckpoint(f"{self.path} is of step {self.step}: the directory was renamed")
+        self.metadata: dict[str, str] = manifest["metadata"]
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._pieces: dict[str, list[_Piece]] = {}
+        for shard in manifest["shards"]:
+            self._add(shard)
+        for name in self._pieces:
+            self._check(name)
+
+    def _manifest_bytes(self) -> bytes:
+        manifest = self.path / "manifest.json"
+        if not manifest.is_file():
+            raise FileNotFoundError(f"{self.path} is no checkpoint: it has no manifest.json")
+        if manifest.stat().st_size > _MOST_MANIFEST_BYTES:
+            raise DamagedCheckpoint(f"{manifest} has more than {_MOST_MANIFEST_BYTES} bytes")
+        text = manifest.read_bytes()
+        line = f"{hashlib.sha256(text).hexdigest()}  manifest.json\n"
+        if (self.path / "manifest.sha256").read_text(encoding="ascii") != line:
+            raise DamagedCheckpoint(f"{manifest} is not what manifest.sha256 was written of")
+        return text
+
+    def _add(self, shard: dict) -> None:
+        for piece in shard["pieces"]:
+            name, shape = piece["tensor"], tuple(piece["shape"])
+            if self._shapes.setdefault(name, shape) != shape:
+                raise DamagedCheckpoint(f"{self.path}: the pieces of {name} have several shapes")
+            parts = {part["name"]: (part["at"], part["sha256"]) for part in piece["parts"]}
+            self._pieces.setdefault(name, []).append(
+                _Piece(self.path / pathlib.PurePath(shard["file"]).name, shard["bytes"], piece["offset"], piece["count"], parts))
+
+    def _check(self, name: str) -> None:
+        """Pieces have the same parts, and cover each element once."""
+        pieces = self._pieces[name]
+        pieces.sort(key=lambda piece: piece.offset)
+        end = 0
+        for piece in pieces:
+            if piece.offset != end or piece.parts.keys() != pieces[0].parts.keys():
+                raise DamagedCheckpoint(f"{self.path}: the pieces of {name} do not fit together")
+            end += piece.count
+        if end != math.prod(self._shapes[name]):
+            raise DamagedCheckpoint(f"{self.path}: the pieces of {name} have {end} elements, not those of {self._shapes[name]}")
+
+    @property
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each tensor, by name in ascending order."""
+        return dict(sorted(self._shapes.items()))
+
+    def parts(self, tensor: str) -> list[str]:
+        """`weight`, then what the optimizer keeps of it, such as `m` and `v`; of a frozen tensor `weight` alone."""
+        return list(self._of(tensor)[0].parts)
+
+    def read(self, tensor: str, part: str = "weight") -> np.ndarray:
+        """A part of a tensor as float32, verified. Other tensors are not read, so the memory is that of this one."""
+        pieces = self._of(tensor)
+        if part not in pieces[0].parts:
+            raise KeyError(f"{tensor} has no part {part!r}, but {', '.join(pieces[0].parts)}")
+        out = np.empty(math.prod(self._shapes[tensor]), "<f4")
+        for piece in pieces:
+            self._read_piece(tensor, part, piece, out[piece.offset:piece.offset + piece.count])
+        return out.reshape(self._shapes[tensor])
+
+    def torch(self, tensor: str, part: str = "weight"):
+        """`read` as a torch tensor, which shares its memory."""
+        import torch
+        return torch.from_numpy(self.read(tensor, part))
+
+    def state_dict(self, torch: bool = False) -> dict:
+        """All weights by name; as torch tensors, or arrays."""
+        return {name: self.torch(name) if torch else self.read(name) for name in self.tensors}
+
+    def _of(self, tensor: str) -> list[_Piece]:
+        if tensor not in self._pieces:
+            import difflib
+            near = difflib.get_close_matches(tensor, self._pieces, 1)
+            raise KeyError(f"{self.path} has no tensor {tensor!r}" + (f"; near: {near[0]!r}" if near else ""))
+        return self._pieces[tensor]
+
+    @staticmethod
+    def _read_piece(tensor: str, part: str, piece: _Piece, out: np.ndarray) -> None:
+        at, wanted = piece.parts[part]
+        bytes_ = memoryview(out).cast("B")
+        digest = hashlib.sha256()
+        with open(piece.file, "rb") as file:
+            if file.seek(0, 2) != piece.file_bytes or at + len(bytes_) > piece.file_bytes:
+                raise DamagedCheckpoint(f"{piece.file} has not the {piece.file_bytes} bytes that were written")
+            file.seek(at)
+            for begin in range(0, len(bytes_), _CHUNK):
+                chunk = bytes_[begin:begin + _CHUNK]
+                if file.readinto(chunk) != len(chunk):
+                    raise DamagedCheckpoint(f"{piece.file} ends within {tensor}/{part}")
+                digest.update(chunk)
+        if digest.hexdigest() != wanted:
+            raise DamagedCheckpoint(f"{piece.file}: {tensor}/{part} is not what was written")
+
+    def __repr__(self) -> str:
+        return f"Checkpoint(step={self.step}, {len(self._shapes)} tensors, {self.path})"

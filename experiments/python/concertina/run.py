@@ -1,0 +1,192 @@
+"""Runs: their config, logs, traces and checkpoints (experiments/guide/run-directory.md has the formats)."""
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+import tomllib
+import typing
+
+import numpy as np
+import pandas as pd
+
+from .checkpoint import Checkpoint
+
+
+class NotARun(ValueError):
+    """A directory has no log of a training run."""
+
+
+def read_lines(path: pathlib.Path) -> list[dict]:
+    """The whole lines of a file that are JSON objects: the last one may be cut off, and there may be no file."""
+    if not path.is_file():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return found
+
+
+def flat(table: dict, path: str = "") -> dict[str, typing.Any]:
+    """{"parallel": {"pp": 2}} as {"parallel.pp": 2}."""
+    keys: dict[str, typing.Any] = {}
+    for key, value in table.items():
+        name = f"{path}.{key}" if path else key
+        keys.update(flat(value, name) if isinstance(value, dict) else {name: value})
+    return keys
+
+
+class Run:
+    """A run directory. It is read when something is asked for, and once; `Run(path)` anew sees what was added since."""
+
+    def __init__(self, path: str | pathlib.Path):
+        self.path = pathlib.Path(path)
+        self.name = self.path.resolve().name
+        if not (self.path / "metrics.jsonl").is_file() and not (self.path / "config.toml").is_file():
+            raise NotARun(f"{self.path} is no run directory: it has neither config.toml nor metrics.jsonl")
+
+    @functools.cached_property
+    def config(self) -> dict[str, typing.Any]:
+        """All keys of config.toml, as {"parallel.pp": 2, ...}; empty for a run of another program."""
+        file = self.path / "config.toml"
+        return flat(tomllib.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+
+    @functools.cached_property
+    def metrics(self) -> pd.DataFrame:
+        """A row per step, by step: the columns of metrics.jsonl, `tokens` and `seconds` of training so far.
+
+        Of a step that was done twice, the last time counts. `seconds` are as in `concertina report`: without evaluations,
+        the time between launches, and the first step of each.
+        """
+        lines = [line for line in read_lines(self.path / "metrics.jsonl") if "step" in line]
+        if not lines:
+            return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
+        frame = pd.DataFrame(lines)
+        if "time" in frame:
+            frame["time"] = pd.to_datetime(frame["time"], utc=True)
+            frame["seconds"] = self._seconds(frame)
+        for column in ("loss", "lr", "grad_norm"):  # null where not finite
+            if column in frame:
+                frame[column] = frame[column].astype("float64")
+        frame = frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
+        if {"tokens_per_s", "step_ms"} <= set(frame):
+            of_step = frame["tokens_per_s"] * frame["step_ms"] / 1e3
+            frame["tokens"] = (of_step * frame.get("batches", 1)).round().cumsum()
+        return frame
+
+    def _seconds(self, frame: pd.DataFrame) -> np.ndarray:
+        """The training clock at each line: core of experiments/record/training_clock.cc."""
+        starts = pd.to_datetime([line.get("start") for line in read_lines(self.path / "launches.jsonl")], utc=True)
+        evaluations = [(pd.Timestamp(line["time"]), line.get("seconds") or 0.0)
+                       for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation" and "time" in line]
+        clock: dict[int, float] = {}
+        found, elapsed, before = [], 0.0, None
+        for step, time in zip(frame["step"], frame["time"]):
+            if before is not None and step <= before[0]:
+                clock = {done: at for done, at in clock.items() if done < step}
+                elapsed = max(clock.values(), default=0.0)
+            if before is not None and not ((starts > before[1]) & (starts <= time)).any():
+                elapsed += (time - before[1]).total_seconds()
+                elapsed -= sum(took for at, took in evaluations if before[1] < at <= time)
+            clock[step] = elapsed
+            found.append(elapsed)
+            before = (step, time)
+        return np.array(found)
+
+    @functools.cached_property
+    def events(self) -> pd.DataFrame:
+        """events.jsonl, a row per event; figures that an event has not are NaN."""
+        return pd.DataFrame(read_lines(self.path / "events.jsonl"))
+
+    @functools.cached_property
+    def validations(self) -> pd.DataFrame:
+        """A row per evaluation, by step: `loss`, and what the task counts."""
+        lines = [line for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation"]
+        frame = pd.DataFrame(lines, columns=None if lines else ["step", "loss"]).drop(columns="event", errors="ignore")
+        return frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
+
+    @functools.cached_property
+    def launches(self) -> pd.DataFrame:
+        """A row per launch: where it ran, with which program, and how it ended."""
+        return pd.DataFrame(read_lines(self.path / "launches.jsonl"))
+
+    @functools.cached_property
+    def restarts(self) -> pd.DataFrame:
+        """A row per restart by `concertina run`."""
+        return pd.DataFrame(read_lines(self.path / "restarts.jsonl"))
+
+    @functools.cached_property
+    def result(self) -> dict[str, typing.Any]:
+        """result.json; empty of a run that has not ended."""
+        file = self.path / "result.json"
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+    @property
+    def checkpoints(self) -> dict[int, pathlib.Path]:
+        """The directories of its commits, by step."""
+        folder = pathlib.Path(self.config.get("checkpoint.dir") or self.path / "checkpoints")
+        found = {int(path.name[5:]): path for path in folder.glob("step-*") if path.name[5:].isdigit()}
+        return dict(sorted(found.items()))
+
+    def checkpoint(self, step: int | None = None) -> Checkpoint:
+        """That of `step`, or the newest."""
+        found = self.checkpoints
+        if not found or (step is not None and step not in found):
+            there = ", ".join(map(str, found)) or "none"
+            raise FileNotFoundError(f"{self.path} has no checkpoint" + (f" of step {step}" if step else "") + f"; there: {there}")
+        return Checkpoint(found[max(found) if step is None else step])
+
+    def trace(self, step: int | None = None) -> pd.DataFrame:
+        """A row per action of the recorded steps: rank, kind, stage, microbatch, start and seconds (of rank 0's clock).
+
+        `step`: the trace that begins there (`log.trace_at`); else the last one.
+        """
+        file = self.path / ("trace.json" if step is None else f"trace-{step:08}.json")
+        events = json.loads(file.read_text(encoding="utf-8"))["traceEvents"]
+        rows = [{"rank": event["pid"], "name": event["name"], "start": event["ts"] / 1e6, "seconds": event["dur"] / 1e6,
+                 **event.get("args", {})} for event in events if event.get("cat") == "action"]
+        return pd.DataFrame(rows).rename(columns={"i": "index_in_plan"})
+
+    def __repr__(self) -> str:
+        last = self.metrics.index.max() if len(self.metrics) else 0
+        state = "ended" if self.result else "not ended"
+        return f"Run({self.name}: {last} steps, {state}, {self.path})"
+
+
+def _named(runs: typing.Iterable[Run | str | pathlib.Path]) -> dict[str, Run]:
+    """By name; by path where two have the same name."""
+    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    names = [run.name for run in opened]
+    return {run.name if names.count(run.name) == 1 else str(run.path): run for run in opened}
+
+
+def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFrame:
+    """A row per config key in which runs differ, a column per run; but for where the runs are."""
+    places = {"run.name", "run.dir", "checkpoint.dir", "cache.dir"}
+    frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()} for name, run in _named(runs).items()})
+    differ = [key for key in frame.index if key not in places and frame.loc[key].nunique(dropna=False) > 1]
+    return frame.loc[differ].sort_index()
+
+
+def curves(runs: typing.Iterable[Run | str | pathlib.Path], column: str = "loss", by: str = "step") -> pd.DataFrame:
+    """A column per run, by `step`, `tokens` or `seconds`. "validation_loss": evaluations."""
+    if by not in ("step", "tokens", "seconds"):
+        raise ValueError(f"by={by!r}: step, tokens or seconds")
+    found = {}
+    for name, run in _named(runs).items():
+        held_out = column.startswith("validation_")
+        frame, figure = (run.validations, column.removeprefix("validation_")) if held_out else (run.metrics, column)
+        if figure not in frame:
+            continue
+        curve = frame[figure]
+        if by != "step":
+            clock = run.metrics[by]
+            curve = curve[curve.index.isin(clock.index)]
+            curve.index = pd.Index(clock.loc[curve.index], name=by)
+        found[name] = curve[~curve.index.duplicated(keep="last")]
+    return pd.DataFrame(found)

@@ -61,7 +61,7 @@ says '"kind":"bars"' plot
 
 for what in "table studies/grid --metric los" "table studies/grid --where model.heads=7" \
   "table studies/grid --baseline parallel.schedule=gpipe" "table studies/grid --format pdf" \
-  "table studies" "report nowhere" "plot studies/grid --out chart.doc" "plot studies/grid --out x/y.svg" \
+  "table nowhere" "report nowhere" "plot studies/grid --out chart.doc" "plot studies/grid --out x/y.svg" \
   "plot studies/grid --out chart.svg --kind pie" "plot studies/grid --out chart.svg --x nothing" \
   "plot studies/grid --out chart.svg --x parallel.schedule --x-scale log" "plot studies/grid --out chart.svg --kind pareto --spread sd"; do
   result 2 $what

@@ -141,6 +141,24 @@ def check_imports(concertina):
     assert len(list(folder.rglob("events.out.tfevents.*"))) >= 2
 
 
+def check_notebook(concertina):
+    """From the idea to a compared run in 25 lines of code at most."""
+    os.environ["CONCERTINA"] = str(CONCERTINA)
+    cells = json.loads((SOURCE / "experiments/python/schedule.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+    assert sum(1 for text in code for line in text.splitlines() if line.strip()) <= 25
+    names = {}
+    for text in code:
+        exec(compile(text, "schedule.ipynb", "exec"), names)
+    own, usual = names["own"], names["usual"]
+    assert own.simulate(latency=0.5)["bubble"]["mean"] < usual.simulate(latency=0.5)["bubble"]["mean"]
+    assert own.draw().startswith("<svg") and list(own.timeline().columns) == ["rank", "action", "start", "end"]
+    assert [len(run.metrics) for run in names["runs"]] == [20, 20]
+    wrong = concertina.Schedule("wrong", [["0F0", "0F1", "0B1", "0B0"], ["1B0", "1F0", "1F1", "1B1"]])
+    refuses(concertina.ProgramError, "1B0 comes before", wrong.check)
+    refuses(concertina.ProgramError, "run.stepps", lambda: concertina.train("x", run__stepps=3, data__text="text.txt"))
+
+
 def checks():
     import concertina
     import numpy as np
@@ -149,7 +167,8 @@ def checks():
     check_checkpoint(concertina, np)
     check_large(concertina, np)
     check_imports(concertina)
-    print("4 passed, 0 failed")
+    check_notebook(concertina)
+    print("5 passed, 0 failed")
 
 
 def main():

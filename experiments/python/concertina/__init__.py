@@ -10,8 +10,9 @@ Nothing here changes a run, but for `import_run`, which makes a new one of anoth
 from .checkpoint import Checkpoint, DamagedCheckpoint
 from .imports import import_run
 from .loggers import to_mlflow, to_tensorboard, to_wandb
+from .program import Picture, ProgramError, Schedule, call, train
 from .run import NotARun, Run, curves, differing_keys
 from .study import Study
 
-__all__ = ["Checkpoint", "DamagedCheckpoint", "NotARun", "Run", "Study", "curves", "differing_keys", "import_run",
-           "to_mlflow", "to_tensorboard", "to_wandb"]
+__all__ = ["Checkpoint", "DamagedCheckpoint", "NotARun", "Picture", "ProgramError", "Run", "Schedule", "Study", "call", "curves",
+           "differing_keys", "import_run", "to_mlflow", "to_tensorboard", "to_wandb", "train"]

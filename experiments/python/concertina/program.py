@@ -1,0 +1,124 @@
+"""The program from Python: schedules of one's own, proven, predicted and drawn, and runs of them.
+
+Everything goes through the command line, whose JSON is what scripts rely on too: any `concertina` that is on the PATH serves, or the
+one that the environment variable CONCERTINA names.
+"""
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import typing
+
+import pandas as pd
+
+from .run import Run
+
+
+class ProgramError(RuntimeError):
+    """What the program refused, in its words: what, where, and what to try."""
+
+
+def program() -> str:
+    """The path of the program."""
+    found = os.environ.get("CONCERTINA") or shutil.which("concertina")
+    if not found:
+        raise FileNotFoundError("no program `concertina` on the PATH; CONCERTINA=/path/to/concertina names it")
+    return found
+
+
+def call(*words: object) -> str:
+    """What `concertina WORDS` prints. Throws ProgramError where it fails."""
+    done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}")
+    return done.stdout
+
+
+class Picture(str):
+    """An SVG, which a notebook shows."""
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+class Schedule:
+    """The order of actions on each rank: a name with ranks and microbatches, or rows of one's own.
+
+    `rows`: for each rank its actions, such as "0F0" (stage, F, microbatch), as in experiments/guide/schedules.md, "A schedule of your
+    own"; those of compute alone get their transfers.
+    """
+
+    def __init__(self, name: str = "own", rows: typing.Sequence[typing.Sequence[str]] | None = None, **sizes: int):
+        self.name, self._sizes = name, sizes
+        if rows is None:
+            text = call("schedule", "show", name, "--compute-only", *_options(sizes))
+            rows = [line.split(",") for line in text.splitlines() if line]
+        self.rows = [list(row) for row in rows]
+
+    def to_csv(self, path: str | pathlib.Path | None = None) -> str:
+        """The file that `parallel.schedule` takes."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(self.rows)
+        if path is not None:
+            pathlib.Path(path).write_text(text.getvalue(), encoding="utf-8")
+        return text.getvalue()
+
+    def check(self) -> dict:
+        """Proves it complete and free of deadlock; throws ProgramError with the first action that cannot be."""
+        return json.loads(self._call("check", "--json"))
+
+    def simulate(self, costs: object = "1,1,1", **options: object) -> dict:
+        """Makespan, bubble, memory, critical path and timeline. `costs`: seconds "F,I,W", a file, or a run's directory."""
+        return json.loads(self._call("simulate", "--json", "--costs", costs, *_options(options)))
+
+    def timeline(self, costs: object = "1,1,1", **options: object) -> pd.DataFrame:
+        """A row per action of the prediction: rank, action, start, end."""
+        rows = self.simulate(costs, **options)["timeline"]
+        return pd.DataFrame([(rank, *action) for rank, row in enumerate(rows) for action in row],
+                            columns=["rank", "action", "start", "end"])
+
+    def draw(self, costs: object = "1,1,1", **options: object) -> Picture:
+        """The predicted timeline as SVG."""
+        with tempfile.TemporaryDirectory() as folder:
+            self._call("draw", "--out", f"{folder}/picture.svg", "--costs", costs, *_options(options))
+            return Picture(pathlib.Path(folder, "picture.svg").read_text(encoding="utf-8"))
+
+    def _repr_svg_(self) -> str:
+        return str(self.draw())
+
+    def _call(self, command: str, *words: object) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            self.to_csv(file := f"{folder}/{self.name}.csv")
+            return call("schedule", command, file, *words)
+
+    def __repr__(self) -> str:
+        return f"Schedule({self.name}: {len(self.rows)} ranks, {sum(map(len, self.rows))} actions)"
+
+
+def train(name: str, *configs: object, ranks: int = 1, launcher: str | None = None, **keys: object) -> Run:
+    """Trains to the end, and starts again after faults (`concertina run`). Returns the run.
+
+    `configs`: "@file.toml", run directories, and "table.key=value"; `keys` the same with "__" for the point: parallel__pp=2. A
+    `Schedule` as parallel__schedule is kept as NAME.csv in run.dir. `launcher`: a template as of `concertina run --launcher`.
+    """
+    words = [str(word) for word in configs]
+    directory = str(keys.get("run__dir", next((word.split("=", 1)[1] for word in words if word.startswith("run.dir=")), "runs")))
+    for key, value in keys.items():
+        if isinstance(value, Schedule):
+            pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
+            value.to_csv(file := f"{directory}/{name}.csv")
+            value = file
+        words.append(f"{key.replace('__', '.')}={str(value).lower() if isinstance(value, bool) else value}")
+    call("run", "--ranks", ranks, *(["--launcher", launcher] if launcher else []), "--", "train", *words, f"run.name={name}")
+    return Run(pathlib.Path(directory, name))
+
+
+def _options(options: dict[str, object]) -> list[str]:
+    """{"boundary_bytes": 8} as ["--boundary-bytes", "8"]."""
+    return [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", str(value))]

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/report_serve.h"
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_course.h"
 #include "experiments/report/report_page.h"
@@ -18,9 +19,17 @@ namespace {
 struct ReportOptions : CommandOptions {
   std::string run, output, beside;
   std::int64_t step = -1;  // at which the trace begins; -1: the last one
+  bool serve = false;
+  int port = 0;
 };
 
 int run_report(const ReportOptions& options) {
+  options.needs("--port", "--serve", options.serve);
+  for (const char* const option : {"--output", "--beside", "--step", "--json"})
+    options.excludes(option, "--serve", options.serve);
+  if (options.serve) return serve_report(options.run, static_cast<std::uint16_t>(options.port));
+  if (options.run.empty())
+    throw_input("no run is named", "command line", "concertina report runs/NAME; or --serve");
   std::string directory = options.run;
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   if (!options.output.empty()) require_output(options.output, "--output");
@@ -57,7 +66,11 @@ int run_report(const ReportOptions& options) {
 }
 
 void add_report_options(CLI::App& app, ReportOptions& options) {
-  app.add_option("run", options.run, "run directory")->type_name("RUN")->required();
+  app.add_option(
+         "run", options.run,
+         "run directory; with --serve also a study's folder, or none: the run in runs/ that "
+         "was written last")
+      ->type_name("RUN");
   app.add_option("--output", options.output, "the page; RUN/report.html if not given")
       ->type_name("FILE");
   app.add_option("--beside", options.beside,
@@ -68,6 +81,11 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
                  "given")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--serve", options.serve,
+               "serve a page that follows the run or study, to this machine alone, until Ctrl-C");
+  app.add_option("--port", options.port, "of --serve; 0: any that is free")
+      ->check(whole_number(0, 65535))
+      ->capture_default_str();
   add_json_option(app, options);
 }
 

@@ -12,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/record/training_clock.h"
 #include "experiments/results/config_values.h"
@@ -143,9 +144,16 @@ void compare_checkpoints(const std::string& one, const std::string& other, BitsO
     if (found == theirs.end()) continue;
     ++bits.checkpoints;
     if (bits.tensor || !bits.why_no_tensor.empty()) continue;
-    CheckpointReader mine(path), beside(found->second);
-    bits.why_no_tensor = other_tensors(mine, beside);
-    if (bits.why_no_tensor.empty()) bits.tensor = compare_commits(mine, beside, step);
+    try {
+      CheckpointReader mine(path), beside(found->second);
+      bits.why_no_tensor = other_tensors(mine, beside);
+      if (bits.why_no_tensor.empty()) bits.tensor = compare_commits(mine, beside, step);
+    } catch (const Error&) {
+      std::error_code error;  // a run that trains removes its old commits
+      if (std::filesystem::exists(path, error) && std::filesystem::exists(found->second, error))
+        throw;
+      --bits.checkpoints;
+    }
   }
 }
 

@@ -44,7 +44,7 @@ train=(train data.text=text.txt model.layers=2 model.width=64 model.heads=4 mode
 run 2 "${train[@]}" run.name=clean parallel.pp=2
 
 "$hosts" on h1 "$program" run --hosts h1:2,h2:2,h3:2 --ranks 4 --launcher "$launcher" -- \
-  "${train[@]}" run.name=far parallel.pp=2 parallel.dp=2 >said 2>&1 &
+  "${train[@]}" run.name=far parallel.pp=2 parallel.dp=2 checkpoint.snapshot_every=5 >said 2>&1 &
 supervisor=$!
 until_true "no step 30" 60 reached 30
 "$hosts" power-off h2

@@ -26,7 +26,7 @@ struct CompareCommand : GroupOptions {
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string name_of_run(const TrialRecord& run) {
-  return run.settings.front().second;
+  return cell_text(cell_of(run, kRunColumn));
 }
 
 /// A row for each key in which the configs differ; none if no two do.
@@ -60,14 +60,12 @@ std::optional<std::string> common_target(const StudyResults& runs) {
 std::vector<std::pair<std::string, BitsOfTwo>> bits_of(const StudyResults& runs) {
   std::vector<std::pair<std::string, BitsOfTwo>> bits;
   for (std::size_t r = 1; r < runs.trials.size(); ++r)
-    bits.emplace_back(name_of_run(runs.trials[r]),
-                      compare_bits(runs.trials[0].directory, runs.trials[r].directory));
+    bits.emplace_back(name_of_run(runs.trials[r]), compare_bits(runs.trials[0], runs.trials[r]));
   return bits;
 }
 
 /// What a page says first: configs, then bits.
-std::string first_section(const StudyResults& runs, const std::vector<std::string>& bits) {
-  const Rows rows = differences(runs);
+std::string first_section(const Rows& rows, const std::vector<std::string>& bits) {
   std::string text = "<h2>Configs</h2>\n";
   text += rows.empty() ? "<p class=\"note\">No key differs, but for where the runs are.</p>\n"
                        : html::table(rows);
@@ -96,7 +94,8 @@ int run_compare(const CompareCommand& options) {
   for (const auto& [name, found] : bits)
     lines.push_back(
         fmt::format("{} against {}: {}", name, name_of_run(runs.trials[0]), bits_text(found)));
-  page.first = first_section(runs, lines);
+  const Rows rows = differences(runs);
+  page.first = first_section(rows, lines);
   atomic_replace(options.output, study_page(page));
   const bool same = std::ranges::none_of(bits, [](const auto& one) { return one.second.differ(); });
   if (options.json) {
@@ -110,7 +109,6 @@ int run_compare(const CompareCommand& options) {
     for (const auto& [name, found] : bits) json["bits"][name] = to_json(found);
     print_once(json_line(json));
   } else {
-    const Rows rows = differences(runs);
     print_once(fmt::format("{}\n{}\n{}\n{}\n",
                            rows.empty()
                                ? "no key of the configs differs, but for where the runs are\n"

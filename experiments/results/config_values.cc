@@ -2,7 +2,12 @@
 
 #include <toml++/toml.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <sstream>
+
+#include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -30,6 +35,14 @@ std::map<std::string, std::string> keys_of(const std::string& toml) {
   } catch (const toml::parse_error&) {
   }
   return keys;
+}
+
+std::map<std::string, std::string> keys_of_run(const std::string& directory) {
+  constexpr std::uint64_t kMostConfigBytes = 16 << 20;
+  const std::string config = run_file(directory, kConfigFile);
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(config, error)) return {};
+  return keys_of(read_file(config, kMostConfigBytes));
 }
 
 std::string setting_text(const std::string& toml) {

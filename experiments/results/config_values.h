@@ -11,6 +11,9 @@ namespace concertina {
 /// The keys of a config.toml as "table.key", with the text of their values; none if it is no TOML.
 std::map<std::string, std::string> keys_of(const std::string& toml);
 
+/// Those of the run in `directory`; none without a config.toml.
+std::map<std::string, std::string> keys_of_run(const std::string& directory);
+
 /// A value as settings have it: a text without its quotes.
 std::string setting_text(const std::string& toml);
 

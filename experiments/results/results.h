@@ -67,6 +67,9 @@ struct StudyResults {
   std::vector<std::string> notes{};  // that a reader must see beside any of these figures
 };
 
+/// The setting that has the name of a loose run: as much of its path as tells it from the others.
+inline constexpr const char* kRunColumn = "run";
+
 /// Lets trials that a search has stopped count as done, with the figures of the steps that they
 /// did, and notes which; the course of the search is left out then.
 void include_stopped(StudyResults& results);

@@ -218,7 +218,8 @@ std::string trials_section(const StudyPage& page) {
     const TrialRecord& trial = *trials[t];
     text += fmt::format("<tr><td>{}</td>", trial_link(page, trial.number));
     if (page.results.loose)
-      text += fmt::format("<td class=\"group\">{}</td>", escape(trial.settings.front().second));
+      text +=
+          fmt::format("<td class=\"group\">{}</td>", escape(cell_text(cell_of(trial, kRunColumn))));
     for (const std::string& axis : page.results.axes)
       text += fmt::format("<td>{}</td>", escape(cell_text(cell_of(trial, axis))));
     text += fmt::format("<td class=\"state-{0}\">{0}</td>", name_of(trial.state));

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostPoints = 4000;  // of an answer: a picture shows no more
 constexpr std::size_t kMostNotes = 30, kMostNoteText = 240;
-constexpr std::uint64_t kMostRunConfigBytes = 16 << 20, kLogTailBytes = 8 << 10;
+constexpr std::uint64_t kLogTailBytes = 8 << 10;
 
 std::uintmax_t bytes_of(const std::string& path) {
   std::error_code error;
@@ -54,9 +54,7 @@ std::string note_text(nlohmann::json event) {
 }
 
 double steps_in(const std::string& directory) {
-  const std::string config = run_file(directory, kConfigFile);
-  if (bytes_of(config) == 0) return 0;
-  return std::strtod(keys_of(read_file(config, kMostRunConfigBytes))["run.steps"].c_str(), nullptr);
+  return std::strtod(keys_of_run(directory)["run.steps"].c_str(), nullptr);
 }
 
 /// The last lines of a text file.

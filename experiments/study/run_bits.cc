@@ -16,17 +16,12 @@
 #include "core/number_text.h"
 #include "experiments/record/training_clock.h"
 #include "experiments/results/config_values.h"
-#include "experiments/results/results.h"
-#include "experiments/study/trial_record.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
-#include "io/file.h"
 #include "io/run_files.h"
 
 namespace concertina {
 namespace {
-
-constexpr std::uint64_t kMostOwnConfigBytes = 16 << 20;
 
 bool same(double one, double other) {
   return one == other || (std::isnan(one) && std::isnan(other));
@@ -55,22 +50,9 @@ void compare_logs(const std::string& one, const std::string& other, BitsOfTwo& b
   }
 }
 
-/// The fact of result.json; empty where there is none.
-std::string state_of(const std::string& directory) {
-  TrialRecord record;
-  record.directory = directory;
-  harvest(record);
-  const auto found = record.facts.find("state_sha256");
-  return found == record.facts.end() ? "" : found->second;
-}
-
 /// Where the run's config says, which another version of the program may have written.
 std::string checkpoints_of(const std::string& directory) {
-  const std::string config = run_file(directory, kConfigFile);
-  std::error_code error;
-  std::string own;
-  if (std::filesystem::exists(config, error))
-    own = setting_text(keys_of(read_file(config, kMostOwnConfigBytes))["checkpoint.dir"]);
+  const std::string own = setting_text(keys_of_run(directory)["checkpoint.dir"]);
   return own.empty() ? run_file(directory, kCheckpointFolder) : own;
 }
 
@@ -159,13 +141,14 @@ void compare_checkpoints(const std::string& one, const std::string& other, BitsO
 
 }  // namespace
 
-BitsOfTwo compare_bits(const std::string& one, const std::string& other) {
+BitsOfTwo compare_bits(const TrialRecord& one, const TrialRecord& other) {
   BitsOfTwo bits;
-  compare_logs(one, other, bits);
-  const std::string state = state_of(one), beside = state_of(other);
+  compare_logs(one.directory, other.directory, bits);
+  const std::string state = cell_text(cell_of(one, "state_sha256")),
+                    beside = cell_text(cell_of(other, "state_sha256"));
   if (!state.empty() && !beside.empty()) bits.same_state = state == beside;
   if (bits.same_state.value_or(false)) bits.state = state;
-  compare_checkpoints(one, other, bits);
+  compare_checkpoints(one.directory, other.directory, bits);
   return bits;
 }
 

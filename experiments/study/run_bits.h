@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "experiments/results/results.h"
+
 namespace concertina {
 
 /// The first element in which two checkpoints of a step differ.
@@ -35,9 +37,9 @@ struct BitsOfTwo {
   bool differ() const { return step || tensor || !same_state.value_or(true); }
 };
 
-/// Throws Error{bad_input} for a damaged checkpoint. `steps` are compared by log; then checkpoints
-/// from the first one on.
-BitsOfTwo compare_bits(const std::string& one, const std::string& other);
+/// Of two runs of a set (run_set.h). Throws Error{bad_input} for a damaged checkpoint. `steps` are
+/// compared by log; then checkpoints from the first one on.
+BitsOfTwo compare_bits(const TrialRecord& one, const TrialRecord& other);
 
 /// "the same bits over 60 steps; the same final state (cc520f29...)".
 std::string bits_text(const BitsOfTwo& bits);

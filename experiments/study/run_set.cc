@@ -14,15 +14,12 @@
 #include "experiments/results/config_values.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/trial_record.h"
-#include "io/file.h"
 #include "io/run_files.h"
 
 namespace concertina {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t kMostConfigBytes = 16 << 20;
 
 bool is_file(const std::string& directory, const char* name) {
   std::error_code error;
@@ -141,8 +138,7 @@ StudyResults read_runs(const std::vector<std::string>& folders) {
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const int number = static_cast<int>(r) + 1;
     results.trials.push_back(record_of(number, runs[r], names[r]));
-    if (is_file(runs[r], kConfigFile))
-      configs[number] = keys_of(read_file(run_file(runs[r], kConfigFile), kMostConfigBytes));
+    if (is_file(runs[r], kConfigFile)) configs[number] = keys_of_run(runs[r]);
   }
   results.loose = true;
   results.axes = differing_keys(configs);

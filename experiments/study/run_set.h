@@ -10,9 +10,6 @@
 
 namespace concertina {
 
-/// The setting that has a run's name: as much of its path as tells it from the others.
-inline constexpr const char* kRunColumn = "run";
-
 /// The runs in `folders`: directories of runs, folders of studies, or folders with some of these.
 /// Each is a trial; the axes are the keys in which their configs differ, where one that a config
 /// lacks has its default. Throws Error{bad_input} for a folder without a run that has trained, and

@@ -65,7 +65,9 @@ def shown(address, width, dark):
                  "--virtual-time-budget=4000", "--dump-dom", address]
         if dark:
             words.insert(1, "--force-dark-mode")
-        return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=90, check=False).stdout
+        page = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=90, check=False).stdout
+        assert page, f"{browser} shows nothing"
+        return page
 
 
 def check_who_is_answered(server):

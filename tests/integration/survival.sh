@@ -19,7 +19,7 @@ common=("data.text=$text" model.width=64 model.heads=4 model.context=64 batch.mi
 # So many steps that they take longer than the faults; more where layers freeze.
 all=$((faults * mean * 18)) bad=0
 static=(model.layers=2 parallel.pp=2 parallel.dp=2 batch.global=128)
-elastic=(model.layers=4 parallel.pp=4 batch.global=64 freeze.policy=linear "freeze.every=$((all * 3 / 12))" elastic.policy=pipetransformer
+elastic=(model.layers=4 parallel.pp=4 batch.global=64 freeze.policy=linear "freeze.every=$((all / 4))" elastic.policy=pipetransformer
   cache.memory=64MiB data.windows=fixed)
 bert=(model.family=bert model.vocab=260)
 for workload in "${workloads[@]}"; do

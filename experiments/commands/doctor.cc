@@ -73,10 +73,10 @@ std::string gib(const Json& bytes) {
 void print_report(const Json& report) {
   fmt::print("version   {}\n", report["version"].get<std::string>());
   const Json& mpi = report["mpi"];
-  fmt::print("mpi       {} rank{}, {}, CUDA-aware: {}, failed ranks reported (ULFM): {}\n",
+  fmt::print("mpi       {} rank{}, {} ({}), CUDA-aware: {}, failed ranks reported (ULFM): {}\n",
              mpi["ranks"].get<int>(), mpi["ranks"] == 1 ? "" : "s",
-             mpi["library"].get<std::string>(), mpi["cuda_aware"].get<std::string>(),
-             mpi["ulfm"].get<bool>() ? "yes" : "no");
+             mpi["library"].get<std::string>(), mpi["file"].get<std::string>(),
+             mpi["cuda_aware"].get<std::string>(), mpi["ulfm"].get<bool>() ? "yes" : "no");
   for (const Json& rank : report["ranks"])
     fmt::print("  rank {:<3} {}: CPU {} ({} cores), {} thread{}\n", rank["rank"].get<int>(),
                rank["host"].get<std::string>(), rank["cpus"].get<std::string>(),
@@ -112,6 +112,7 @@ Json diagnose(const RunConfig& config, MpiEnvironment& mpi) {
   Json report;
   report["mpi"] = {{"ranks", mpi.world().size()},
                    {"library", mpi_library()},
+                   {"file", mpi_library_file()},
                    {"cuda_aware", mpi_cuda_aware()},
                    {"ulfm", ulfm_available()}};
   report["ranks"] = ranks_json(cores, threads);

@@ -7,16 +7,11 @@
 #include <thread>
 
 #include "core/host_name.h"
-#include "core/log.h"
-#include "core/number_text.h"
 #include "core/process_state.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/supervised_options.h"
 #include "experiments/launcher/slurm.h"
 #include "experiments/machine/launch_watch.h"
-#include "experiments/machine/program.h"
-#include "experiments/machine/signals.h"
-#include "experiments/supervise/supervisor.h"
 #include "io/snapshot_file.h"
 
 namespace concertina {
@@ -65,27 +60,11 @@ int answer(const RunCommand& options) {
   return 0;
 }
 
-int supervise(const RunCommand& options) {
+int run(const RunCommand& options) {
   if (!options.here.empty()) return answer(options);
-  const SupervisedTraining training = supervised_training(options, "run");
-  hold_stop_signals();
-  Supervisor supervisor({.launcher = training.launcher,
-                         .program = own_program(),
-                         .args = options.words,
-                         .ranks = training.ranks,
-                         .hosts = training.hosts,
-                         .max_restarts = options.max_restarts},
-                        training.config);
-  const SuperviseSummary summary = supervisor.run();
-  if (options.json)
-    print_once(json_line(summary_json(summary)));
-  else if (summary.restarts + summary.in_place > 0 && summary.why.empty())
-    log::info("finished in {}, with {} that took {}{}; {} trained twice",
-              duration_text(summary.seconds), counted(summary.restarts, "restart"),
-              duration_text(summary.down_seconds),
-              summary.in_place > 0 ? fmt::format(", and {} without one", summary.in_place) : "",
-              counted(summary.steps_repeated, "step"));
-  if (!summary.why.empty()) log::warn("concertina run ends: {}", summary.why);
+  const SuperviseSummary summary =
+      supervise(options, supervised_training(options, "run"), options.max_restarts);
+  if (options.json) print_once(json_line(summary_json(summary)));
   const bool told = summary.stopped_by == SIGUSR1 || summary.stopped_by == SIGTERM;
   if (told && summary.code == static_cast<int>(Exit::preempted)) requeue_slurm_job();
   return summary.code;
@@ -106,7 +85,7 @@ void add_run_options(CLI::App& app, RunCommand& options) {
 Command command_run() {
   return make_command<RunCommand>(
       "train to the end: start again from the newest checkpoint after a fault", add_run_options,
-      supervise);
+      run);
 }
 
 }  // namespace concertina

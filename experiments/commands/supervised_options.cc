@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/launcher/slurm.h"
+#include "experiments/machine/program.h"
+#include "experiments/machine/signals.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
@@ -84,6 +87,27 @@ SupervisedTraining supervised_training(const SupervisedOptions& options,
                 given ? "more hosts or slots, or fewer --ranks"
                       : "sbatch --nodes=N --ntasks-per-node=M of more, or fewer --ranks");
   return training;
+}
+
+SuperviseSummary supervise(const SupervisedOptions& options, const SupervisedTraining& training,
+                           std::optional<int> max_restarts) {
+  hold_stop_signals();
+  Supervisor supervisor({.launcher = training.launcher,
+                         .program = own_program(),
+                         .args = options.words,
+                         .ranks = training.ranks,
+                         .hosts = training.hosts,
+                         .max_restarts = max_restarts},
+                        training.config);
+  const SuperviseSummary summary = supervisor.run();
+  if (!options.json && summary.restarts + summary.in_place > 0 && summary.why.empty())
+    log::info("finished in {}, with {} that took {}{}; {} trained twice",
+              duration_text(summary.seconds), counted(summary.restarts, "restart"),
+              duration_text(summary.down_seconds),
+              summary.in_place > 0 ? fmt::format(", and {} without one", summary.in_place) : "",
+              counted(summary.steps_repeated, "step"));
+  if (!summary.why.empty()) log::warn("the run ends: {}", summary.why);
+  return summary;
 }
 
 }  // namespace concertina

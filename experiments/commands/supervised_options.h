@@ -8,6 +8,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/launcher/hosts.h"
 #include "experiments/launcher/launcher.h"
+#include "experiments/supervise/supervisor.h"
 
 namespace concertina {
 
@@ -31,5 +32,10 @@ struct SupervisedTraining {
 /// can go on, with a launcher that is there. `command`: "run".
 SupervisedTraining supervised_training(const SupervisedOptions& options,
                                        const std::string& command);
+
+/// Trains to the end with launch after launch, and says what came of it. The process' stop signals
+/// are held from then on.
+SuperviseSummary supervise(const SupervisedOptions& options, const SupervisedTraining& training,
+                           std::optional<int> max_restarts = {});
 
 }  // namespace concertina

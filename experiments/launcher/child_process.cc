@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "core/process_state.h"
 #include "experiments/launcher/launcher.h"
+#include "experiments/machine/program.h"
 #include "io/file.h"
 
 namespace concertina {
@@ -90,7 +91,7 @@ bool executes(pid_t process, const std::string& program) {
   std::error_code unknown;
   return fs::read_symlink(fs::path("/proc") / std::to_string(process) / "exe", unknown)
       .string()
-      .starts_with(program);
+      .starts_with(executable_of(program));
 }
 
 Process started(ChildOptions& options) {

@@ -15,6 +15,12 @@
 namespace concertina {
 namespace {
 
+namespace fs = std::filesystem;
+
+fs::path own_file() {
+  return fs::read_symlink("/proc/self/exe");
+}
+
 /// The build-id among the notes at [begin, end), in hexadecimal; empty if there is none.
 std::string build_id_in(const char* begin, const char* end) {
   const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
@@ -59,7 +65,25 @@ std::string program_identity() {
 }
 
 std::string own_program() {
-  return std::filesystem::read_symlink("/proc/self/exe").string();
+  const fs::path file = own_file();
+  const fs::path script = file.parent_path() / "../../bin" / file.filename();
+  std::error_code unknown;
+  const bool packaged = file.parent_path().filename() == file.filename();  // lib/concertina/
+  return packaged && fs::exists(script, unknown) ? fs::canonical(script).string() : file.string();
+}
+
+std::string executable_of(const std::string& program) {
+  return program == own_program() ? own_file().string() : program;
+}
+
+fs::path shipped_folder(const std::string& name) {
+  const fs::path bin = fs::path(own_program()).parent_path();
+  std::error_code unknown;
+  for (const fs::path& folder :
+       {bin / "../share/concertina" / name, bin / "../../experiments" / name,
+        bin / "../../../experiments" / name, fs::path(CONCERTINA_EXPERIMENTS) / name})
+    if (fs::is_directory(folder, unknown)) return folder.lexically_normal();
+  return {};
 }
 
 std::vector<std::string> command_line() {

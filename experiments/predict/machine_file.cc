@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "experiments/config/byte_size.h"
+#include "experiments/machine/program.h"
 #include "io/file.h"
 #include "io/toml_reader.h"
 
@@ -253,21 +254,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder with the presets; empty: none.
-fs::path preset_folder() {
-  std::error_code ignored;
-  const fs::path bin = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& folder :
-       {bin / "../share/concertina/machines", bin / "../../experiments/machines",
-        bin / "../../../experiments/machines", fs::path(CONCERTINA_MACHINES)})
-    if (fs::is_directory(folder, ignored)) return folder;
-  return {};
-}
-
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(preset_folder(), ignored))
+  for (const auto& entry : fs::directory_iterator(shipped_folder("machines"), ignored))
     if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -289,7 +279,7 @@ std::string machine_path(const std::string& name) {
                 presets.empty() ? "a machine file, FILE.toml"
                                 : one_of(nearest_word(name, presets), presets) +
                                       ", or a machine file, FILE.toml");
-  return (preset_folder() / (name + ".toml")).lexically_normal();
+  return (shipped_folder("machines") / (name + ".toml"));
 }
 
 MachineModel read_machine(const std::string& name) {

@@ -156,6 +156,12 @@ std::string mpi_library() {
   return "MPICH " + first.substr(first.find_first_not_of(" \t", kMpich.size()));
 }
 
+std::string mpi_library_file() {
+  Dl_info place{};
+  const void* const function = ::dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
+  return ::dladdr(function, &place) != 0 ? place.dli_fname : "unknown";
+}
+
 std::string mpi_cuda_aware() {
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
   return MPIX_Query_cuda_support() != 0 ? "yes" : "no";

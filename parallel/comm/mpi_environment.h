@@ -48,6 +48,8 @@ struct LocalState {
 bool ulfm_available();
 /// Name and version of the MPI library. Needs no initialisation.
 std::string mpi_library();
+/// The file that it was loaded from.
+std::string mpi_library_file();
 /// "yes", "no" or "unknown": whether MPI takes device pointers. Needs no initialisation.
 std::string mpi_cuda_aware();
 

@@ -40,7 +40,7 @@ def installed():
         call(sys.executable, "-m", "venv", VENV)
     with tempfile.TemporaryDirectory() as folder:  # building leaves files
         shutil.copytree(SOURCE / "experiments" / "python", f"{folder}/python")
-        got = subprocess.run([python, "-m", "pip", "-q", "install", f"{folder}/python[tensorboard]"], capture_output=True, text=True)
+        got = subprocess.run([python, "-m", "pip", "-q", "install", f"{folder}/python[analysis,tensorboard]"], capture_output=True, text=True)
     if got.returncode != 0:
         print(f"SKIP: pip: {got.stderr[-500:]}")
         return None

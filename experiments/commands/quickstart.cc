@@ -1,0 +1,68 @@
+// `concertina quickstart`: a first run, from a recipe and a text that come with the program.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "experiments/commands/supervised_options.h"
+#include "experiments/machine/program.h"
+
+namespace concertina {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kQuickstartRanks = 4;  // two stages of two replicas
+constexpr const char* kNext = R"(
+To go on, in this directory:
+  concertina report --serve                                          where the time went, as a page
+  concertina run --ranks 2 -- train runs/quickstart run.steps={} parallel.dp=1    on, at another layout
+  concertina generate runs/quickstart generate.prompt='In the beginning '
+)";
+
+struct QuickstartCommand : CommandOptions {
+  std::vector<std::string> words;  // of `train`
+};
+
+/// The arguments of `train`.
+std::vector<std::string> quickstart_words(const QuickstartCommand& options) {
+  const fs::path recipes = shipped_folder("recipes");
+  std::vector<std::string> words{"train", "@" + (recipes / "quickstart.toml").string()};
+  const fs::path text = recipes / "../quickstart.txt";
+  std::error_code unknown;
+  const bool named = std::ranges::any_of(
+      options.words, [](const std::string& word) { return word.starts_with("data."); });
+  if (!named && !fs::exists(text, unknown))
+    throw_input("this build comes without a text to train on", "concertina quickstart",
+                "data.text=FILE: any text of some megabytes");
+  if (!named) words.push_back("data.text=" + text.lexically_normal().string());
+  words.insert(words.end(), options.words.begin(), options.words.end());
+  return words;
+}
+
+int quickstart(const QuickstartCommand& options) {
+  SupervisedOptions run;
+  run.app = options.app;
+  run.ranks = kQuickstartRanks;
+  run.words = quickstart_words(options);
+  const SupervisedTraining training = supervised_training(run, "quickstart");
+  const SuperviseSummary summary = supervise(run, training);
+  if (summary.code == 0) print_once(fmt::format(kNext, training.config.run.steps + 50));
+  return summary.code;
+}
+
+void add_quickstart_options(CLI::App& app, QuickstartCommand& options) {
+  app.add_option("words", options.words,
+                 "of `train`, for other text, steps, layout: data.text=FILE run.steps=2000")
+      ->type_name("TABLE.KEY=VALUE");
+}
+
+}  // namespace
+
+Command command_quickstart() {
+  return make_command<QuickstartCommand>(
+      "train a small GPT on the King James Bible with 4 ranks here, within a minute",
+      add_quickstart_options, quickstart);
+}
+
+}  // namespace concertina

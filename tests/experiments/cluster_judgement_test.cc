@@ -22,6 +22,7 @@ ClusterFacts healthy(int hosts) {
     host.name = "h" + std::to_string(h);
     host.processor = "Xeon avx2";
     host.ranks = 2;
+    host.usable = 8;
     host.cpus.resize(8);
     std::iota(host.cpus.begin(), host.cpus.end(), 0);
     host.memory = 64 * kGiB + h;

@@ -14,7 +14,7 @@ clean_up() {
 }
 trap clean_up EXIT
 mkdir runs small
-unset OMP_NUM_THREADS # which the ranks of h1 alone would have: an agent passes on little
+unset OMP_NUM_THREADS MALLOC_PERTURB_ # which the ranks of h1 alone would have: an agent passes on little
 
 # Lines of ./fault are done before the program starts, on h2.
 cat >rank <<'END'

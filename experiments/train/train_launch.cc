@@ -192,7 +192,8 @@ void TrainLaunch::restore_selection() {
   const bool lacks = from_first(world, [&]() -> nlohmann::json {
     if (!selection.keeps() || !selection.best()) return false;
     std::error_code absent;
-    return !std::filesystem::exists(checkpoints + "/" + commit_name(selection.best()->step), absent);
+    return !std::filesystem::exists(checkpoints + "/" + commit_name(selection.best()->step),
+                                    absent);
   });
   if (!lacks) return;
   if (leads())

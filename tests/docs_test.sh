@@ -110,4 +110,14 @@ done
 for block in ./*.cc; do
   exits 0 "a C++ block of $block" "$@" -fsyntax-only -I "$top" "$block"
 done
+
+# Templates of launches are scripts and YAML, and each says what was tried.
+for template in "$top"/experiments/clusters/*; do
+  grep -q '^# Tried: ' "$template" || fail "$(basename "$template") does not say what was tried"
+  case $template in
+    *.yaml) ! python3 -c 'import yaml' 2> /dev/null ||
+      exits 0 "$(basename "$template")" python3 -c 'import sys, yaml; assert yaml.safe_load(open(sys.argv[1]))' "$template" ;;
+    *) exits 0 "$(basename "$template")" bash -n "$template" ;;
+  esac
+done
 exit $bad

@@ -2,10 +2,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/backend.h"
+#include "core/clock.h"
 #include "core/cuda/device.h"
+#include "core/number_text.h"
+#include "core/text_table.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"
+#include "experiments/doctor/cluster_probe.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/threads.h"
@@ -14,6 +20,10 @@ namespace concertina {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct DoctorCommand : ConfigOptions {
+  bool cluster = false;
+};
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr double kLittleMemoryGiB = 1, kLittleDiskGiB = 1;
@@ -131,8 +141,43 @@ Json diagnose(const RunConfig& config, MpiEnvironment& mpi) {
   return report;
 }
 
-/// Collective; only rank 0 prints. Exit code 0 also with warnings: they are advice.
-int run_doctor(const ConfigOptions& options, MpiEnvironment& mpi) {
+std::string cluster_text(const std::vector<Finding>& found) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Finding& finding : found) {
+    rows.push_back({finding.error ? "error" : "warning", finding.check, finding.what});
+    rows.push_back({"", "", "bound: " + finding.bound});
+    rows.push_back({"", "", "try: " + finding.remedy});
+  }
+  return text_table(rows, 3);
+}
+
+/// Collective; only rank 0 prints. Exit code 1 if a launch would fail.
+int examine_cluster(const DoctorCommand& options, MpiEnvironment& mpi) {
+  const double start = now();
+  const RunConfig& config = options.config;
+  const ClusterFacts facts = measure_cluster(mpi, config.run.dir, config.run.threads);
+  if (mpi.world().rank() != 0) return 0;
+  const std::vector<Finding> found = judge(facts);
+  const LinkSpeed link = usual_link(facts.links, facts.hosts.size());
+  const double seconds = now() - start;
+  if (options.json)
+    print_once(json_line({{"hosts", facts.hosts.size()},
+                          {"ranks", facts.ranks.size()},
+                          {"link", {{"latency", link.latency}, {"bandwidth", link.bandwidth}}},
+                          {"findings", nlohmann::json(found)},
+                          {"seconds", seconds}}));
+  else
+    print_once(cluster_text(found) +
+               fmt::format("{} of {}: {} in {:.1f} s{}\n", counted(std::ssize(facts.hosts), "host"),
+                           counted(std::ssize(facts.ranks), "rank"),
+                           counted(std::ssize(found), "finding"), seconds,
+                           link.bandwidth > 0 ? "; usual link: " + speed_text(link) : ""));
+  return std::ranges::any_of(found, &Finding::error) ? 1 : 0;
+}
+
+/// The same. Exit code 0 also with warnings: they are advice.
+int run_doctor(const DoctorCommand& options, MpiEnvironment& mpi) {
+  if (options.cluster) return examine_cluster(options, mpi);
   const Json report = diagnose(options.config, mpi);
   if (mpi.world().rank() != 0) return 0;
   if (options.json)
@@ -142,10 +187,20 @@ int run_doctor(const ConfigOptions& options, MpiEnvironment& mpi) {
   return 0;
 }
 
+void declare_doctor(CLI::App& app, DoctorCommand& options) {
+  add_json_option(app, options);
+  app.add_flag(
+      "--cluster", options.cluster,
+      "under mpirun or srun, on all ranks of a launch: what makes it slow or fail there "
+      "(links, clocks, cores, bindings, run.dir, locks, disks, limits, programs, "
+      "environments, loads), in 1 s and 0.3 s a host, at most 20 s for 4 hosts; exit code 1 "
+      "if a launch would fail, hang or lose state, 0 with warnings");
+}
+
 }  // namespace
 
 Command command_doctor() {
-  return make_command<ConfigOptions>("check machine, launch and libraries", add_json_option,
+  return make_command<DoctorCommand>("check machine, launch, cluster and libraries", declare_doctor,
                                      run_doctor);
 }
 

@@ -9,8 +9,9 @@
 
 namespace concertina {
 
-/// Logical CPUs that the scheduler may run this process on (mpirun's binding, taskset, cpuset).
-std::vector<int> allowed_cpus();
+/// Logical CPUs that the scheduler may run this process on (mpirun's binding, taskset, cpuset), or
+/// another one.
+std::vector<int> allowed_cpus(int process = 0);
 /// The first of each set of `cpus` that are hardware threads of one core.
 std::vector<int> one_per_core(const std::vector<int>& cpus);
 /// CPUs' worth of time that the control group grants, as a container's `--cpus` sets it.

@@ -71,15 +71,16 @@ class End {
     return most;
   }
 
-  /// Seconds of one message, half of back and forth: the median of several.
-  double message(std::size_t bytes) {
+  /// Seconds of one message, half of back and forth: the median of several, or the quickest.
+  double message(std::size_t bytes, bool quickest = false) {
     const Bytes data = Bytes(buffer_).first(bytes);
     back_and_forth(data);
     const double first = agree(back_and_forth(data));
-    const int rounds = std::clamp(static_cast<int>(kProbeSeconds / std::max(first, 1e-7)), 5, 1000);
+    const int rounds =
+        std::clamp(static_cast<int>(kProbeSeconds / std::max(first, 1e-7)), quickest ? 1 : 5, 1000);
     std::vector<double> seconds;
     for (int i = 0; i < rounds; ++i) seconds.push_back(back_and_forth(data) / 2);
-    return agree(median(std::move(seconds)));
+    return agree(quickest ? std::ranges::min(seconds) : median(std::move(seconds)));
   }
 
   /// Seconds that a message adds to `spin` seconds of computing on this end.
@@ -212,6 +213,16 @@ LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool 
   };
   const LinkFigures lead{of(a, 0), of(a, 1), of(a, 2), of(a, 3), of(a, 4), of(a, 5)};
   return link_of(lead, of(b, 2), remote);
+}
+
+LinkSpeed probe_speed(Communicator& world, int peer, bool leads) {
+  constexpr std::size_t kLarge = std::size_t{4} << 20;
+  End end(world, peer, leads, kLarge);
+  const std::size_t bytes = end.bounded(kLarge);
+  const double latency = end.message(8, true), seconds = end.message(bytes, true);
+  // A large message is announced and answered first.
+  const double stream = std::max({seconds - 3 * latency, seconds / 2, 1e-9});
+  return {latency, static_cast<double>(bytes) / stream};
 }
 
 LinkClasses probe_classes(Communicator& world, const std::vector<int>& hosts, std::size_t bytes) {

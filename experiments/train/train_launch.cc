@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <map>
-#include <random>
 #include <span>
-#include <thread>
 
 #include "core/error.h"
 #include "core/host_name.h"
@@ -24,11 +20,11 @@
 #include "experiments/hugging_face/start_from.h"
 #include "experiments/machine/gather.h"
 #include "experiments/machine/machine.h"
+#include "experiments/machine/probe_file.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint_commit.h"
 #include "io/datasets/split_files.h"
-#include "io/file.h"
 #include "io/run_files.h"
 #include "parallel/comm/communicator.h"
 
@@ -36,56 +32,7 @@ namespace concertina {
 namespace {
 
 // The directories that all ranks have to see: each rank writes its part of a checkpoint itself.
-// Invariants: every rank leaves with the same answer; nothing is left in any directory.
-namespace stdfs = std::filesystem;
-
-constexpr double kLookSeconds = 3;
-
-stdfs::path absolute_path(const std::string& path) {
-  const stdfs::path absolute = stdfs::absolute(path).lexically_normal();
-  return absolute.has_filename() ? absolute : absolute.parent_path();
-}
-
-/// An empty file in the deepest directory on the way to `path` that exists.
-class Probe {
- public:
-  explicit Probe(const std::string& path) {
-    stdfs::path place = absolute_path(path);
-    for (std::error_code error; !stdfs::is_directory(place, error) && place.has_relative_path();
-         place = place.parent_path())
-      below_ = below_.empty() ? place.filename() : place.filename() / below_;
-    std::random_device random;  // a name that nobody has looked for
-    const std::string name = fmt::format("ranks-{:08x}{:08x}.tmp", random(), random());
-    File((place / name).string(), File::Mode::create).close();
-    file_ = place / name;
-  }
-  ~Probe() { ::unlink(file_.c_str()); }
-  Probe(const Probe&) = delete;
-  Probe& operator=(const Probe&) = delete;
-
-  /// For looks_for().
-  nlohmann::json place() const {
-    return {{"below", below_.string()}, {"name", file_.filename().string()}};
-  }
-
- private:
-  stdfs::path file_, below_;
-};
-
-/// Whether the file of a Probe is where it would be on the way to this rank's `path`.
-bool sees(const nlohmann::json& probe, const std::string& path) {
-  stdfs::path place = absolute_path(path), below = probe["below"].get<std::string>();
-  for (; !below.empty(); below = below.parent_path(), place = place.parent_path())
-    if (place.filename() != below.filename()) return false;
-  for (const double start = now(); now() - start < kLookSeconds;
-       std::this_thread::sleep_for(std::chrono::milliseconds(50))) {
-    std::error_code error;
-    // Opened first: then a network file system asks whether the directory has changed.
-    const stdfs::directory_iterator opened(place, error);
-    if (stdfs::exists(place / probe["name"].get<std::string>(), error)) return true;
-  }
-  return false;
-}
+// Invariant: every rank leaves with the same answer.
 
 /// "ranks 1-2 on b; rank 3 on c": of those that do not see it; empty: all do.
 std::string blind_ranks(const std::vector<nlohmann::json>& all) {
@@ -101,7 +48,7 @@ std::string blind_ranks(const std::vector<nlohmann::json>& all) {
 
 /// `what` is the directory that `key` names.
 void require_seen(Communicator& world, const char* what, const char* key, const std::string& path) {
-  std::optional<Probe> made;
+  std::optional<ProbeFile> made;
   const nlohmann::json probe = from_first(world, [&]() -> nlohmann::json {
     try {
       return made.emplace(path).place();
@@ -110,8 +57,8 @@ void require_seen(Communicator& world, const char* what, const char* key, const 
     }
   });
   if (probe.is_null()) return;
-  const std::vector<nlohmann::json> all =
-      gather_json(world, {{"sees", sees(probe, path)}, {"host", host_name()}, {"path", path}});
+  const std::vector<nlohmann::json> all = gather_json(
+      world, {{"sees", !find_probe(probe, path).empty()}, {"host", host_name()}, {"path", path}});
   const std::string blind = blind_ranks(all);
   if (blind.empty()) return;
   std::string where = all[0]["path"].get<std::string>() + " (rank 0)";
@@ -245,7 +192,8 @@ void TrainLaunch::restore_selection() {
   const bool lacks = from_first(world, [&]() -> nlohmann::json {
     if (!selection.keeps() || !selection.best()) return false;
     std::error_code absent;
-    return !stdfs::exists(checkpoints + "/" + commit_name(selection.best()->step), absent);
+    return !std::filesystem::exists(checkpoints + "/" + commit_name(selection.best()->step),
+                                    absent);
   });
   if (!lacks) return;
   if (leads())

@@ -6,7 +6,8 @@ set=${HOSTS_NAME:-hosts$$} net=10.79.0 tries=100
 root=/tmp/$set verb=${1:-} host=${2:-}
 
 usage="emulated_hosts.sh up COUNT | down | on HOST COMMAND... | agent HOST COMMAND... (a remote shell, for mpirun)
-       | cut HOST | mend HOST (its cable) | power-off HOST (all that runs there is gone at once) | slow HOST [50mbit] | fast HOST"
+       | cut HOST | mend HOST (its cable) | power-off HOST (all that runs there is gone at once) | fast HOST
+       | slow HOST [50mbit [PEER]] (what it sends, to that host alone)"
 fail() { echo "emulated_hosts.sh: $*" >&2; exit 2; }
 each() { ls "$root" 2>/dev/null | grep '^h[0-9]*$' || true; }
 kill_all() { # host
@@ -70,7 +71,13 @@ case $verb in
   # The cable first: then nobody hears of it, as when the power is gone.
   power-off) ip -n "$set-switch" link set "$host" down && kill_all "$host" ;;
 
-  slow) tc -n "$set-$host" qdisc replace dev eth0 root tbf rate "${3:-50mbit}" burst 20000 latency 50ms ;;
+  slow)
+    if [ -n "${4:-}" ]; then
+      tc -n "$set-$host" qdisc replace dev eth0 root handle 1: htb
+      tc -n "$set-$host" class add dev eth0 parent 1: classid 1:1 htb rate "$3" quantum 60000
+      exec tc -n "$set-$host" filter add dev eth0 parent 1: protocol ip u32 match ip dst "$net.${4#h}/32" flowid 1:1
+    fi
+    tc -n "$set-$host" qdisc replace dev eth0 root tbf rate "${3:-50mbit}" burst 20000 latency 50ms ;;
   fast) tc -n "$set-$host" qdisc delete dev eth0 root ;;
   *) fail "$usage" ;;
 esac

@@ -94,6 +94,16 @@ finished() { # run, least launches, least requeues
   echo "$1: same bits; $(wc -l <"runs/$1/launches.jsonl") launches, $restarts"
 }
 
+# The cluster by srun, and the template.
+srun --nodes=3 --ntasks-per-node=2 --mpi=pmix "$program" doctor --cluster --json run.dir="$folder/runs" >doctor ||
+  die "the cluster has errors: $(cat doctor)"
+grep -q '^{"hosts":3,"ranks":6,' doctor || die "not the cluster: $(cat doctor)"
+mkdir -p tree/experiments tree/build/experiments
+cp "$here/../../experiments/env.sh" tree/experiments/ && ln -s "$program" tree/build/experiments/
+job_id=$(cd tree && sbatch --parsable --nodes=2 --ntasks-per-node=2 --output="$folder/out-template" \
+  "$here/../../experiments/clusters/slurm.sbatch" "${train[@]:1}" parallel.dp=2 run.steps=$real_steps run.name=template)
+finished template 1 0
+
 submit warned-job --signal=B:USR1@60 --time=10
 until_true 'no step 100' 60 reached warned-job 100
 scancel --batch --signal USR1 "$job_id"

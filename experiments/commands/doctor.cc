@@ -193,7 +193,7 @@ void declare_doctor(CLI::App& app, DoctorCommand& options) {
       "--cluster", options.cluster,
       "under mpirun or srun, on all ranks of a launch: what makes it slow or fail there "
       "(links, clocks, cores, bindings, run.dir, locks, disks, limits, programs, "
-      "environments, loads), in 1 s and 0.3 s a host, at most 20 s for 4 hosts; exit code 1 "
+      "environments, loads), in 1 s and 0.3 s per host, at most 20 s for 4 hosts; exit code 1 "
       "if a launch would fail, hang or lose state, 0 with warnings");
 }
 

@@ -67,7 +67,7 @@ const HostCheck kHostChecks[] = {
     {true, "disk", [](auto&, auto& host) { return host.refusal; }, "run.dir can be written",
      "free some space, raise the quota, or set run.dir to where you may write"},
     {true, "locks",
-     [](auto&, auto& host) { return std::string(host.excluded ? "" : "another's lock is no bar"); },
+     [](auto&, auto& host) { return std::string(host.excluded ? "" : "a lock that another host holds is granted"); },
      "one process holds a lock in run.dir, so that a run has one launch",
      "mount it with locks between hosts (NFS without nolock, Lustre with flock)"},
     {false, "locks",
@@ -92,7 +92,7 @@ const HostCheck kHostChecks[] = {
                   ? ""
                   : fmt::format("{} are free", bytes_text(host.shared_memory));
      },
-     "64 MiB a rank, for MPI's messages and for snapshots",
+     "64 MiB per rank, for MPI's messages and for snapshots",
      "remove what lies there, or mount it with a larger size= (a container: --shm-size)"},
     {true, "limits",
      [](auto& facts, auto& host) {
@@ -101,7 +101,7 @@ const HostCheck kHostChecks[] = {
                   ? ""
                   : fmt::format("{:.0f} open files of {:.0f}", host.open_files, least);
      },
-     "256 open files and one a rank",
+     "256 open files, and one per rank",
      "ulimit -n 4096, or LimitNOFILE of the batch system's daemon"},
     {false, "limits",
      [](auto&, auto& host) {
@@ -109,7 +109,7 @@ const HostCheck kHostChecks[] = {
                   ? bytes_text(host.locked_memory) + " of locked memory"
                   : "";
      },
-     "64 MiB a rank where there is InfiniBand, else MPI may not use it",
+     "64 MiB per rank where there is InfiniBand, else MPI may not use it",
      "ulimit -l unlimited, or LimitMEMLOCK=infinity of the batch system's daemon"},
     {false, "clock",
      [](auto&, auto& host) {
@@ -202,10 +202,10 @@ void judge_cores(const ClusterFacts& facts, std::vector<Finding>& found) {
   }
   constexpr const char* kBind =
       "`mpirun --map-by slot:PE=THREADS --bind-to core`, or --bind-to none, and one launch a host";
-  add(found, crowded, {false, "binding", "", "a CPU for each thread", kBind});
+  add(found, crowded, {false, "binding", "", "a CPU per thread", kBind});
   judge_same(facts, bindings, {false, "binding", "", "", kBind}, found);
   add(found, thread_warnings(cores, threads),
-      {false, "threads", "", "a core for each thread", "fewer ranks there, or run.threads"});
+      {false, "threads", "", "a core per thread", "fewer ranks there, or run.threads"});
   judge_same(facts, counts,
              {false, "cores", "", "", "ranks by cores (-H a:4,b:2), or see what limits them there"},
              found);

@@ -1,6 +1,6 @@
 // Measures a cluster from the ranks of a launch on it.
 // Invariants: one rank of a host measures, the others sleep meanwhile; nothing is left in any
-// directory. It takes 1 s and 0.3 s a host (where links are slow also 0.4 s a host at 50 Mbit/s,
+// directory. It takes 1 s and 0.3 s per host (where links are slow also 0.4 s per host at 50 Mbit/s,
 // and 3 s once more for each of links, run.dir and disks that are not as they should be), whatever
 // the number of ranks. A rank that does not answer for 30 s ends the launch.
 #pragma once

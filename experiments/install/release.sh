@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Makes what a release has, in build/release: sources, wheel, package for Debian, the site of the guide, checksums.
+# usage: bash experiments/install/release.sh     (on a clean commit; half an hour on two cores)
+# Tests come before it: bash tests/run.sh --all.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+[ -z "$(git status --porcelain)" ] || { echo "release.sh: there are changes that no commit has: git status" >&2; exit 2; }
+python3 tests/release_test.py .
+out=build/release
+rm -rf "$out" && mkdir -p "$out"
+bash experiments/install/deb.sh "$out"
+mv "$out"/*.orig.tar.xz .release-sources && rm -f "$out"/*.{dsc,changes,buildinfo,debian.tar.xz} "$out"/*-dbgsym_*
+version=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
+mv .release-sources "$out/concertina-$version.tar.xz"
+python3 experiments/install/wheel.py "$out"
+cp build/package/tree/share/doc/concertina/sbom.cdx.json "$out/concertina-$version.sbom.cdx.json"
+bash experiments/guide/site.sh --out build/site
+tar -C build --transform "s|^site|concertina-$version-site|" -cJf "$out/concertina-$version-site.tar.xz" site
+(cd "$out" && sha256sum -- * > SHA256SUMS && ls -l)

@@ -149,11 +149,18 @@ Lines plot_curves(const Trials& trials, const PlotShape& shape, const PlotOption
 
 Bars plot_bars(const Trials& trials, const PlotShape& shape, const PlotOptions& options) {
   Bars bars;
+  const double factor = name_of_figure(shape.y.name).factor;
   const std::vector<Cell> xs = cells_in(trials, shape.x);
   for (const Cell& x : xs) bars.groups.push_back(cell_text(x));
   for (const TrialGroup& group : groups_of(trials, shape.group)) {
     const PlotPoints points = points_at(xs, group.done, shape, options);
-    bars.series.push_back({series_name(shape.group, group), points.means, points.low, points.high});
+    BarSeries& series = bars.series.emplace_back(
+        BarSeries{series_name(shape.group, group), points.means, points.low, points.high});
+    for (const Cell& x : xs) {
+      std::vector<double> seeds = figures_of(with_value(group.done, shape.x, x), shape.y.name);
+      for (double& figure : seeds) figure *= factor;
+      series.points.push_back(seeds.size() > 1 ? seeds : std::vector<double>{});
+    }
   }
   return bars;
 }
@@ -319,6 +326,7 @@ std::vector<std::string> plot_notes(const StudyResults& results, const Trials& c
   if (!lost.empty())
     notes.push_back(fmt::format("{} is not finite in trial{} {}: not drawn", shape.y.name,
                                 lost.size() == 1 ? "" : "s", to_ranges(lost)));
+  if (shape.kind == PlotKind::bars) notes.push_back("circles: single trials");
   if (options.spread != PlotSpread::none && shape.kind != PlotKind::heatmap &&
       shape.kind != PlotKind::pareto)
     notes.push_back(options.spread == PlotSpread::deviation
@@ -411,7 +419,8 @@ nlohmann::ordered_json to_json(const StudyPlot& plot) {
                                 {"x", bars->groups},
                                 {"y", bar.values},
                                 {"low", bar.low},
-                                {"high", bar.high}});
+                                {"high", bar.high},
+                                {"points", bar.points}});
   if (const auto* map = std::get_if<HeatMap>(&plot.chart.marks))
     for (std::size_t r = 0; r < map->rows.size(); ++r)
       json["series"].push_back(

@@ -65,6 +65,7 @@ struct BarSeries {
   std::string name{};
   std::vector<double> values{};       // by group; NaN: no bar
   std::vector<double> low{}, high{};  // error bars, by group, or empty
+  std::vector<std::vector<double>> points{};  // what a bar is the mean of, by group, or empty
 };
 struct Bars {
   std::vector<std::string> groups;

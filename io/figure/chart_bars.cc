@@ -15,6 +15,7 @@ constexpr int kSumDigits = 3;     // significant
 struct Bar {
   std::size_t group = 0, slot = 0, style = 0;
   double value = 0, low = 0, high = 0;  // low and high: NaN if there are none
+  std::vector<double> points{};
 };
 
 /// Those that the axis can hold; `slots`: series with any, in order.
@@ -30,8 +31,8 @@ std::vector<Bar> bars_of(const Bars& bars, const AxisScale& y, std::vector<Legen
     };
     for (std::size_t g = 0; g < std::min(bars.groups.size(), series.values.size()); ++g)
       if (y.holds(series.values[g]))
-        result.push_back(
-            {g, slots, style, series.values[g], of(series.low, g), of(series.high, g)});
+        result.push_back({g, slots, style, series.values[g], of(series.low, g), of(series.high, g),
+                          g < series.points.size() ? series.points[g] : std::vector<double>{}});
     if (result.size() == before) continue;
     ++slots;
     if (!series.name.empty())
@@ -46,7 +47,22 @@ std::vector<double> bar_values(const Bars& bars) {
     for (std::size_t g = 0; g < std::min(bars.groups.size(), series.values.size()); ++g)
       for (const auto* from : {&series.values, &series.low, &series.high})
         if (g < from->size()) values.push_back((*from)[g]);
+  for (const BarSeries& series : bars.series)
+    for (const std::vector<double>& points : series.points)
+      values.insert(values.end(), points.begin(), points.end());
   return values;
+}
+
+/// Spread over the bar in their order, so that equal ones are seen.
+void draw_points(ChartFrame& frame, const AxisScale& y, const Bar& bar, double left, double width) {
+  const double radius = std::min(1.4, width / 5);
+  for (std::size_t i = 0; i < bar.points.size(); ++i)
+    if (y.holds(bar.points[i]))
+      frame.sheet().add(CircleShape{
+          {left + width * (static_cast<double>(i) + 0.5) / static_cast<double>(bar.points.size()),
+           frame.y_of(y, bar.points[i])},
+          radius,
+          {.fill = kPaper, .line = kInk, .width = 0.5}});
 }
 
 void draw_bar(ChartFrame& frame, const AxisScale& y, const Bar& bar, double left, double width) {
@@ -60,6 +76,7 @@ void draw_bar(ChartFrame& frame, const AxisScale& y, const Bar& bar, double left
            std::max(0.3, std::abs(base - end)),
            {.fill = look.colour, .line = kInk, .width = 0.4}},
           look, 2.6, frame.sheet());
+  draw_points(frame, y, bar, left, width);
   if (!y.holds(bar.low) || !y.holds(bar.high)) return;
   const double middle = left + width / 2, cap = std::min(2.0, width / 3);
   const double low = frame.y_of(y, bar.low), high = frame.y_of(y, bar.high);

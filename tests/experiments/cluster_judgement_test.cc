@@ -96,7 +96,7 @@ const Fault kFaults[] = {
      false, "transport", "with OMPI_MCA_btl=tcp,self"},
     {[](auto& f) { f.hosts[2].ahead = -0.8; }, false, "clock", "h2: -0.80 s"},
     {[](auto& f) { f.hosts[2].seen = false; }, true, "run.dir", "h2: does not see /runs"},
-    {[](auto& f) { f.hosts[2].excluded = false; }, true, "locks", "h2: another's"},
+    {[](auto& f) { f.hosts[2].excluded = false; }, true, "locks", "h2: a lock"},
     {[](auto& f) { f.hosts[2].locks = false; }, false, "locks", "h2: locks are refused"},
     {[](auto& f) { f.hosts[2].refusal = "No space", f.hosts[2].free = 1; }, true, "disk",
      "h2: No space"},

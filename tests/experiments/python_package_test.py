@@ -40,7 +40,8 @@ def installed():
         call(sys.executable, "-m", "venv", VENV)
     with tempfile.TemporaryDirectory() as folder:  # building leaves files
         shutil.copytree(SOURCE / "experiments" / "python", f"{folder}/python")
-        got = subprocess.run([python, "-m", "pip", "-q", "install", f"{folder}/python[analysis,tensorboard]"], capture_output=True, text=True)
+        got = subprocess.run([python, "-m", "pip", "-q", "install", f"{folder}/python[analysis,tensorboard]", "mypy", "pandas-stubs"],
+                             capture_output=True, text=True)
     if got.returncode != 0:
         print(f"SKIP: pip: {got.stderr[-500:]}")
         return None
@@ -183,6 +184,7 @@ def main():
                  "batch.global=8", "batch.microbatches=4", "run.steps=12", "run.threads=1", "checkpoint.every=4", "checkpoint.keep=9",
                  "eval.every=4", "eval.batches=1", f"run.seed={seed}", f"run.name={name}")
         print(call(python, __file__, SOURCE, BUILD, CONCERTINA, "checks"), end="")
+    call(python, "-m", "mypy", "--ignore-missing-imports", "--cache-dir", VENV / "mypy", SOURCE / "experiments" / "python" / "concertina", cwd=VENV)
     return 0
 
 

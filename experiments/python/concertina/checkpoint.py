@@ -22,7 +22,7 @@ class _Piece(typing.NamedTuple):
     file: pathlib.Path
     file_bytes: int
     offset: int  # elements
-    count: int
+    elements: int
     parts: dict  # name: (at, sha256)
 
 
@@ -76,7 +76,7 @@ class Checkpoint:
         for piece in pieces:
             if piece.offset != end or piece.parts.keys() != pieces[0].parts.keys():
                 raise DamagedCheckpoint(f"{self.path}: the pieces of {name} do not fit together")
-            end += piece.count
+            end += piece.elements
         if end != math.prod(self._shapes[name]):
             raise DamagedCheckpoint(f"{self.path}: the pieces of {name} have {end} elements, not those of {self._shapes[name]}")
 
@@ -96,7 +96,7 @@ class Checkpoint:
             raise KeyError(f"{tensor} has no part {part!r}, but {', '.join(pieces[0].parts)}")
         out = np.empty(math.prod(self._shapes[tensor]), "<f4")
         for piece in pieces:
-            self._read_piece(tensor, part, piece, out[piece.offset:piece.offset + piece.count])
+            self._read_piece(tensor, part, piece, out[piece.offset:piece.offset + piece.elements])
         return out.reshape(self._shapes[tensor])
 
     def torch(self, tensor: str, part: str = "weight"):
@@ -118,7 +118,7 @@ class Checkpoint:
     @staticmethod
     def _read_piece(tensor: str, part: str, piece: _Piece, out: np.ndarray) -> None:
         at, wanted = piece.parts[part]
-        bytes_ = memoryview(out).cast("B")
+        bytes_ = memoryview(out.data).cast("B")
         digest = hashlib.sha256()
         with open(piece.file, "rb") as file:
             if file.seek(0, 2) != piece.file_bytes or at + len(bytes_) > piece.file_bytes:

@@ -104,7 +104,7 @@ def _flat(row: dict, path: str = "") -> dict:
 def _known(row: dict, columns: dict[str, str]) -> dict:
     """The figures of a row under the names that they have here."""
     plain = {re.sub(r"[/ .]", "_", str(key)).strip().lower(): value for key, value in row.items()}
-    found = {}
+    found: dict[str, typing.Any] = {}
     for figure, names in _NAMES.items():
         value = row.get(columns[figure]) if figure in columns else next((plain[name] for name in names if name in plain), None)
         if figure == "time":
@@ -132,7 +132,7 @@ def _printed(line: str) -> dict | None:
     for pattern, figures in _PRINTED:
         if match := re.search(pattern, line, re.IGNORECASE):
             row = {figure: _number(text) for figure, text in zip(figures, match.groups()) if figure}
-            return row | {"step": int(row["step"])}
+            return row | {"step": int(row["step"] or 0)}
     return None
 
 

@@ -16,10 +16,10 @@ def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
     for step, row in run.metrics.iterrows():
         figures = {f"train/{name}": float(row[name]) for name in _FIGURES if name in row}
         if step in validations.index:
-            evaluated = validations.loc[step].drop(["time", "tokens", "of_tokens"], errors="ignore")
+            evaluated = validations.loc[typing.cast(int, step)].drop(["time", "tokens", "of_tokens"], errors="ignore")
             figures |= {f"validation/{name}": float(value) for name, value in evaluated.items() if isinstance(value, (int, float))}
         time = row["time"].timestamp() if "time" in row else 0.0
-        yield int(step), time, {name: value for name, value in figures.items() if math.isfinite(value)}
+        yield typing.cast(int, step), time, {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
 def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathlib.Path = ".") -> pathlib.Path:
@@ -31,7 +31,7 @@ def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathl
         log.log(figures, step=step)
     log.summary.update({key: value for key, value in run.result.items() if isinstance(value, (int, float, str))})
     folder = pathlib.Path(log.dir).parent
-    log.finish(quiet=True)
+    log.finish()
     return folder
 
 

@@ -55,9 +55,9 @@ class Schedule:
     """
 
     def __init__(self, name: str = "own", rows: typing.Sequence[typing.Sequence[str]] | None = None, **sizes: int):
-        self.name, self._sizes = name, sizes
+        self.name, self._sizes = name, dict[str, object](sizes)
         if rows is None:
-            text = call("schedule", "show", name, "--compute-only", *_options(sizes))
+            text = call("schedule", "show", name, "--compute-only", *_options(self._sizes))
             rows = [line.split(",") for line in text.splitlines() if line]
         self.rows = [list(row) for row in rows]
 

@@ -81,7 +81,7 @@ class Run:
 
     def _seconds(self, frame: pd.DataFrame) -> np.ndarray:
         """The training clock at each line: core of experiments/record/training_clock.cc."""
-        starts = pd.to_datetime([line.get("start") for line in read_lines(self.path / "launches.jsonl")], utc=True)
+        starts = pd.to_datetime([line["start"] for line in read_lines(self.path / "launches.jsonl")], utc=True)
         evaluations = [(pd.Timestamp(line["time"]), line.get("seconds") or 0.0)
                        for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation" and "time" in line]
         clock: dict[int, float] = {}

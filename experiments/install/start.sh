@@ -32,6 +32,7 @@ library_below() {
   done
 }
 
+[ -x "$programs/concertina" ] || { echo "concertina: $programs has no program: install it in an environment, not with --target" >&2; exit 2; }
 PATH=$PATH:$here
 prefix=${CONCERTINA_MPI:-$(of_launcher)}
 prefix=${prefix:-$(of_path)}

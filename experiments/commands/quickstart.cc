@@ -6,6 +6,7 @@
 
 #include "experiments/commands/supervised_options.h"
 #include "experiments/machine/program.h"
+#include "io/file.h"
 
 namespace concertina {
 namespace {
@@ -15,9 +16,9 @@ namespace fs = std::filesystem;
 constexpr int kQuickstartRanks = 4;  // two stages of two replicas
 constexpr const char* kNext = R"(
 To go on, in this directory:
-  concertina report --serve                                          where the time went, as a page
-  concertina run --ranks 2 -- train runs/quickstart run.steps={} parallel.dp=1    on, at another layout
-  concertina generate runs/quickstart generate.prompt='In the beginning '
+  {0} report --serve      # where the time went, as a page
+  {0} run --ranks 2 -- train {1} run.steps={2} parallel.dp=1      # on, at another layout
+  {0} generate {1} generate.prompt='In the beginning '
 )";
 
 struct QuickstartCommand : CommandOptions {
@@ -40,6 +41,14 @@ std::vector<std::string> quickstart_words(const QuickstartCommand& options) {
   return words;
 }
 
+/// This program as a shell finds it.
+std::string as_called() {
+  std::error_code unknown;
+  const std::string own = own_program();
+  const fs::path found = find_program("concertina");
+  return !found.empty() && fs::equivalent(found, own, unknown) ? "concertina" : shell_word(own);
+}
+
 int quickstart(const QuickstartCommand& options) {
   SupervisedOptions run;
   run.app = options.app;
@@ -47,7 +56,9 @@ int quickstart(const QuickstartCommand& options) {
   run.words = quickstart_words(options);
   const SupervisedTraining training = supervised_training(run, "quickstart");
   const SuperviseSummary summary = supervise(run, training);
-  if (summary.code == 0) print_once(fmt::format(kNext, training.config.run.steps + 50));
+  if (summary.code == 0)
+    print_once(fmt::format(kNext, as_called(), shell_word(run_directory(training.config)),
+                           training.config.run.steps + 50));
   return summary.code;
 }
 

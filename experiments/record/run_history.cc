@@ -73,7 +73,7 @@ RunHistory read_history(const std::string& directory) {
   return history;
 }
 
-bool is_finished(const std::string& directory, const RunConfig& config) {
+bool is_finished(const std::string& directory, const RunConfig& config, bool or_longer) {
   const nlohmann::json result = read_json(run_file(directory, kResultFile));
   const std::vector<nlohmann::json> launches = read_lines(run_file(directory, kLaunchesFile));
   // A launch that was killed has null there.
@@ -81,9 +81,10 @@ bool is_finished(const std::string& directory, const RunConfig& config) {
       launches.back().value("exit", nlohmann::json()) != 0)
     return false;
   if (config.run.patience > 0 && text_in(result, "ended_by") == "run.patience") return true;
-  if (config.run.epochs > 0)
-    return number_in(result, "epochs") == static_cast<double>(config.run.epochs);
-  return number_in(result, "steps") == static_cast<double>(config.run.steps);
+  const bool by_epochs = config.run.epochs > 0;
+  const double done = number_in(result, by_epochs ? "epochs" : "steps");
+  const auto asked = static_cast<double>(by_epochs ? config.run.epochs : config.run.steps);
+  return or_longer ? done >= asked : done == asked;
 }
 
 std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& now) {

@@ -24,8 +24,8 @@ RunHistory read_history(const std::string& directory);
 std::int64_t last_step_in(const std::string& path);
 
 /// Whether the run of `config` in `directory` has reached its end, and its last launch ended with
-/// 0.
-bool is_finished(const std::string& directory, const RunConfig& config);
+/// 0. `or_longer`: also a run that went further than `config` asks for.
+bool is_finished(const std::string& directory, const RunConfig& config, bool or_longer = false);
 
 /// Whether the run in `directory` has made a checkpoint, be it there or not.
 bool has_committed(const std::string& directory);

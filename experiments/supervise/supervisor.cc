@@ -378,7 +378,7 @@ void Supervisor::run_launches() {
     const End end = watch(*process);
     process.reset();
     launched_ = true;
-    if (is_finished(directory_, config_) || stopped()) return;
+    if (is_finished(directory_, config_, /*or_longer=*/true) || stopped()) return;
     if (!goes_on(end)) {
       if (summary_.code != static_cast<int>(Exit::bad_input))
         summary_.why += "; the last one: " + end.why;

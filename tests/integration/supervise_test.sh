@@ -97,6 +97,11 @@ ended 0
 [ "$(step_of $run)" = 290 ] || die "the longer run ended after $(step_of $run)"
 train+=(run.steps=260)
 
+# What asks for fewer steps than a run has finds it finished.
+supervised faulty
+ended 0
+grep -q '5 launches\|starts again' said && die "a longer run was launched again: $(cat said)"
+
 # The supervisor itself is killed, then told to stop: the same command goes on.
 supervised again
 reach runs/again 40; kill -9 "$supervisor"; wait "$supervisor" || true

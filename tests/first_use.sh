@@ -46,8 +46,8 @@ prepare() {
   cp "$build/experiments/concertina" "$tree/build/experiments/"
   for _ in $(seq 4000); do echo 'In the beginning God created the heaven and the earth.'; done \
     >"$tree/build/data/bible.txt"
-  (cd "$tree" && . experiments/env.sh && mpirun -n 4 concertina train @experiments/recipes/quickstart.toml \
-    data.text=build/data/bible.txt run.steps=4 generate.tokens=0)
+  (cd "$tree" && . experiments/env.sh && concertina quickstart data.text=build/data/bible.txt run.steps=4 \
+    generate.tokens=0)
 }
 
 # save_files FILE: its ```toml blocks that begin with "# NAME.toml".

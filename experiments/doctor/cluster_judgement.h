@@ -70,7 +70,8 @@ std::string first_few(const std::vector<std::string>& texts);
 /// Adds `finding` with the first few of `what` unless there is none.
 void add(std::vector<Finding>& found, const std::vector<std::string>& what, Finding finding);
 
-/// Of the typical link of each host the typical one: a slow host does not count, also among three.
+/// Returns the median over hosts of each host's median link, the better one of an even number: one
+/// slow host does not move it, also among three.
 LinkSpeed usual_link(const std::vector<LinkSpeed>& links, std::size_t hosts);
 /// "5 µs, 4 GiB/s".
 std::string speed_text(const LinkSpeed& link);

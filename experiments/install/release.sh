@@ -9,9 +9,9 @@ python3 tests/release_test.py .
 out=build/release
 rm -rf "$out" && mkdir -p "$out"
 bash experiments/install/deb.sh "$out"
-mv "$out"/*.orig.tar.xz .release-sources && rm -f "$out"/*.{dsc,changes,buildinfo,debian.tar.xz} "$out"/*-dbgsym_*
 version=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
-mv .release-sources "$out/concertina-$version.tar.xz"
+mv "$out/concertina_$version.orig.tar.xz" "$out/concertina-$version.tar.xz"
+rm -f "$out"/*.{dsc,changes,buildinfo,debian.tar.xz} "$out"/*-dbgsym_*
 python3 experiments/install/wheel.py "$out"
 cp build/package/tree/share/doc/concertina/sbom.cdx.json "$out/concertina-$version.sbom.cdx.json"
 bash experiments/guide/site.sh --out build/site

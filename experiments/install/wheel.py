@@ -3,7 +3,7 @@
 
 usage: wheel.py [--build DIR] [OUT]     (OUT: the folder for the wheel, build/wheel if not given)
 
-It runs on Debian, for systems with its glibc or a later one. MPIs that are not installed come from PyPI, in the
+It runs on Debian with the packages of packages.txt and libzstd-dev, for systems with its glibc or a later one. MPIs that are not installed come from PyPI, in the
 versions of MPIS; a program made with them runs with later ones. With the wheel go the licence of each library in it and
 a bill of materials (CycloneDX 1.5)."""
 import argparse

@@ -17,8 +17,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path own_file() {
-  return fs::read_symlink("/proc/self/exe");
+/// As it was at the first call: the file may be replaced while a supervisor runs.
+const fs::path& own_file() {
+  static const fs::path file = fs::read_symlink("/proc/self/exe");
+  return file;
+}
+
+/// As own_program().
+std::string find_start() {
+  const fs::path& file = own_file();
+  const fs::path script = file.parent_path() / "../../bin" / file.filename();
+  std::error_code unknown;
+  const bool packaged = file.parent_path().filename() == file.filename();  // lib/concertina/
+  return packaged && fs::exists(script, unknown) ? fs::canonical(script).string() : file.string();
 }
 
 /// The build-id among the notes at [begin, end), in hexadecimal; empty if there is none.
@@ -65,11 +76,8 @@ std::string program_identity() {
 }
 
 std::string own_program() {
-  const fs::path file = own_file();
-  const fs::path script = file.parent_path() / "../../bin" / file.filename();
-  std::error_code unknown;
-  const bool packaged = file.parent_path().filename() == file.filename();  // lib/concertina/
-  return packaged && fs::exists(script, unknown) ? fs::canonical(script).string() : file.string();
+  static const std::string start = find_start();
+  return start;
 }
 
 std::string executable_of(const std::string& program) {

@@ -279,7 +279,7 @@ std::string machine_path(const std::string& name) {
                 presets.empty() ? "a machine file, FILE.toml"
                                 : one_of(nearest_word(name, presets), presets) +
                                       ", or a machine file, FILE.toml");
-  return (shipped_folder("machines") / (name + ".toml"));
+  return shipped_folder("machines") / (name + ".toml");
 }
 
 MachineModel read_machine(const std::string& name) {

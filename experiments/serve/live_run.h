@@ -21,7 +21,7 @@ class LiveRun {
   /// Where the run stands, and the points of its curves after `step`; all of them, and "reset",
   /// where it was cut before that.
   nlohmann::ordered_json state(double step);
-  /// {"done", "steps", "loss", "ended"}.
+  /// {"done", "steps", "loss", "left_s"}.
   nlohmann::ordered_json summary();
 
  private:

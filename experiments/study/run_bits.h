@@ -37,8 +37,8 @@ struct BitsOfTwo {
   bool differ() const { return step || tensor || !same_state.value_or(true); }
 };
 
-/// Of two runs of a set (run_set.h). Throws Error{bad_input} for a damaged checkpoint. `steps` are
-/// compared by log; then checkpoints from the first one on.
+/// Returns where two runs of read_runs() first differ. Throws Error{bad_input} for a damaged
+/// checkpoint. `steps` are compared by log; then checkpoints from the first one on.
 BitsOfTwo compare_bits(const TrialRecord& one, const TrialRecord& other);
 
 /// "the same bits over 60 steps; the same final state (cc520f29...)".

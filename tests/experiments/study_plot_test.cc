@@ -80,6 +80,7 @@ TEST(StudyPlot, ATextAxisMakesBarsOrAHeatMap) {
   ASSERT_EQ(bars.series.size(), 3u);
   EXPECT_EQ(bars.series[2].name, "pp=4");
   EXPECT_EQ(bars.series[2].values, (std::vector<double>{401.5, 411.5}));
+  EXPECT_EQ(bars.series[2].points, (std::vector<std::vector<double>>{{401, 402}, {411, 412}}));
   options.kind = PlotKind::heatmap;
   plot = plot_study(depths(), options);
   const HeatMap& map = std::get<HeatMap>(plot.chart.marks);

@@ -23,7 +23,7 @@ cat >rank <<'END'
 exec "$@"
 END
 # The daemon of h2, and so its ranks, has the first core alone.
-printf '#!/bin/bash\n[ "$1" != h2 ] || set -- "$@"\nexec $([ "$1" = h2 ] && echo taskset -c 0) %q agent "$@"\n' "$hosts" >one-core
+printf '#!/bin/bash\nexec $([ "$1" = h2 ] && echo taskset -c 0) %q agent "$@"\n' "$hosts" >one-core
 chmod +x rank one-core
 : >fault
 

@@ -201,13 +201,17 @@ def check_mlflow(concertina):
 
 def check_boards(concertina):
     """Event files: the names of each program, what is per device or a mean, and steps that are there twice after a resume."""
-    from tensorboardX import SummaryWriter
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
     def board(name, points, **options):
         for launch, part in enumerate(points):
-            with SummaryWriter(f"imports/{name}", filename_suffix=f".{launch}") as writer:
-                for at, (tag, step, value) in enumerate(part):
-                    writer.add_scalar(tag, value, step, walltime=1767225600 + 100 * launch + at)
+            writer = EventFileWriter(f"imports/{name}", filename_suffix=f".{launch}")
+            for at, (tag, step, value) in enumerate(part):
+                writer.add_event(Event(wall_time=1767225600 + 100 * launch + at, step=step,
+                                       summary=Summary(value=[Summary.Value(tag=tag, simple_value=value)])))
+            writer.close()
         said = []
         run = concertina.Run(concertina.import_run(f"imports/{name}", f"imports/run-{name}", say=said.append, **options))
         return run.metrics, run.validations, "\n".join(said)

@@ -3,28 +3,19 @@
 
 usage: python_package_test.py SOURCE BUILD CONCERTINA. Exit code 77 (skipped) where PyPI gives no packages.
 """
+import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import types
 
 SOURCE, BUILD, CONCERTINA = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 VENV = BUILD / "python_package"
-
-LOGS = {
-    "nanogpt.txt": "step 0: train loss 4.2874, val loss 4.2823\niter 0: loss 4.2664, time 20342.10ms, mfu -100.00%\n"
-                   "iter 10: loss 3.2063, time 98.20ms, mfu 2.01%\n",
-    "llmc.txt": "step    1/19560 | loss 11.010653 (+nanz)| norm 15.3445 (+nanz)| lr 8.57e-07 | 3056.36 ms | 42.6% bf16 MFU | 171542 tok/s\n",
-    "main.log": "s:0 tel:11.0\ns:1 trl:10.9\n",
-    "titan.txt": "\x1b[31mstep:  1  \x1b[32mloss:  8.2117  \x1b[38;5;208mgrad_norm:  1.5  \x1b[34mmemory: 10.3GiB(11%)  \x1b[36mtps: 8,123  mfu: 30%\x1b[39m\n",
-    "log.csv": "iteration,train/loss,learning_rate,timestamp\n1,3.5,0.1,2026-01-01T00:00:00Z\n2,nan,0.1,2026-01-01T00:00:02Z\n",
-    "log.jsonl": '{"step":1,"loss_metrics/global_avg_loss":4.5,"lr":1e-3,"_timestamp":1767225600.5}\n'
-                 '{"step":2,"loss_metrics":{"global_avg_loss":4.25}}\n{"step":2,"val":{"loss":4.4}}\n{"st',
-}
-
 
 def call(*words, **options):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
@@ -122,24 +113,59 @@ def check_large(concertina, np):
 
 
 def check_imports(concertina):
-    wanted = {"nanogpt.txt": (10, 3.2063, 4.2823), "llmc.txt": (1, 11.010653, None), "main.log": (1, 10.9, 11.0),
-              "titan.txt": (1, 8.2117, None), "log.csv": (1, 3.5, None), "log.jsonl": (2, 4.25, 4.4)}
-    for name, text in LOGS.items():
-        pathlib.Path(name).write_text(text, encoding="utf-8")
-        run = concertina.Run(concertina.import_run(name, f"imported/{name}"))
-        step, loss, held_out = wanted[name]
-        assert run.metrics["loss"].loc[step] == loss, (name, run.metrics)
-        assert (run.validations["loss"].iloc[0] if len(run.validations) else None) == held_out, (name, run.validations)
+    import import_checks
+    for check in (import_checks.check_printed, import_checks.check_meanings, import_checks.check_tables, import_checks.check_boards):
+        check(concertina)
     theirs = concertina.Run(concertina.import_run("runs/one/tensorboard", "imported/board"))
     ours = concertina.Run("runs/one")
     assert abs(theirs.metrics["loss"] - ours.metrics["loss"]).max() < 1e-5 and list(theirs.validations.index) == [4, 8, 12]
-    said = call(CONCERTINA, "compare", "imported/nanogpt.txt", "imported/llmc.txt", "runs/one")
-    assert "nanogpt.txt" in said and "llmc.txt" in said, said
-    refuses(FileExistsError, "there already", lambda: concertina.import_run("main.log", "imported/main.log"))
-    pathlib.Path("poem.txt").write_text("no losses here\n", encoding="utf-8")
-    refuses(ValueError, "no losses by step", lambda: concertina.import_run("poem.txt", "imported/poem"))
+    pathlib.Path("nano.txt").write_text("iter 0: loss 4.2664, time 98.20ms, mfu -100.00%\n", encoding="utf-8")
+    said = subprocess.run([sys.executable, "-m", "concertina", "import", "nano.txt", "imported/nano"], capture_output=True, text=True, check=True)
+    assert said.stdout == "imported/nano\n" and "1 training losses of steps 1 to 1" in said.stderr, said
+    assert "nano" in call(CONCERTINA, "compare", "imported/nano", "runs/one")
+    refuses(FileExistsError, "exists already", lambda: concertina.import_run("nano.txt", "imported/nano"))
+    for text in ("no losses here\n", ""):
+        pathlib.Path("poem.txt").write_text(text, encoding="utf-8")
+        refuses(ValueError, "no losses by step", lambda: concertina.import_run("poem.txt", "imported/poem"))
+    os.mkfifo("fifo")
+    refuses(OSError, "regular file", lambda: concertina.import_run("fifo", "imported/fifo"))
     folder = concertina.to_tensorboard(["runs/one"], "board")
     assert len(list(folder.rglob("events.out.tfevents.*"))) >= 2
+    for program in ("wandb", "mlflow"):
+        if importlib.util.find_spec(program) is None:
+            said = subprocess.run([sys.executable, "-m", "concertina", "export", program, "runs/one"], capture_output=True, text=True, check=False)
+            assert said.returncode == 2 and f"pip install {program}" in said.stderr and "Traceback" not in said.stderr, said
+
+
+def check_documents(concertina):
+    """The Python blocks of the package's README run, and tensors that documents name are there."""
+    import pandas
+    sys.modules["no_plots"] = types.ModuleType("no_plots")
+    sys.modules["no_plots"].plot = lambda data, kind, **options: None
+    pandas.set_option("plotting.backend", "no_plots")
+    os.environ["CONCERTINA"] = str(CONCERTINA)
+    shutil.copytree("runs/one", "documents/runs/first")
+    shutil.copytree("runs/two", "documents/runs/again")
+    os.makedirs("documents/studies/schedules")
+    pathlib.Path("documents/studies/schedules/study.toml").write_text("", encoding="utf-8")
+    readme = (SOURCE / "experiments/python/README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    names = {}
+    before = os.getcwd()
+    os.chdir("documents")
+    exec(compile(blocks[0], "README.md", "exec"), names)
+    os.makedirs("own")
+    os.chdir("own")  # the second block trains a run that is named as that of the first
+    pathlib.Path("config.toml").write_text('[data]\ntext = "../../text.txt"\n[model]\nlayers = 2\nwidth = 32\nheads = 2\ncontext = 32\n'
+                                           "[batch]\nglobal = 8\nmicrobatches = 2\n[parallel]\npp = 2\n[run]\nsteps = 2\nthreads = 1\n", encoding="utf-8")
+    exec(compile(blocks[1], "README.md", "exec"), names)
+    assert len(blocks) == 2 and len(names["run"].metrics) == 2
+    os.chdir(before)
+    texts = readme + concertina.__doc__ + (SOURCE / "experiments/guide/freezing.md").read_text(encoding="utf-8").split("## Tied tables")[0]
+    tensors = set(re.findall(r"\b\d{3}\.[a-z]+/[a-z.]*[a-z]", texts))
+    assert tensors and tensors <= set(names["checkpoint"].tensors), tensors
+    documents = [*SOURCE.glob("*.md"), *SOURCE.glob("experiments/**/*.md"), *SOURCE.glob("experiments/python/concertina/*.py")]
+    assert not [path for path in documents if re.search(r"pip install '?concertina\b(?!-)", path.read_text(encoding="utf-8"))]
 
 
 def check_notebook(concertina):
@@ -157,6 +183,10 @@ def check_notebook(concertina):
     assert [len(run.metrics) for run in names["runs"]] == [20, 20]
     wrong = concertina.Schedule("wrong", [["0F0", "0F1", "0B1", "0B0"], ["1B0", "1F0", "1F1", "1B1"]])
     refuses(concertina.ProgramError, "1B0 comes before", wrong.check)
+    try:
+        wrong.check()
+    except concertina.ProgramError as error:
+        assert str(error).startswith("concertina: error: ") and "\n  try: " in str(error) and "{" not in str(error), error
     refuses(concertina.ProgramError, "run.stepps", lambda: concertina.train("x", run__stepps=3, data__text="text.txt"))
 
 
@@ -165,11 +195,12 @@ def checks():
     import numpy as np
     assert str(VENV) in concertina.__file__, concertina.__file__
     check_run(concertina, np)
+    check_documents(concertina)
     check_checkpoint(concertina, np)
     check_large(concertina, np)
     check_imports(concertina)
     check_notebook(concertina)
-    print("5 passed, 0 failed")
+    print("6 passed, 0 failed")
 
 
 def main():

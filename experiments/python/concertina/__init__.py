@@ -3,14 +3,14 @@
     import concertina
     run = concertina.Run("runs/first")
     run.metrics["loss"].plot()
-    weights = run.checkpoint().read("003.mlp/up.weight")
+    weights = run.checkpoint().read("002.mlp/up.weight")
 
 Nothing here changes a run, but for `import_run`, which makes a new one of another program's log.
 """
 try:
     import numpy as _numpy, pandas as _pandas  # noqa: E401, F401
 except ImportError as error:
-    raise ImportError("the package concertina reads runs with numpy and pandas: pip install 'concertina[analysis]'") from error
+    raise ImportError("the package concertina reads runs with numpy and pandas: pip install numpy pandas") from error
 
 from .checkpoint import Checkpoint, DamagedCheckpoint
 from .imports import import_run

@@ -3,15 +3,27 @@ import argparse
 import sys
 
 from . import import_run, to_mlflow, to_tensorboard, to_wandb
+from .log_forms import PROGRAMS
+
+
+def _count(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m concertina", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("import", help="a run of another program's log")
-    one.add_argument("log", help="JSONL, CSV, TensorBoard's event files, or what nanoGPT, llm.c or torchtitan printed")
+    one.add_argument("log", help="JSONL, CSV, trainer_state.json, what nanoGPT, llm.c, torchtitan or Megatron-LM printed, exports of W&B, "
+                     "MLflow's database or folder, a folder of TensorBoard's event files")
     one.add_argument("run", help="the new directory, such as runs/NAME")
     one.add_argument("--column", action="append", default=[], metavar="FIGURE=NAME", help="loss=my/ce: what the log calls it")
+    one.add_argument("--program", choices=PROGRAMS, help="where the log alone does not tell; plain: any other")
+    one.add_argument("--decimal", choices=[".", ","], help="the decimal mark, where no number of the log decides")
+    one.add_argument("--devices", type=_count, metavar="N", help="makes torchtitan's tokens/s of a device those of the run")
+    one.add_argument("--run", dest="of", metavar="NAME", help="of an export or a store with several runs")
     two = commands.add_parser("export", help="runs for another program")
     two.add_argument("program", choices=["wandb", "mlflow", "tensorboard"])
     two.add_argument("runs", nargs="+")
@@ -22,7 +34,8 @@ def main() -> int:
             wrong = [word for word in options.column if "=" not in word]
             if wrong:
                 raise ValueError(f"--column {wrong[0]}: FIGURE=NAME, such as loss=my/ce")
-            print(import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column)))
+            print(import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column), program=options.program,
+                             decimal=options.decimal, devices=options.devices, run=options.of))
         elif options.program == "tensorboard":
             print(to_tensorboard(options.runs, options.folder or "tensorboard"))
         else:

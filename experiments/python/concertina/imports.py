@@ -1,158 +1,223 @@
 """Logs of other programs as runs, so that `concertina compare` and this package put them beside one's own.
 
-Known: lines of JSON and CSV with any of the usual names, TensorBoard's event files, and what nanoGPT, llm.c and torchtitan
-print. What a log does not say is left out; nothing is made up.
+What is known stands in log_forms.py. Everything else is left out with a count, or refused: nothing is guessed.
 """
 from __future__ import annotations
 
-import csv
+import collections
 import datetime
 import json
 import math
 import pathlib
 import re
+import sys
 import typing
 
-# What others call a figure, the first that is there counts. All in lower case, with "/", " " and "." as "_".
-_NAMES = {
-    "step": ["step", "iter", "iteration", "global_step", "trainer_global_step", "_step", "steps"],
-    "loss": ["loss", "train_loss", "loss_train", "training_loss", "loss_metrics_global_avg_loss", "lm_loss", "train_loss_step"],
-    "validation_loss": ["validation_loss", "val_loss", "loss_val", "valid_loss", "eval_loss", "loss_validation",
-                        "validation_metrics_loss", "validation_perplexity_loss"],
-    "lr": ["lr", "learning_rate", "train_lr", "train_learning_rate", "learning-rate"],
-    "grad_norm": ["grad_norm", "gradient_norm", "train_grad_norm", "grad-norm", "norm"],
-    "tokens_per_s": ["tokens_per_s", "tokens_per_second", "throughput(tps)", "tps", "tok_s", "train_tokens_per_second"],
-    "step_ms": ["step_ms", "dt_ms", "iter_time_ms", "ms", "time_metrics_end_to_end_ms"],
-    "step_s": ["step_s", "dt", "step_time", "iteration-time", "time_metrics_end_to_end(s)", "iter_time"],
-    "time": ["time", "timestamp", "_timestamp", "wall_time", "created_at"],
-}
+from . import log_files
+from .log_forms import COLUMNS, FIGURES, TIMES, Line, known_line
 
-_NUMBER = r"([-+]?(?:[\d,]+\.?\d*(?:e[-+]?\d+)?|nan|inf))"
-# Lines that programs print: a pattern, and what its groups are.
-_PRINTED = [
-    # nanoGPT: "iter 10: loss 4.1, time 98.2ms, mfu 1.2%" and "step 250: train loss 3.9, val loss 4.0"
-    (rf"iter (\d+): loss {_NUMBER}, time {_NUMBER}ms", ("step", "loss", "step_ms")),
-    (rf"step (\d+): train loss {_NUMBER}, val loss {_NUMBER}", ("step", "", "validation_loss")),
-    # llm.c: "step 1/19560 | loss 11.0 (+nanz)| norm 15.3 (+nanz)| lr 8.57e-07 | 1234.5 ms | 42% bf16 MFU | 424000 tok/s"
-    (rf"step\s+(\d+)/\d+ \| loss {_NUMBER}[^|]*\|\s*norm {_NUMBER}[^|]*\|\s*lr {_NUMBER}\s*\|\s*{_NUMBER} ms.*?{_NUMBER} tok/s",
-     ("step", "loss", "grad_norm", "lr", "step_ms", "tokens_per_s")),
-    # llm.c's main.log: "s:1 trl:10.9", "s:250 tel:6.4"
-    (rf"^s:(\d+) trl:{_NUMBER}", ("step", "loss")),
-    (rf"^s:(\d+) tel:{_NUMBER}", ("step", "validation_loss")),
-    # torchtitan: "step:  1  loss: 8.2  grad_norm: 1.5  memory: ...  tps: 8,000 ..."
-    (rf"step:\s*(\d+)\s+loss:\s*{_NUMBER}\s+grad_norm:\s*{_NUMBER}.*?tps:\s*{_NUMBER}", ("step", "loss", "grad_norm", "tokens_per_s")),
-    (rf"step:\s*(\d+)\s+loss:\s*{_NUMBER}", ("step", "loss")),
-]
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_Notes = list[str]
 
 
-def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, columns: dict[str, str] | None = None) -> pathlib.Path:
-    """Makes the new run `directory` of the log `source`: a file, or for TensorBoard a folder of event files.
+class Options(typing.NamedTuple):
+    """What a log does not say of itself; `python -m concertina import` has an option for each."""
+    columns: dict[str, str] = {}  # what the log calls a figure: {"loss": "my/ce"}
+    program: str | None = None    # one of log_forms.PROGRAMS
+    decimal: str | None = None    # "." or ","
+    devices: int | None = None    # by which a rate per device is multiplied
+    run: str | None = None        # of a file with several
 
-    `columns` names what the log calls a figure, {"loss": "my/train_ce"}; else the usual names are looked for.
+
+def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, columns: dict[str, str] | None = None,
+               say: typing.Callable[[str], object] = lambda text: print(text, file=sys.stderr), **options) -> pathlib.Path:
+    """Makes the new run `directory` of the log `source`: a file, or a folder of event files or of MLflow.
+
+    `options` are those of `Options`. `say` gets a sentence on each thing that was taken or left out, which imported.json has too.
     """
-    source, directory = pathlib.Path(source), pathlib.Path(directory)
+    source, directory, asked = pathlib.Path(source), pathlib.Path(directory), Options(columns or {}, **options)
     if directory.exists():
-        raise FileExistsError(f"{directory} is there already: a new directory, such as runs/NAME")
-    rows = list(_rows_of(source, columns or {}))
-    steps = [row for row in rows if "loss" in row]
-    validations = [row for row in rows if "validation_loss" in row]
-    if not steps and not validations:
-        raise ValueError(f"{source} has no losses by step under any name that is known; columns={{'step': ..., 'loss': ...}}")
+        raise FileExistsError(f"{directory} exists already: name a new directory, such as runs/NAME")
+    rows, notes = _rows_of(source, asked)
+    steps, evaluations = _by_step(rows, "loss", notes), _by_step(rows, "validation_loss", notes)
+    if not steps and not evaluations:
+        raise ValueError(f"{source} has no losses by step in a form that is known (a CSV is read where its name ends in .csv or .tsv)"
+                         + "".join(f"; {note}" for note in notes))
+    if rates := [row for row in steps if "device_tokens_per_s" in row]:
+        notes.append(f"tokens/s is the figure of a device times {asked.devices}" if asked.devices else
+                     "left out: tokens/s, which is the figure of a single device; --devices N makes it the run's")
+    for row in rates if asked.devices else []:
+        row["tokens_per_s"] = row["device_tokens_per_s"] * typing.cast(int, asked.devices)
     directory.mkdir(parents=True)
-    _write(directory / "metrics.jsonl", (_metrics_line(row) for row in _in_order(steps)))
-    _write(directory / "events.jsonl",
-           ({"step": row["step"], "event": "validation", "loss": _finite(row["validation_loss"]), **_time_of(row)}
-            for row in _in_order(validations)))
-    (directory / "imported.json").write_text(json.dumps({"source": str(source.resolve())}) + "\n", encoding="utf-8")
+    _write(directory / "metrics.jsonl", (
+        {"step": row["step"], **{figure: _finite(row[figure]) for figure in ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms")
+                                 if figure in row}, **_time_of(row)} for row in steps))
+    _write(directory / "events.jsonl", ({"step": row["step"], "event": "validation", "loss": row["validation_loss"], **_time_of(row)}
+                                        for row in evaluations))
+    _write(directory / "imported.json", [{"source": str(source.resolve()), "notes": notes}])
+    for note in notes:
+        say(f"{source.name}: {note}.")
     return directory
 
 
-def _rows_of(source: pathlib.Path, columns: dict[str, str]) -> typing.Iterator[dict]:
+def _rows_of(source: pathlib.Path, asked: Options) -> tuple[list[dict], _Notes]:
+    if source.is_dir() and log_files.mlflow_folders(source):
+        return _named(source, log_files.mlflow_table(source, asked.run), asked)
     if source.is_dir() or source.name.startswith("events.out.tfevents"):
-        yield from (_known(row, columns) for row in _tensorboard(source))
-        return
-    text = _COLOURS.sub("", source.read_text(encoding="utf-8", errors="replace"))
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    if first.lstrip().startswith("{"):
-        yield from (_known(_flat(row), columns) for row in _json_lines(text))
-    elif source.suffix.lower() in (".csv", ".tsv"):
-        rows = csv.DictReader(text.splitlines(), delimiter="\t" if source.suffix.lower() == ".tsv" else ",")
-        yield from (_known(row, columns) for row in rows)
-    else:
-        yield from filter(None, map(_printed, text.splitlines()))
+        return _named(source, log_files.event_table(source), asked)
+    if source.is_file() and open(source, "rb").read(16) == b"SQLite format 3\0":
+        return _named(source, log_files.mlflow_table(source, asked.run), asked)
+    text = log_files.text_of(source)
+    if re.match(r'\s*(\{\s*"|\[\s*\{)', text) and (table := log_files.json_table(text)):
+        return _named(source, table, asked)
+    if source.suffix.lower() not in (".csv", ".tsv"):
+        return _printed(text, asked)
+    table = log_files.wandb_export(log_files.csv_table(source, text), asked.run)
+    if source.name == "metrics.csv" and ((source.parent / "hparams.yaml").is_file() or source.resolve().parent.name.startswith("version_")):
+        table.rows[:] = [row | {"@lightning": 1} for row in table.rows]
+    return _named(source, table, asked)
 
 
-def _json_lines(text: str) -> typing.Iterator[dict]:
-    for line in text.splitlines():
-        try:
-            value = json.loads(line)
-        except ValueError:  # cut off, or of something else
+def _printed(text: str, asked: Options) -> tuple[list[dict], _Notes]:
+    """The rows of the lines that a program printed."""
+    if asked.columns:
+        raise ValueError("--column names a column of a table, and the log is printed text; a CSV is read where its name ends in .csv or .tsv")
+    rows: list[dict] = []
+    forms: dict[str, Line] = {}
+    taken: collections.Counter[str] = collections.Counter()
+    left: collections.Counter[str] = collections.Counter()
+    before: int | None = None        # the last training step
+    stepless: list[tuple] = []       # llm.c's "val loss", with the step before
+    for line in filter(str.strip, log_files.lines_of(text)):
+        found = known_line(line)
+        if found is None or asked.program not in (None, found[0].program):
+            left["printed rows of transformers without a step: import trainer_state.json" if line.lstrip().startswith("{'") else "other lines"] += 1
             continue
-        if isinstance(value, dict):
-            yield value
+        form, rank, row = found
+        row = typing.cast(dict[str, typing.Any], row) | {"@rank": rank}
+        if form.kind not in ("training", "held-out"):
+            left[form.kind] += 1
+        elif not {"loss", "validation_loss"} & set(row) or row.get("skipped") and row.get("loss") == 0:
+            left["lines without a loss"] += 1
+        elif form.program == "torchtitan" and row.get("loss") == -1:
+            left["losses of -1, which ranks without the last stage print"] += 1
+        else:
+            forms[form.form], taken[form.form] = form, taken[form.form] + 1
+            if "step" not in row:
+                stepless.append((row, before))
+                continue
+            row["step"] = int(row["step"]) + form.add
+            if "loss" in row:
+                rows += [held | {"step": row["step"] - 1} for held, after in stepless if after in (None, row["step"] - 1)]
+                left["held-out losses whose step the lines around them do not tell"] += sum(
+                    after not in (None, row["step"] - 1) for _, after in stepless)
+                before, stepless = int(row["step"]), []
+            rows.append(row)
+    rows += [held | {"step": after} for held, after in stepless if after is not None]
+    if len(programs := sorted({form.program for form in forms.values()})) > 1:
+        raise ValueError(f"the log has lines of {' and '.join(programs)}: --program chooses one")
+    evaluated = {row["step"] for row in rows if "validation_loss" in row} if programs == ["nanogpt"] else set()
+    rows = [{name: value for name, value in row.items() if name != "step_ms" or row["step"] - 1 not in evaluated} for row in rows]
+    notes = [f"{taken[name]} lines of {form.program} in the form {name!r}: {form.kind} losses" + (", 1 added to the step" if form.add else "")
+             + (f". {form.means}" if form.means else "") for name, form in forms.items()]
+    notes += [f"left out: {count} {why}" for why, count in left.items() if count]
+    return _of_one_rank(rows, notes), notes
 
 
-def _flat(row: dict, path: str = "") -> dict:
-    found: dict = {}
-    for key, value in row.items():
-        name = f"{path}/{key}" if path else key
-        found.update(_flat(value, name) if isinstance(value, dict) else {name: value})
-    return found
+def _of_one_rank(rows: list[dict], notes: _Notes) -> list[dict]:
+    """Of lines that several ranks printed those of one; refused where ranks printed other losses."""
+    ranks = sorted({row["@rank"] for row in rows}, key=lambda rank: (len(rank), rank))
+    if len(ranks) > 1:
+        printed: dict[tuple, set[float]] = collections.defaultdict(set)
+        for row in reversed(rows):  # of a rank that printed a step twice, after a resume, the later line
+            for name in {"loss", "validation_loss"} & set(row):
+                if not math.isnan(row[name]) and (row["@rank"], name, row["step"]) not in printed:
+                    printed[row["@rank"], name, row["step"]] = {row[name]}
+                    printed[name, row["step"]].add(row[name])
+        if differ := [key[1] for key, values in printed.items() if len(values) > 1]:
+            raise ValueError(f"ranks {', '.join(ranks)} printed different losses for step {min(differ)}: keep the lines of one rank, for example with grep")
+        notes.append(f"ranks {', '.join(ranks)} printed the same losses; the lines of rank {ranks[0]} count")
+    return [row for row in rows if row["@rank"] == ranks[0]]
 
 
-def _known(row: dict, columns: dict[str, str]) -> dict:
-    """The figures of a row under the names that they have here."""
-    plain = {re.sub(r"[/ .]", "_", str(key)).strip().lower(): value for key, value in row.items()}
-    found: dict[str, typing.Any] = {}
-    for figure, names in _NAMES.items():
-        value = row.get(columns[figure]) if figure in columns else next((plain[name] for name in names if name in plain), None)
-        if figure == "time":
-            found |= {"time": value} if value not in (None, "") else {}
-        elif (number := _number(value)) is not None:
-            found[figure] = number
-    if "step" not in found:
-        return {}
-    found["step"] = int(found["step"])
-    if "step_ms" not in found and "step_s" in found:
-        found["step_ms"] = 1e3 * found["step_s"]
-    return found
+def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tuple[list[dict], _Notes]:
+    """The figures of a table's rows under the names that they have here."""
+    names = list(dict.fromkeys(name for row in table.rows for name in row))
+    known = next((row for row in COLUMNS if asked.program == row.program or asked.program is None and any(
+        signs <= set(names) for signs in row.signs)), None)
+    if known is None:
+        raise ValueError(f"--program {asked.program}: no columns of it are known")
+    there = ", ".join(name for name in names if not name.startswith("@"))
+    chosen: dict[str, str] = dict(asked.columns)
+    if wrong := [f"{figure}={name}" for figure, name in chosen.items() if figure not in FIGURES or name not in names]:
+        raise ValueError(f"--column {wrong[0]}: one of {', '.join(FIGURES)}, and a column of {source}: {there}")
+    for figure, spellings in {**known.names, "time": TIMES}.items():
+        found = [name for name in spellings if name in names] if known.program != "plain" or figure == "time" else [
+            name for name in names if re.sub("[/ .-]", "_", name).lower() in spellings and name != table.counter]
+        found = ["@step"] if figure == "step" and "@step" in names else found or (
+            [table.counter] if figure == "step" and "_step" in spellings and table.counter in names else [])
+        if len(found) > 1 and known.program == "plain" and figure not in {"time", *chosen}:
+            raise ValueError(f"{source}: {' and '.join(found)} may each be {figure}: --column {figure}=NAME chooses one")
+        if found:
+            chosen.setdefault(figure, found[0])
+    if "step" not in chosen or not {"loss", "validation_loss"} & set(chosen):
+        raise ValueError(f"{source} has no {'losses' if 'step' in chosen else 'steps'} under a name that is known, but {there}: "
+                         "--column step=NAME and --column loss=NAME name them. W&B's Step and _step count calls of its log()")
+    _check_epochs(source, known.program, table.rows, chosen, asked)
+    place = lambda row, name: f"{source}, {row.get('@at', 'step ' + str(row.get('@step')))}, column {name}"
+    cells = [(place(row, name), row[name].strip()) for row in table.rows for figure, name in chosen.items()
+             if figure != "time" and isinstance(row.get(name), str)]
+    decimal = asked.decimal or log_files.decimal_mark(cells, table.delimiter)
+    rows, stepless = [], 0
+    for row in table.rows:
+        values = {figure: row.get(name) if figure == "time" else log_files.number(place(row, name), row.get(name), decimal)
+                  for figure, name in chosen.items()}
+        figures: dict[str, typing.Any] = {figure: value for figure, value in values.items() if value is not None}
+        if (step := figures.get("step")) is None:
+            stepless += 1
+            continue
+        if not step >= 0 or step != step // 1:
+            raise ValueError(f"{place(row, chosen['step'])} has {row[chosen['step']]!r}, which is not a step")
+        figures["step"] = int(step) + (0 if "step" in asked.columns else known.add)
+        rows.append(({"step_ms": 1e3 * figures["step_s"]} if "step_s" in figures else {}) | figures)
+    notes = [f"columns of {known.program}: " + ", ".join(f"{name.strip('@')} as {figure}" for figure, name in chosen.items())
+             + (f". {known.means}" if known.means else ""), *table.notes]
+    unused = [name for name in names if name not in chosen.values() and not name.startswith("@")]
+    notes += [f"left out: the columns {', '.join(unused)}"] if unused else []
+    return rows, notes + ([f"left out: {stepless} rows without a step"] if stepless else [])
 
 
-def _number(value) -> float | None:
-    if isinstance(value, bool) or value is None:
-        return None
-    try:
-        return float(str(value).replace(",", ""))
-    except ValueError:
-        return None
+def _check_epochs(source: pathlib.Path, program: str, rows: list[dict], chosen: dict[str, str], asked: Options) -> None:
+    """Refuses steps that are epochs, losses that are means of an epoch, and what may be of Lightning or not."""
+    losses = [row for row in rows if row.get(chosen.get("loss", "@")) not in (None, "") and row.get("epoch") not in (None, "")]
+    epochs = [str(row["epoch"]).removesuffix(".0") for row in losses]
+    if len(losses) > 1 and all(map(str.isdigit, epochs)) and len(set(epochs)) == len(epochs) and "loss" not in asked.columns:
+        raise ValueError(f"{source} has one {chosen['loss']} per epoch, perhaps the mean of the epoch: --column loss={chosen['loss']} takes it")
+    if program == "plain" != asked.program and {"epoch", "train_loss"} <= {*chosen.values(), *(name for row in rows for name in row)} and not any(
+            row.get("train_loss") and row.get(chosen.get("validation_loss", "@")) for row in rows) and "step" not in asked.columns:
+        raise ValueError(f"{source} may be of Lightning, which counts steps from 0: --program lightning or --program plain")
 
 
-def _printed(line: str) -> dict | None:
-    for pattern, figures in _PRINTED:
-        if match := re.search(pattern, line, re.IGNORECASE):
-            row = {figure: _number(text) for figure, text in zip(figures, match.groups()) if figure}
-            return row | {"step": int(row["step"] or 0)}
-    return None
-
-
-def _tensorboard(source: pathlib.Path) -> typing.Iterator[dict]:
-    try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    except ImportError as error:
-        raise ImportError("event files need TensorBoard: pip install 'concertina[tensorboard]'") from error
-    events = EventAccumulator(str(source), size_guidance={"scalars": 0})
-    events.Reload()
-    rows: dict[int, dict] = {}
-    for tag in events.Tags()["scalars"]:
-        for scalar in events.Scalars(tag):
-            rows.setdefault(scalar.step, {"step": scalar.step, "wall_time": scalar.wall_time})[tag] = scalar.value
-    yield from (rows[step] for step in sorted(rows))
-
-
-def _in_order(rows: list[dict]) -> list[dict]:
-    """By step; of one that is there twice, the later line."""
-    return [row for _, row in sorted({row["step"]: row for row in rows}.items())]
+def _by_step(rows: list[dict], figure: str, notes: _Notes) -> list[dict]:
+    """The rows that have a figure, by step, with what else the log has of the step. Of one that is there twice the later counts."""
+    found: dict[int, dict] = {}
+    again, successive, last = 0, 0, None
+    for row in rows:
+        before = found.get(row["step"], {})
+        if figure in row:
+            if figure in before:
+                again += 1
+                successive += row["step"] == last and row[figure] != before[figure]
+                before = {}
+            found[row["step"]], last = before | row, row["step"]
+        elif not {"loss", "validation_loss"} & set(row):  # an event of TensorBoard, a call of W&B's log()
+            found[row["step"]] = {**before, **{name: value for name, value in row.items() if name != "time"}}
+    result = [row for _, row in sorted(found.items()) if figure in row and (figure == "loss" or math.isfinite(row[figure]))]
+    if 2 * successive > len(result):
+        raise ValueError(f"step {last} and others have two {figure} in succession: lines of several ranks or runs? Keep those of one")
+    name = {"loss": "training", "validation_loss": "held-out"}[figure]
+    notes.append(f"{len(result)} {name} losses" + (f" of steps {result[0]['step']} to {result[-1]['step']}" if result else "")
+                 + (f"; {again} are there twice, of which the later counts, as after a resume" if again else ""))
+    return result
 
 
 def _finite(value: float) -> float | None:
@@ -160,25 +225,16 @@ def _finite(value: float) -> float | None:
 
 
 def _time_of(row: dict) -> dict:
-    """As utc_text() writes it; nothing where the log has no time, or one that cannot be read."""
-    value = row.get("time")
-    if value is None:
-        return {}
+    """As utc_text() writes it; nothing where the log has no time, or one without a zone or in another unit."""
+    text = str(row.get("time")).strip()
     try:
-        seconds = float(value)
-        moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc) if seconds > 1e8 else None
+        if re.fullmatch(r"[\d.]+", text):
+            text = datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc).isoformat() if 1e8 < float(text) < 1e10 else ""
+        moment = datetime.datetime.fromisoformat(text)
     except ValueError:
-        try:
-            moment = datetime.datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-            moment = moment.replace(tzinfo=moment.tzinfo or datetime.timezone.utc).astimezone(datetime.timezone.utc)
-        except ValueError:
-            moment = None
-    return {"time": moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03}Z"} if moment else {}
-
-
-def _metrics_line(row: dict) -> dict:
-    figures = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms")
-    return {"step": row["step"], **{figure: _finite(row[figure]) for figure in figures if figure in row}, **_time_of(row)}
+        return {}
+    utc = moment.astimezone(datetime.timezone.utc)
+    return {"time": utc.strftime("%Y-%m-%dT%H:%M:%S.") + f"{utc.microsecond // 1000:03}Z"} if moment.tzinfo else {}
 
 
 def _write(path: pathlib.Path, lines: typing.Iterable[dict]) -> None:

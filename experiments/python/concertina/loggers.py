@@ -1,6 +1,7 @@
 """Runs in the form of wandb, MLflow and TensorBoard: written on this machine, for their own tools to show or send."""
 from __future__ import annotations
 
+import importlib
 import math
 import pathlib
 import typing
@@ -8,6 +9,14 @@ import typing
 from .run import Run
 
 _FIGURES = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble", "peak_bytes", "frozen_units", "tokens")
+
+
+def _library(module: str, packages: str) -> typing.Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"this export needs the package {module.split('.')[0]}, which cannot be imported ({error}): pip install {packages}"
+                          ) from error
 
 
 def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
@@ -24,7 +33,7 @@ def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
 
 def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathlib.Path = ".") -> pathlib.Path:
     """An offline run in DIRECTORY/wandb, which `wandb sync` sends. Returns its folder."""
-    import wandb
+    wandb = _library("wandb", "wandb")
     run = run if isinstance(run, Run) else Run(run)
     log = wandb.init(project=project, name=run.name, dir=str(directory), mode="offline", config=run.config, reinit=True)
     for step, _, figures in points_of(run):
@@ -37,20 +46,19 @@ def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathl
 
 def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite:///mlflow.db") -> str:
     """A run in the tracking store `uri`, which `mlflow ui --backend-store-uri URI` shows. Returns its id."""
-    from mlflow.entities import Metric, Param
-    from mlflow.tracking import MlflowClient
+    entities, tracking = (_library(module, "mlflow-skinny alembic sqlalchemy") for module in ("mlflow.entities", "mlflow.tracking"))
     run = run if isinstance(run, Run) else Run(run)
-    client = MlflowClient(uri)
+    client = tracking.MlflowClient(uri)
     found = client.get_experiment_by_name(experiment)
     number = found.experiment_id if found else client.create_experiment(experiment)
     log = client.create_run(number, run_name=run.name)
     identity, most = log.info.run_id, 500  # of a batch
-    params = [Param(key, str(value)[:most]) for key, value in run.config.items()]
+    params = [entities.Param(key, str(value)[:most]) for key, value in run.config.items()]
     for begin in range(0, len(params), 100):
         client.log_batch(identity, params=params[begin:begin + 100])
-    batch: list[Metric] = []
+    batch: list[typing.Any] = []
     for step, time, figures in points_of(run):
-        batch += [Metric(name, value, int(1000 * time), step) for name, value in figures.items()]
+        batch += [entities.Metric(name, value, int(1000 * time), step) for name, value in figures.items()]
         while len(batch) >= most:
             client.log_batch(identity, metrics=batch[:most])
             batch = batch[most:]
@@ -64,12 +72,12 @@ def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite
 
 def to_tensorboard(runs: typing.Iterable[Run | str], directory: str | pathlib.Path) -> pathlib.Path:
     """A folder with the curves of runs, and their keys and last figures for TensorBoard's HParams page."""
-    from tensorboardX import SummaryWriter
+    writers = _library("tensorboardX", "tensorboardX")
     directory = pathlib.Path(directory)
     for one in runs:
         run = one if isinstance(one, Run) else Run(one)
         last: dict[str, float] = {}
-        with SummaryWriter(str(directory / run.name)) as writer:
+        with writers.SummaryWriter(str(directory / run.name)) as writer:
             for step, time, figures in points_of(run):
                 for name, value in figures.items():
                     writer.add_scalar(name, value, step, walltime=time or None)

@@ -36,6 +36,8 @@ def call(*words: object) -> str:
     """What `concertina WORDS` prints. Throws ProgramError where it fails."""
     done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
+        if "--json" in words:
+            call(*(word for word in words if word != "--json"))  # throws the same refusal in words
         raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}")
     return done.stdout
 

@@ -32,12 +32,12 @@ def read_lines(path: pathlib.Path) -> list[dict]:
     return found
 
 
-def flat(table: dict, path: str = "") -> dict[str, typing.Any]:
+def flat(table: dict, path: str = "", mark: str = ".") -> dict[str, typing.Any]:
     """{"parallel": {"pp": 2}} as {"parallel.pp": 2}."""
     keys: dict[str, typing.Any] = {}
     for key, value in table.items():
-        name = f"{path}.{key}" if path else key
-        keys.update(flat(value, name) if isinstance(value, dict) else {name: value})
+        name = f"{path}{mark}{key}" if path else key
+        keys.update(flat(value, name, mark) if isinstance(value, dict) else {name: value})
     return keys
 
 

@@ -1,0 +1,197 @@
+"""The files of logs as rows of named figures: CSV of any locale, JSON, TensorBoard's event files, MLflow's stores, W&B's exports."""
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+import math
+import pathlib
+import re
+import sqlite3
+import typing
+
+from .run import flat
+
+
+class Table(typing.NamedTuple):
+    rows: list[dict[str, typing.Any]]  # by name; "@at" is a row's place in the file
+    notes: list[str]
+    counter: str = ""    # the column that counts calls of a logger
+    delimiter: str = ""
+
+
+def text_of(source: pathlib.Path) -> str:
+    """The text of a log: UTF-8, or UTF-16 with its byte order mark."""
+    if not source.is_file():
+        raise FileNotFoundError(f"{source} is neither a regular file nor a folder")
+    data = source.read_bytes()
+    text = data.decode("utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig", errors="replace")
+    if "\0" in text:
+        raise ValueError(f"{source} has NUL bytes: a log is text in UTF-8, or in UTF-16 with its byte order mark")
+    return text
+
+
+def lines_of(text: str) -> list[str]:
+    """Its lines; a carriage return ends one too, as progress bars print them."""
+    return re.split(r"\r\n|\r|\n", text)
+
+
+def json_table(text: str) -> Table | None:
+    """A trainer_state.json, a list of rows, or a row per line; None where there are no rows."""
+    def read(part: str) -> typing.Any:
+        try:
+            return json.loads(part)
+        except (ValueError, RecursionError):  # cut off, or of something else
+            return None
+    whole = read(text)
+    if isinstance(whole, dict) and isinstance(history := whole.get("log_history"), list):
+        return Table([row | {"@log_history": 1} for row in history if isinstance(row, dict)], [])
+    read_rows = [(f"row {n}", row) for n, row in enumerate(whole, 1)] if isinstance(whole, list) else [
+        (f"line {n}", read(line)) for n, line in enumerate(lines_of(text), 1) if line.strip()]
+    rows = [flat(row, mark="/") | {"@at": place} for place, row in read_rows if isinstance(row, dict)]
+    others = len(read_rows) - len(rows)
+    return Table(rows, [f"left out: {others} lines that are no JSON objects"] if others else []) if rows else None
+
+
+def csv_table(source: pathlib.Path, text: str) -> Table:
+    """Rows of a CSV with a header; `sep=;` before it, as Excel writes, names the delimiter."""
+    lines = lines_of(text)
+    named = re.fullmatch(r"sep=(.)", lines[0].strip())
+    header = next((line for line in lines[bool(named):] if line.strip()), "")
+    cells = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in ("\t", ";", ",")}
+    delimiter = named[1] if named else max(cells, key=cells.__getitem__)
+    reader = csv.reader((line + "\n" for line in lines[bool(named):]), delimiter=delimiter, strict=True)
+    try:
+        names, *rows = [(f"line {reader.line_num + bool(named)}", [cell.strip() for cell in row]) for row in reader if any(row)] or [("", [])]
+    except csv.Error as error:
+        raise ValueError(f"{source} is not a CSV: {error}") from error
+    notes = []
+    if rows and len(rows[-1][1]) < len(names[1]) and lines[-1]:
+        notes.append(f"left out: {rows.pop()[0]}, which is cut off")
+    for place, row in rows:
+        if len(row) != len(names[1]):
+            raise ValueError(f"{source}, {place}: {len(row)} cells, but {len(names[1])} columns. A cell with {delimiter!r} in it needs quotes")
+    if twice := {name for name in names[1] if name and names[1].count(name) > 1}:
+        raise ValueError(f"{source} has several columns {twice.pop()!r}")
+    return Table([dict(zip(names[1], row)) | {"@at": place} for place, row in rows], notes, "", delimiter)
+
+
+def wandb_export(table: Table, wanted: str | None) -> Table:
+    """A chart's CSV of W&B, with columns "RUN - NAME" and their __MIN and __MAX, as a table with columns NAME."""
+    named = [name.rpartition(" - ") for name in (table.rows or [{}])[0] if f"{name}__MIN" in table.rows[0]]
+    if not named:
+        return table
+    run = _one_run({of: of for of, _, _ in named}, wanted, "the export")
+    rows, means = [], 0
+    for row in table.rows:
+        values = {name: row[f"{run} - {name}"] for of, _, name in named if of == run}
+        single = {name: value for name, value in values.items()
+                  if {row[f"{run} - {name}__MIN"], row.get(f"{run} - {name}__MAX")} == {value}}
+        means += len(values) - len(single)
+        rows.append({name: value for name, value in row.items() if " - " not in name} | single)
+    note = [f"left out: {means} values that stand for several points, as __MIN and __MAX differ"] if means else []
+    return Table(rows, [*table.notes, f"run {run!r} of the export", *note], "Step", table.delimiter)
+
+
+def _one_run(runs: dict[str, str], wanted: str | None, what: str) -> str:
+    """The key of the run whose key or name is wanted, or of the only one."""
+    found = [key for key, name in runs.items() if wanted in (None, key, name)]
+    if len(found) != 1:
+        raise ValueError(f"{what} has the runs {', '.join(map(repr, list(runs.values())[:8])) or 'none'}: --run NAME chooses one")
+    return found[0]
+
+
+def event_table(source: pathlib.Path) -> Table:
+    """TensorBoard's event files of one folder, or one of them."""
+    try:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    except ImportError as error:
+        raise ImportError("reading event files needs TensorBoard: pip install tensorboard") from error
+    folders = sorted({path.parent for path in source.rglob("events.out.tfevents*")}) if source.is_dir() else [source.parent]
+    if len(folders) != 1:
+        raise ValueError(f"{source} has event files in {len(folders)} folders; one is imported at a time: {', '.join(map(str, folders[:8]))}")
+    events = EventAccumulator(str(folders[0] if source.is_dir() else source), size_guidance={"scalars": 0})
+    events.Reload()
+    points = [(one.step, tag, one.wall_time, one.value) for tag in events.Tags()["scalars"] for one in events.Scalars(tag)]
+    lightning = (folders[0] / "hparams.yaml").is_file() or any(point[1] == "hp_metric" for point in points)
+    return Table(_rows(points, **({"@lightning": 1} if lightning else {})), [])
+
+
+def _rows(points: list[tuple[int, str, float, float]], **mark: int) -> list[dict]:
+    """A row for each point (step, name, seconds since 1970, value), in the order of time."""
+    return [{"@step": step, "@time": seconds, name: value, **mark} for step, name, seconds, value in sorted(points, key=lambda point: point[2])]
+
+
+def mlflow_folders(source: pathlib.Path) -> list[pathlib.Path]:
+    """The folders of the runs in a folder of MLflow: of a run, an experiment or `mlruns`."""
+    found = [path.parent for pattern in ("metrics", "*/metrics", "*/*/metrics") for path in source.glob(pattern)]
+    return sorted(path for path in found if (path / "meta.yaml").is_file() and ".trash" not in path.parts)
+
+
+def mlflow_table(source: pathlib.Path, wanted: str | None) -> Table:
+    """A run of MLflow's database file or folder."""
+    if source.is_file():
+        try:
+            database = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
+            names = dict(database.execute("select run_uuid, name from runs where lifecycle_stage = 'active'"))
+            run = _one_run(names, wanted, str(source))
+            stored = database.execute("select step, key, timestamp, value, is_nan from metrics where run_uuid = ?", (run,)).fetchall()
+        except sqlite3.Error as error:
+            raise ValueError(f"{source} is not a database of MLflow: {error}") from error
+        # A value that is not finite is stored as 0 with is_nan, or as the largest number.
+        points = [(step, key, time / 1e3, math.nan if nan else math.copysign(math.inf, value) if abs(value) > 1.79e308 else value)
+                  for step, key, time, value, nan in stored]
+    else:
+        folders = {str(path): path for path in mlflow_folders(source)}
+        names = {key: (re.findall(r"(?m)^run_name: *(.+)$", (path / "meta.yaml").read_text(encoding="utf-8")) or [path.name])[0]
+                 for key, path in folders.items()}
+        run = _one_run(names, wanted, str(source))
+        files = [path for path in (folders[run] / "metrics").rglob("*") if path.is_file()]
+        points = [(int(step), path.relative_to(folders[run] / "metrics").as_posix(), int(time) / 1e3, float(value))
+                  for path in files for time, value, step in map(str.split, path.read_text(encoding="utf-8").splitlines())]
+    if len(points) > len({point[1] for point in points}) and not any(point[0] for point in points):
+        raise ValueError(f"the metrics of run {names[run]} have no steps: log_metric() was called without step=")
+    return Table(_rows(points), [f"run {names[run]!r} of MLflow"])
+
+
+_GROUP = " \u00a0\u2009\u202f'\u2019"
+
+
+def _reads(text: str, decimal: str) -> float | None:
+    """The number with this decimal mark, in groups of three or without; None where it is none."""
+    other = "," if decimal == "." else "."
+    whole = rf"(?:[1-9]\d{{0,2}}(?P<mark>[{other}{_GROUP}])\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)(?:[{decimal}]\d*)?|[{decimal}]\d+"
+    if not re.fullmatch(rf"[-+]?(?:{whole})(?:[eE][-+]?\d+)?", text, re.ASCII):
+        return None
+    return float(re.sub(f"[{other}{_GROUP}]", "", text).replace(decimal, "."))
+
+
+def decimal_mark(cells: list[tuple[str, str]], delimiter: str) -> str:
+    """The decimal mark of the cells (place, text), where one of them can be read one way alone."""
+    certain: dict[str, str] = {}
+    unsure: list[str] = []
+    for place, text in cells:
+        ways = {mark: value for mark in ".," if (value := _reads(text, mark)) is not None}
+        if len(ways) == 1:
+            certain.setdefault(next(iter(ways)), f"{place} has {text!r}")
+        elif len(set(ways.values())) == 2 and ("," in text or delimiter == ";"):
+            unsure.append(f"{place} has {text!r}")
+    if len(certain) == 2:
+        raise ValueError(f"{certain['.']} and {certain[',']}: two decimal marks in one file")
+    if unsure and not certain:
+        raise ValueError(f"{unsure[0]}, another number with a decimal comma than with a decimal point, and no other cell decides: "
+                         "--decimal , or --decimal .")
+    return next(iter(certain), ".")
+
+
+def number(place: str, value: typing.Any, decimal: str) -> float | None:
+    """The number of a cell or a JSON value; None where it is empty."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    text = str(value).strip()
+    if text.lower() in ("", "null", "none"):
+        return None
+    found = float(text) if re.fullmatch(r"[-+]?(nan|inf|infinity)", text, re.I) else _reads(text, decimal)
+    if found is None:
+        raise ValueError(f"{place} has {text!r}, which is not a number with the decimal mark {decimal!r}")
+    return found

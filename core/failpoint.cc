@@ -16,13 +16,15 @@ namespace concertina {
 namespace {
 
 /// Each is where it says in the code.
-constexpr std::array<std::string_view, 7> kFailpoints{
+constexpr std::array<std::string_view, 9> kFailpoints{
     "activation-nan",    // models/model_stage.cc: an element of a unit's output
     "weight-bit",        // parallel/runtime/state_check.cc: of a weight, before a step
     "weight-bit-after",  // likewise, after its update, before anything is recorded
     "optimizer-bit",     // likewise, of the optimizer state, before a step
     "hang",              // parallel/runtime/executor.cc: after a compute action, using the core
     "block",             // likewise, without a core
+    "unread",            // parallel/runtime/step_engine.cc: of a sample of a step
+    "unread-held-out",   // likewise, of an evaluation; the step is its batch, from 1
     "lost-message",      // parallel/runtime/transfers.cc: one between stages is not sent
 };
 

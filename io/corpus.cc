@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "core/error.h"
@@ -118,9 +120,35 @@ FileStamp Corpus::Mapping::stamp() const {
   return stamp_of(File(stamp_.path, File::Mode::read));
 }
 
-Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& where) {
+void require_utf8(std::string_view start, const std::string& path) {
+  start = start.substr(0, 4096);
+  std::array<std::size_t, 2> zeros{};
+  for (std::size_t i = 0; i < start.size(); ++i) zeros[i % 2] += start[i] == '\0' ? 1 : 0;
+  const auto [few, many] = std::ranges::minmax(zeros);
+  const bool halves = start.size() >= 16 && 4 * many > start.size() && 20 * few < start.size();
+  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff") || halves ||
+      start.starts_with(std::string_view("\0\0\xfe\xff", 4)))
+    throw_input("the file begins as UTF-16 does", path + ":1",
+                "UTF-8, as iconv -f UTF-16 -t UTF-8 makes it");
+}
+
+void require_distinct(const std::vector<std::string>& paths, const std::string& where) {
+  std::map<std::pair<dev_t, ino_t>, std::string> seen;
+  for (const std::string& path : paths) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) continue;  // who reads it says why
+    const auto [at, is_new] = seen.emplace(std::pair(status.st_dev, status.st_ino), path);
+    if (!is_new)
+      throw_input(at->second == path ? fmt::format("'{}' is named twice", path)
+                                     : fmt::format("'{}' and '{}' are the same", at->second, path),
+                  where, "each file once; a larger data.weights has more samples of a source");
+  }
+}
+
+Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& where, bool joined) {
   for (const std::string& pattern : patterns)
     for (std::string& name : match(pattern, where)) names_.push_back(std::move(name));
+  if (!joined) require_distinct(names_, where);
   for (const std::string& name : names_) {
     require_regular(name, where);
     File file = open_text(name, where);
@@ -145,6 +173,18 @@ void Corpus::read(std::uint64_t begin, std::span<std::byte> out) const {
     mapping->read(begin - mapping->begin(), out.first(n));
     out = out.subspan(n);
     begin += n;
+  }
+}
+
+void Corpus::require_utf8(bool mark) const {
+  for (const Mapping& mapping : mappings_) {
+    std::string start(std::min<std::uint64_t>(4096, mapping.end() - mapping.begin()), '\0');
+    mapping.read(0, std::as_writable_bytes(std::span(start)));
+    const std::string path = mapping.stamp().path;
+    concertina::require_utf8(start, path);
+    if (!mark && start.starts_with(kUtf8Mark))
+      throw_input("the file begins with a byte order mark, which would become a part of the text",
+                  path, "the file without its first 3 bytes: tail -c +4 FILE");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/file.h"
@@ -23,12 +24,21 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
+/// Throws an input error if `start`, the first bytes of a file, are UTF-16 or UTF-32: by a byte
+/// order mark, or by zeros in the places of one half of each number.
+void require_utf8(std::string_view start, const std::string& path);
+inline constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
+
+/// Throws an input error, at `where`, if two of `paths` are one file or folder.
+void require_distinct(const std::vector<std::string>& paths, const std::string& where);
+
 class Corpus {
  public:
   /// `patterns`: files, or globs such as "books/*.txt", joined in this order. `where` names the
-  /// config key in errors.
-  /// Input errors: no match, a directory, not a regular file, unreadable, nothing but empty files.
-  Corpus(const std::vector<std::string>& patterns, const std::string& where);
+  /// config key in errors. `joined`: the files of several keys, of which two may name one file.
+  /// Input errors: no match, a directory, not a regular file, unreadable, nothing but empty files;
+  /// unless `joined`, a file that is named twice, also by a link.
+  Corpus(const std::vector<std::string>& patterns, const std::string& where, bool joined = false);
 
   std::uint64_t size() const { return size_; }
   const std::vector<std::string>& files() const { return names_; }
@@ -44,6 +54,9 @@ class Corpus {
   /// digests. Reads the whole text, with a thread per core that this process may use; `progress` is
   /// called on this thread after each of its blocks. See also remembered_sha256().
   std::string whole_sha256(const std::function<void()>& progress = {}) const;
+  /// Throws an input error for a file that begins as UTF-16 or UTF-32 does; unless `mark`, also for
+  /// one with the byte order mark of UTF-8, which would become a token.
+  void require_utf8(bool mark) const;
   /// The files that are not empty, as they are now.
   std::vector<FileStamp> stamps() const;
 

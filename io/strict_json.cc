@@ -53,6 +53,11 @@ nlohmann::json parse_strict_object(std::string_view text, const std::string& whe
         text.find('\n') == std::string_view::npos
             ? ""
             : fmt::format(", in line {}", 1 + std::ranges::count(before, '\n'));
+    if (std::string_view(error.what()).find("surrogate") != std::string_view::npos)
+      throw_input(fmt::format("the escape before byte {}{} is one half of a character (a lone "
+                              "surrogate)",
+                              error.byte, line),
+                  where, "both halves, as \\ud83d\\ude00, or the character itself in UTF-8");
     throw_input(fmt::format("this is no JSON, from byte {} on{}", error.byte, line), where,
                 "a file as it was written; was it cut short?");
   } catch (const nlohmann::json::out_of_range& error) {

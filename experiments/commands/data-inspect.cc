@@ -80,6 +80,7 @@ void inspect_dataset(const InspectOptions& options, const RunConfig& config) {
   for (const char* const option : {"--context", "--tokenizer"})
     options.excludes(option, fmt::format("--format {}, which has no tokens", config.data.format),
                      field_index(*dataset, "tokens") < 0);
+  dataset->verify([] {});
   if (!options.json) return print_once(dataset->summary());
   nlohmann::ordered_json json{
       {"format", config.data.format},        {"files", dataset->corpus().files()},

@@ -99,6 +99,7 @@ int run_data_prepare(const PrepareCommand& command, MpiEnvironment& mpi) {
   const std::shared_ptr<const Tokenizer> tokenizer = tokenizer_of(command.config);
   PrepareOptions options = prepare_options(command, *tokenizer);
   const Corpus corpus(data_files(command.config), files_key(command.config));
+  corpus.require_utf8(/*mark=*/is_table(command.config));
   std::optional<LabelledRows> rows;
   if (is_table(command.config)) {
     command.excludes("--documents", "a table, whose rows are documents", true);

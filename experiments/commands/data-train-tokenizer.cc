@@ -32,6 +32,7 @@ WordCounts counted_words(const std::vector<std::string>& files, const WordPatter
   WordCounts all;
   std::mutex mutex;
   const Corpus corpus(files, "FILE");
+  corpus.require_utf8(/*mark=*/false);
   for (const std::string& path : corpus.files()) {
     const std::string text = read_file(path, std::uint64_t{1} << 40);
     std::vector<std::string_view> pieces;

@@ -193,12 +193,16 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
     const auto count = static_cast<int>((valid + microbatch - 1) / microbatch);
     answers.begin(batch * samples, valid);
     result.samples += valid;
-    const std::vector<double>& mine = trainer.evaluate(batch, count, source, answers.see());
+    std::vector<double> mine = trainer.evaluate(batch, count, source, answers.see());
+    mine.push_back(trainer.engine().unread() ? 1 : 0);
     if (trainer.watchdog() != nullptr) trainer.watchdog()->at("gather of held-out losses");
     const std::vector<double> all = gather_values(trainer.world(), mine);
+    const std::size_t each = mine.size();
+    for (std::size_t i = each - 1; i < all.size(); i += each)
+      if (all[i] > 0) trainer.throw_unread();
     // One rank has a microbatch's loss, the others have 0: this order of sums is the microbatches'.
-    for (std::size_t m = 0; m < mine.size(); ++m)
-      for (std::size_t i = m; i < all.size(); i += mine.size()) result.loss += all[i];
+    for (std::size_t m = 0; m + 1 < each; ++m)
+      for (std::size_t i = m; i < all.size(); i += each) result.loss += all[i];
     answers.gather();
     if (stop && stop()) break;
   }

@@ -19,7 +19,7 @@ std::unique_ptr<Predictions> make_predictions(const RunConfig& config, std::span
         std::move(dataset), split, classes,
         task_of(config.model.family, config.model.task).targets == TargetKind::labels);
   if (has("tags")) return tag_predictions(std::move(dataset), split, classes);
-  const QuestionAnswers* questions = questions_of(*dataset);
+  const QuestionAnswers* questions = dataset->questions();
   if (has("start") && questions != nullptr)
     return span_predictions(std::move(dataset), *questions, split);
   return nullptr;

@@ -125,6 +125,10 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   if (scores >= 0) classes = dataset->fields()[static_cast<std::size_t>(scores)].elements();
   const bool told =
       scores >= 0 || field_index(*dataset, "label") >= 0 || field_index(*dataset, "tags") >= 0;
+  if (told && scores < 0 && classes == 1)
+    throw_input(fmt::format("all of the data has one class, '{}': there is nothing to learn",
+                            dataset->classes()[0]),
+                config.where(files_key(config)), "data of two classes or more");
   if (told && classes > 0 && classes != config.model.classes)
     throw_input(fmt::format("the model has {1} {0}, the data {2}",
                             dataset->classes().empty() ? "scores" : "classes", config.model.classes,

@@ -140,7 +140,9 @@ RankShare encode_share(Communicator& world, TextChunks& chunks, std::uint64_t te
     share.other += found.state == ChunkState::other ? 1 : 0;
     share.counts.push_back({found.chunk.tokens, found.chunk.starts.size()});
     share.keys.push_back(key);
-    progress.add(chunk.text.size(), whole ? 0 : chunk.text.size());
+    std::uint64_t bytes = chunk.text.size();
+    for (const TextChunk& file : chunk.more) bytes += file.text.size();
+    progress.add(bytes, whole ? 0 : bytes);
   }
   progress.finish();
   return share;

@@ -18,6 +18,10 @@ inline constexpr const char* kWholeText = "data.text.sha256";
 /// come.
 inline constexpr const char* kProgress = "progress";
 
+/// Key of that progress: the data that ended the launch ("where"), and the steps before the
+/// evaluation that met it ("evaluates"; -1: none). Data that was repaired is then other data.
+inline constexpr const char* kUnread = "unread";
+
 /// Returns the values of a config and its data that decide the bits of a run: a checkpoint keeps
 /// it, and a resume with another one is refused key by key, but for what a resume may change
 /// (may_change()).

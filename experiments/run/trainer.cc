@@ -112,11 +112,23 @@ void Trainer::skip(std::vector<SkipGroup> groups) {
 StepResult Trainer::step(std::int64_t step, BatchSource& source) {
   StepResult result = try_step(step, source);
   if (result.fault == StepFault::Kind::none) return result;
+  if (result.fault == StepFault::Kind::data) throw_unread();
   const StepFault& fault = engine_->fault();  // a spare rank knows no more than that there is one
   if (fault.kind == StepFault::Kind::not_finite)
     throw_failure(fault.what, fault.where, kDivergedAdvice);
   throw_failure(fmt::format("the numbers of step {} are wrong", step),
                 fmt::format("rank {}", world_.rank()));
+}
+
+void Trainer::throw_unread() {
+  try {
+    together(world_, [this] {
+      if (engine_->unread()) throw *engine_->unread();
+    });
+  } catch (const Error& error) {
+    throw UnreadData(error);
+  }
+  CONCERTINA_CHECK(false, "no rank says what it could not read");
 }
 
 void Trainer::pass_over(std::int64_t step) {

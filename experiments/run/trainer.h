@@ -22,6 +22,13 @@ namespace concertina {
 /// Makes stages of `model` on `backend`; both outlive what it makes.
 StageFactory stage_factory(const Model& model, Backend& backend);
 
+/// A sample that some rank could not read: an error of data, thrown on all ranks. Nothing that is
+/// trained has changed since the last step.
+class UnreadData : public Error {
+ public:
+  explicit UnreadData(const Error& error) : Error(error) {}
+};
+
 /// The times of a change of the assignment.
 struct Adoption {
   double seconds = 0;           // of this rank, from when all were ready
@@ -65,6 +72,8 @@ class Trainer {
   /// The same, but where the numbers are wrong it returns a result with a fault, and nothing has
   /// changed: the step may be tried again, or passed over.
   StepResult try_step(std::int64_t step, BatchSource& source);
+  /// After a step or evaluate() in which a rank could not read its data: throws why. Collective.
+  [[noreturn]] void throw_unread();
   /// After a try_step() with a fault: the step is done, without an update.
   void pass_over(std::int64_t step);
   /// The assignment is again the one of the config, and no step is done; the state is to be loaded

@@ -16,7 +16,7 @@ namespace concertina {
 Saves::Saves(TrainLaunch& launch) : launch_(launch), writer_(launch.trainer, launch.checkpoints) {}
 
 void Saves::save(std::int64_t step, const std::function<nlohmann::json()>& progress, bool last,
-                 bool wait) {
+                 bool wait, bool changed) {
   if (writer_.busy()) {
     const double start = now();
     finish();
@@ -28,9 +28,10 @@ void Saves::save(std::int64_t step, const std::function<nlohmann::json()>& progr
   room_ = File();
   settle(
       [&]() -> std::optional<SavedCheckpoint> {
-        require_same_text(launch_.world, launch_.dataset->corpus(),
-                          launch_.own_identity.at(kWholeText).get<std::string>(),
-                          launch_.text_stamps);
+        if (!changed)
+          require_same_text(launch_.world, launch_.dataset->corpus(),
+                            launch_.own_identity.at(kWholeText).get<std::string>(),
+                            launch_.text_stamps);
         writer_.start(step, launch_.own_identity, progress(), !wait, after_commit());
         return wait ? writer_.finish() : std::nullopt;
       },

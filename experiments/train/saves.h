@@ -22,9 +22,10 @@ class Saves {
 
   /// Begins the checkpoint of the state after `step`, beside the steps that follow. `wait`: it is
   /// there on return. `last`: of this launch, so that it has to succeed. `progress`: as it is once
-  /// the checkpoint before it has ended. Collective, as all below.
+  /// the checkpoint before it has ended. `changed`: the data may have been changed since the run
+  /// began, which is else an error. Collective, as all below.
   void save(std::int64_t step, const std::function<nlohmann::json()>& progress, bool last,
-            bool wait);
+            bool wait, bool changed = false);
   /// What the other ranks have to hear after a step.
   double news() const { return writer_.news(); }
   /// A step has ended. `news`: of all working ranks, in their order. `finite`: so are its numbers;

@@ -71,6 +71,7 @@ std::optional<StepResult> StepGuard::train(std::int64_t step, BatchSource& sourc
   for (bool repaired = false;; repaired = true) {
     const StepResult result = trainer_.try_step(step, source);
     if (result.fault == StepFault::Kind::none) return skipped_ = 0, result;
+    if (result.fault == StepFault::Kind::data) trainer_.throw_unread();
     const Report fault = report(step, result.fault);
     if (fault.repairable && !repaired) {
       repair(step, fault);

@@ -264,6 +264,12 @@ void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) con
     if (may_change(key) && stored.contains(key) && stored[key] != now)
       log::info("{}: trained in {} so far, goes on in {}", key, stored[key].get<std::string>(),
                 now.get<std::string>());
+  if (stored.contains(kProgress) && stored[kProgress].contains(kUnread) &&
+      stored.value(kWholeText, "") != own_identity.value(kWholeText, ""))
+    log::warn(
+        "the data is not what the first {} steps were trained on: it is taken as repaired, since "
+        "an error in {} ended the run",
+        done, stored[kProgress][kUnread].value("where", ""));
   if (!history.config) return;
   const std::vector<std::string> changes = changed_keys(*history.config, resolved);
   if (changes.empty()) return;

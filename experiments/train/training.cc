@@ -146,6 +146,31 @@ Training::Training(TrainLaunch& launch)
 }
 
 std::optional<int> Training::run() {
+  try {
+    return train_all();
+  } catch (const UnreadData& error) {
+    end_unread(error);
+  }
+}
+
+/// Commits what is done before an error of data ends the run: the same command then resumes there.
+void Training::end_unread(const UnreadData& error) {
+  if (done_ == 0) throw Error(error);
+  if (launch_.leads())
+    log::warn("{} ({}): the run ends after step {}", error.message(), error.where(), done_);
+  saves_.save(
+      done_,
+      [&] {
+        nlohmann::json all = progress();
+        all[kUnread] = {{"where", error.where()}, {"evaluates", evaluating_}};
+        return all;
+      },
+      true, true, /*changed=*/true);
+  throw Error(error.code(), error.message(), error.where(),
+              fmt::format("{}; the same command then resumes after step {}", error.fix(), done_));
+}
+
+std::optional<int> Training::train_all() {
   const RunConfig& config = launch_.config;
   const std::int64_t steps = config.run.steps;
   Tracing tracing(trainer_, config, done_, launch_.directory);
@@ -153,6 +178,9 @@ std::optional<int> Training::run() {
   cache_ = open_cache(launch_);
   stragglers_.begin(trainer_.layout(), trainer_.assignment().working, cache_ != nullptr);
   Selection& selection = launch_.selection;
+  if (launch_.progress.contains(kUnread))  // the evaluation that was ended by what it read
+    if (const std::int64_t before = launch_.progress[kUnread]["evaluates"]; before >= 0)
+      evaluate_step(before);
   while (done_ < steps && !selection.exhausted()) {
     const std::optional<StepView> trained = train_step(tracing);
     if (!trained) return std::nullopt;
@@ -328,9 +356,11 @@ nlohmann::json Training::progress() const {
 /// The evaluation after the steps (before, done()], if there is one: also after the last step
 /// where models are compared.
 void Training::evaluate_step(std::int64_t before) {
+  evaluating_ = before;
   const bool due = is_due(before, done_, launch_.config.eval.every);
   if (done_ < launch_.config.run.steps ? due : launch_.selection.active())
     periodic_validation(done_, due);
+  evaluating_ = -1;
 }
 
 /// One of the evaluations of the curve; says once what they cost where that is much.

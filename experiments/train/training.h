@@ -66,6 +66,8 @@ class Training {
   void evaluate_step(std::int64_t before);
   bool told_to_stop();
   int preempted(int signal);
+  std::optional<int> train_all();
+  [[noreturn]] void end_unread(const UnreadData& error);
   int finish(const std::optional<RunTrace>& trace);
 
   TrainLaunch& launch_;
@@ -85,8 +87,9 @@ class Training {
   } evaluated_;  // last
   bool told_eval_share_ = false;
   Saves saves_;
-  std::int64_t done_;   // steps
-  int stopped_by_ = 0;  // signal that any rank got after the last step
+  std::int64_t done_;             // steps
+  std::int64_t evaluating_ = -1;  // evaluate_step() of this is under way
+  int stopped_by_ = 0;            // signal that any rank got after the last step
 };
 
 }  // namespace concertina

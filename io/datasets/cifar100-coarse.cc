@@ -7,7 +7,8 @@ DatasetFormat cifar100_coarse() {
   return {
       .make = [](const DataOptions& options) { return cifar_dataset(options, kCifar100Labels, 0); },
       .varies = images_vary,
-      .keys = kImageKeys};
+      .keys = kImageKeys,
+      .binary = true};
 }
 
 }  // namespace concertina::dataset_makers

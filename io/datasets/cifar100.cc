@@ -7,7 +7,8 @@ DatasetFormat cifar100() {
   return {
       .make = [](const DataOptions& options) { return cifar_dataset(options, kCifar100Labels, 1); },
       .varies = images_vary,
-      .keys = kImageKeys};
+      .keys = kImageKeys,
+      .binary = true};
 }
 
 }  // namespace concertina::dataset_makers

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "dataset_table.h"
-#include "io/datasets/questions.h"
 
 namespace concertina {
 
@@ -27,10 +26,6 @@ const DatasetFormat& find_format(const std::string& name) {
 
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options) {
   return find_format(options.format).make(options);
-}
-
-const QuestionAnswers* questions_of(const Dataset& dataset) {
-  return dynamic_cast<const QuestionAnswers*>(&dataset);
 }
 
 int field_index(const Dataset& dataset, std::string_view name) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/batch.h"
@@ -80,6 +81,10 @@ struct SampleAt {
 
 struct Splits;  // io/datasets/split_files.h
 
+class QuestionAnswers;  // io/datasets/questions.h
+
+/// Invariant: every function is pure, so that no dataset and no decorator (DatasetAround) compiles
+/// before it has said what each of them means for it. Defaults are those of FileDataset.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -90,17 +95,17 @@ class Dataset {
   /// The fields of its samples; the makers are in core/batch.h.
   virtual std::span<const Field> fields() const = 0;
   /// Tokens are in [0, vocabulary()); 0: it has none, or its files do not say.
-  virtual std::int64_t vocabulary() const { return 0; }
+  virtual std::int64_t vocabulary() const = 0;
   /// The names of labels 0, 1, ...; empty: it has no labels.
-  virtual std::span<const std::string> classes() const { return {}; }
+  virtual std::span<const std::string> classes() const = 0;
   /// How its items are split, with the counts of classes; null: it is one long text.
-  virtual const Splits* splits() const { return nullptr; }
+  virtual const Splits* splits() const = 0;
+  /// The questions that its samples are cut from; null: it has none.
+  virtual const QuestionAnswers* questions() const = 0;
   /// Samples of a split; of the largest epoch of training.
   virtual std::uint64_t samples(Split split) const = 0;
   /// Samples of one epoch: at least 1, at most samples(Split::train).
-  virtual std::uint64_t samples_of_epoch(std::uint64_t /*seed*/, std::uint64_t /*epoch*/) const {
-    return samples(Split::train);
-  }
+  virtual std::uint64_t samples_of_epoch(std::uint64_t seed, std::uint64_t epoch) const = 0;
   /// Valid targets of samples [0, sample) of a split, in any epoch: what a loss is a mean over.
   virtual std::int64_t targets_before(Split split, std::uint64_t sample) const = 0;
   /// Writes one sample; `views[i]` has the elements of fields()[i]. An empty view is not wanted.
@@ -108,19 +113,71 @@ class Dataset {
   virtual void write(const SampleAt& at, std::span<const View> views) const = 0;
   /// Whether a sample of training comes again: is the same in each epoch, or each views() epochs.
   virtual bool repeats() const = 0;
-  virtual std::uint64_t views() const { return 1; }
+  virtual std::uint64_t views() const = 0;
   /// All its files: their bytes are its identity.
   virtual const Corpus& corpus() const = 0;
-  /// Reads whole the files that say their own hash. Input error: one that holds something else.
-  /// `progress` is called now and then.
-  virtual void verify(const std::function<void()>& /*progress*/) const {}
+  /// Reads ahead what write() would otherwise find bad only when a sample is drawn: files that
+  /// state their own hash, tokens beyond the vocabulary, rows that the tokenizer does not read,
+  /// images that cannot be decoded; and compares what is held out with what is trained on where
+  /// splits() does not. Throws an input error with the file and the place. `progress` is called now
+  /// and then.
+  virtual void verify(const std::function<void()>& progress) const = 0;
   /// Some lines for a person: files, sizes, samples per epoch, how it begins.
   virtual std::string summary() const = 0;
-
   /// Lines for the log of a run that draws so many samples; none where there is nothing to say.
-  virtual std::vector<std::string> notes(std::uint64_t /*samples*/) const { return {}; }
+  virtual std::vector<std::string> notes(std::uint64_t samples) const = 0;
 
   std::int64_t targets(Split split) const { return targets_before(split, samples(split)); }
+};
+
+/// Base of the datasets that read files: the features that most of them do not have.
+class FileDataset : public Dataset {
+ public:
+  std::int64_t vocabulary() const override { return 0; }
+  std::span<const std::string> classes() const override { return {}; }
+  const Splits* splits() const override { return nullptr; }
+  const QuestionAnswers* questions() const override { return nullptr; }
+  std::uint64_t samples_of_epoch(std::uint64_t, std::uint64_t) const override {
+    return samples(Split::train);
+  }
+  std::uint64_t views() const override { return 1; }
+  std::vector<std::string> notes(std::uint64_t) const override { return {}; }
+};
+
+/// Base of the decorators: all is as the inner dataset has it, but for what they override.
+class DatasetAround : public Dataset {
+ public:
+  explicit DatasetAround(std::shared_ptr<const Dataset> inner) : inner_(std::move(inner)) {}
+
+  std::span<const Field> fields() const override { return inner_->fields(); }
+  std::int64_t vocabulary() const override { return inner_->vocabulary(); }
+  std::span<const std::string> classes() const override { return inner_->classes(); }
+  const Splits* splits() const override { return inner_->splits(); }
+  const QuestionAnswers* questions() const override { return inner_->questions(); }
+  std::uint64_t samples(Split split) const override { return inner_->samples(split); }
+  std::uint64_t samples_of_epoch(std::uint64_t seed, std::uint64_t epoch) const override {
+    return inner_->samples_of_epoch(seed, epoch);
+  }
+  std::int64_t targets_before(Split split, std::uint64_t sample) const override {
+    return inner_->targets_before(split, sample);
+  }
+  void write(const SampleAt& at, std::span<const View> views) const override {
+    inner_->write(at, views);
+  }
+  bool repeats() const override { return inner_->repeats(); }
+  std::uint64_t views() const override { return inner_->views(); }
+  const Corpus& corpus() const override { return inner_->corpus(); }
+  void verify(const std::function<void()>& progress) const override { inner_->verify(progress); }
+  std::string summary() const override { return inner_->summary(); }
+  std::vector<std::string> notes(std::uint64_t samples) const override {
+    return inner_->notes(samples);
+  }
+
+ protected:
+  const Dataset& inner() const { return *inner_; }
+
+ private:
+  std::shared_ptr<const Dataset> inner_;
 };
 
 /// Why samples do not come again, as keys: `now` is what makes them others in each epoch, `instead`
@@ -136,6 +193,7 @@ struct DatasetFormat {
   std::optional<Variation> (*varies)(const DataOptions& options) = nullptr;
   std::string_view files_key = "data.files";  // the key that names the files
   std::span<const std::string_view> keys{};   // of [data], that it reads and not all formats do
+  bool binary = false;                        // its files are no text, and may begin as UTF-16 does
 };
 
 /// The formats that io/meson.build lists.

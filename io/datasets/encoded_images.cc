@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/log.h"
+#include "io/for_all.h"
 
 namespace concertina {
 namespace {
@@ -61,6 +63,17 @@ void EncodedImages::add(const EncodedImage& image, const std::string& place) {
   check_fit(fit_, shape.height, shape.width, place);
   shape_.channels = std::max(shape_.channels, shape.channels);
   items_.push_back(image);
+  pixels_ += static_cast<std::uint64_t>(shape.height * shape.width);
+}
+
+void EncodedImages::verify(const std::function<void()>& progress) const {
+  const std::uint64_t every = pixels_ / kMostDecoded + 1;
+  if (every > 1)
+    log::info(
+        "1 of every {} images is decoded before training, as all have {} pixels: one of the "
+        "others that cannot be decoded ends the run after a checkpoint",
+        every, pixels_);
+  for_all((size() + every - 1) / every, progress, [&](std::size_t i) { read(i * every); });
 }
 
 Picture EncodedImages::read(std::uint64_t item) const {

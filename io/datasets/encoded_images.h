@@ -30,6 +30,9 @@ void require_codec(const ImageCodec& codec, const std::string& place);
 template <class BytesAt>
 std::uint64_t packed_content(std::uint64_t size, const BytesAt& bytes_at);
 
+/// Pixels that are decoded before training, about half a minute of one core.
+inline constexpr std::uint64_t kMostDecoded = std::uint64_t{1} << 32;
+
 /// Images turned as their Exif says, grey ones as colour where others have colour.
 class EncodedImages : public ImageStore {
  public:
@@ -38,6 +41,8 @@ class EncodedImages : public ImageStore {
   Picture read(std::uint64_t item) const final;
   std::int32_t label(std::uint64_t item) const final { return items_[item].label; }
   std::uint64_t content(std::uint64_t item) const final { return items_[item].content; }
+  /// Decodes each image; of more than kMostDecoded pixels in all every n-th one.
+  void verify(const std::function<void()>& progress) const final;
   std::uint64_t size() const { return items_.size(); }
   /// Channels of all; height and width of the first.
   const ImageShape& shape() const { return shape_; }
@@ -55,6 +60,7 @@ class EncodedImages : public ImageStore {
   PictureFit fit_;
   std::vector<EncodedImage> items_;
   ImageShape shape_;
+  std::uint64_t pixels_ = 0;  // of all
 };
 
 template <class BytesAt>

@@ -68,8 +68,10 @@ std::map<std::string, fs::path> folders_in(const std::string& root, const std::s
 
 std::vector<std::string> images_below(const fs::path& folder) {
   std::vector<std::string> images;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file() && is_image(entry.path())) images.push_back(entry.path().string());
+  for (auto at = fs::recursive_directory_iterator(folder); at != fs::end(at); ++at) {
+    if (at->is_directory() && is_hidden(at->path())) at.disable_recursion_pending();
+    if (at->is_regular_file() && is_image(at->path())) images.push_back(at->path().string());
+  }
   std::ranges::sort(images);
   if (images.empty())
     throw_input("a class without an image", folder.string(),
@@ -110,6 +112,7 @@ class ImagesInFolders final : public EncodedImages {
   /// The classes are the folders of the first roots that are added, in the order of their bytes.
   void add_roots(const std::vector<std::string>& roots, const std::string& key) {
     const bool is_first = classes_.empty();
+    const std::size_t before = paths_.size();
     std::map<std::string, std::vector<std::string>> images;  // of a class
     for (const std::string& root : roots)
       for (const auto& [name, path] : folders_in(root, key)) {
@@ -127,6 +130,7 @@ class ImagesInFolders final : public EncodedImages {
                     "folders of the same names as there");
       add_images(paths, static_cast<std::int32_t>(found - classes_.begin()));
     }
+    require_distinct({paths_.begin() + static_cast<std::ptrdiff_t>(before), paths_.end()}, key);
   }
 
   const std::vector<std::string>& classes() const { return classes_; }
@@ -197,12 +201,13 @@ std::unique_ptr<Dataset> make_image_folder(const DataOptions& options) {
     counts[split] = store->size() - before;
   }
   const ImageShape shape = store->shape();
-  ImageSet set{.channels = shape.channels,
-               .height = shape.height,
-               .width = shape.width,
-               .classes = store->classes(),
-               .corpus = std::make_shared<const Corpus>(store->paths(), "data.files"),
-               .counts = counts};
+  ImageSet set{
+      .channels = shape.channels,
+      .height = shape.height,
+      .width = shape.width,
+      .classes = store->classes(),
+      .corpus = std::make_shared<const Corpus>(store->paths(), "data.files", /*joined=*/true),
+      .counts = counts};
   set.store = std::move(store);
   return image_dataset(parts, std::move(set));
 }
@@ -218,7 +223,7 @@ std::unique_ptr<Dataset> make(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat image_folder() {
-  return {.make = make, .varies = images_vary, .keys = kImageKeys};
+  return {.make = make, .varies = images_vary, .keys = kImageKeys, .binary = true};
 }
 
 }  // namespace concertina::dataset_makers

@@ -19,7 +19,7 @@ Splits split_images(const DataOptions& options, const ImageSet& set) {
                      {.keys = keys, .classes = set.classes, .words = {.item = "image"}});
 }
 
-class ImageDataset final : public Dataset {
+class ImageDataset final : public FileDataset {
  public:
   ImageDataset(const DataOptions& options, ImageSet set)
       : set_(std::move(set)),
@@ -53,6 +53,9 @@ class ImageDataset final : public Dataset {
   }
   bool repeats() const override { return !varies_; }
   const Corpus& corpus() const override { return *set_.corpus; }
+  void verify(const std::function<void()>& progress) const override {
+    set_.store->verify(progress);
+  }
   std::string summary() const override {
     return split_summary(corpus(), splits_,
                          fmt::format("images of {} x {} x {}, {} classes", set_.channels,

@@ -24,6 +24,8 @@ class ImageStore {
   virtual std::int32_t label(std::uint64_t item) const = 0;
   /// A hash (io/datasets/content_hash.h) of what the image is made of.
   virtual std::uint64_t content(std::uint64_t item) const = 0;
+  /// As Dataset::verify().
+  virtual void verify(const std::function<void()>& progress) const = 0;
 };
 
 /// Images that are in memory, one after the other.
@@ -37,6 +39,7 @@ class ImagesInMemory final : public ImageStore {
   Picture read(std::uint64_t item) const override;
   std::int32_t label(std::uint64_t item) const override { return labels[item]; }
   std::uint64_t content(std::uint64_t item) const override;
+  void verify(const std::function<void()>&) const override {}  // they are decoded
 };
 
 struct ImageSet {

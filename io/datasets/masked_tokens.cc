@@ -12,27 +12,19 @@
 namespace concertina {
 namespace {
 
-class MaskedTokens final : public Dataset {
+class MaskedTokens final : public DatasetAround {
  public:
   MaskedTokens(std::shared_ptr<const Dataset> dataset, std::shared_ptr<const Tokenizer> tokenizer);
 
   std::span<const Field> fields() const override { return fields_; }
   std::int64_t vocabulary() const override {
-    return dataset_->vocabulary() == 0 ? 0 : std::max(marks_.vocabulary(), dataset_->vocabulary());
-  }
-  std::uint64_t samples(Split split) const override { return dataset_->samples(split); }
-  std::uint64_t samples_of_epoch(std::uint64_t seed, std::uint64_t epoch) const override {
-    return dataset_->samples_of_epoch(seed, epoch);
+    return inner().vocabulary() == 0 ? 0 : std::max(marks_.vocabulary(), inner().vocabulary());
   }
   std::int64_t targets_before(Split split, std::uint64_t sample) const override;
   void write(const SampleAt& at, std::span<const View> views) const override;
   bool repeats() const override { return false; }
-  const Splits* splits() const override { return dataset_->splits(); }
-  const Corpus& corpus() const override { return dataset_->corpus(); }
-  std::string summary() const override { return dataset_->summary(); }
-  std::vector<std::string> notes(std::uint64_t samples) const override {
-    return dataset_->notes(samples);
-  }
+  /// A label that a row has is not learned.
+  std::span<const std::string> classes() const override { return {}; }
 
  private:
   /// Marks `candidates`: places of tokens that may be chosen. Returns how many of them are chosen.
@@ -44,11 +36,10 @@ class MaskedTokens final : public Dataset {
   /// Types and length of a sample of a dataset that has none: the fields before the targets.
   static void write_made(std::span<const View> views, std::int32_t length);
 
-  std::shared_ptr<const Dataset> dataset_;
   SentenceEncoder marks_;
-  int tokens_ = -1, lengths_ = -1, targets_ = -1;  // fields of dataset_
+  int tokens_ = -1, lengths_ = -1, targets_ = -1;  // fields of the inner dataset
   std::vector<Field> fields_;
-  std::vector<int> from_;  // the field of dataset_ that each of fields_ is; -1: made here
+  std::vector<int> from_;  // the field of the inner dataset that each of fields_ is; -1: made here
   std::int64_t room_ = 0;
   // Where samples have lengths: targets before each sample, of each split.
   std::array<std::vector<std::int64_t>, 3> before_;
@@ -56,19 +47,19 @@ class MaskedTokens final : public Dataset {
 
 MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset,
                            std::shared_ptr<const Tokenizer> tokenizer)
-    : dataset_(std::move(dataset)),
+    : DatasetAround(std::move(dataset)),
       marks_(std::move(tokenizer), true),
-      tokens_(field_index(*dataset_, "tokens")),
-      lengths_(field_index(*dataset_, "lengths")),
-      targets_(field_index(*dataset_, "targets")) {
+      tokens_(field_index(inner(), "tokens")),
+      lengths_(field_index(inner(), "lengths")),
+      targets_(field_index(inner(), "targets")) {
   if (tokens_ < 0)
     throw_input("a masked language model reads tokens, and the data has none", "data.format",
                 "a format of text");
-  const std::span<const Field> inner = dataset_->fields();
-  room_ = inner[static_cast<std::size_t>(tokens_)].elements();
-  for (std::size_t f = 0; f < inner.size(); ++f)
+  const std::span<const Field> given = inner().fields();
+  room_ = given[static_cast<std::size_t>(tokens_)].elements();
+  for (std::size_t f = 0; f < given.size(); ++f)
     if (std::cmp_not_equal(f, targets_)) {
-      fields_.push_back(inner[f]);
+      fields_.push_back(given[f]);
       from_.push_back(static_cast<int>(f));
     }
   // A window of text is one sentence without padding, but for the end of a held-out split.
@@ -85,7 +76,7 @@ MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset,
   for (const Split split : kAllSplits) {
     std::vector<std::int64_t>& before = before_[static_cast<std::size_t>(split)];
     before.push_back(0);
-    for (std::uint64_t sample = 0; sample < dataset_->samples(split); ++sample) {
+    for (std::uint64_t sample = 0; sample < inner().samples(split); ++sample) {
       const SampleAt at{.split = split, .sample = sample};
       read_tokens(at, tokens, length);
       before.push_back(before.back() +
@@ -98,10 +89,10 @@ MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset,
 
 void MaskedTokens::read_tokens(const SampleAt& at, std::span<std::int32_t> tokens,
                                std::int32_t& length) const {
-  std::vector<View> views(dataset_->fields().size());
+  std::vector<View> views(inner().fields().size());
   views[static_cast<std::size_t>(tokens_)] = {tokens.data(), tokens.size(), DType::i32};
   if (lengths_ >= 0) views[static_cast<std::size_t>(lengths_)] = {&length, 1, DType::i32};
-  dataset_->write(at, views);
+  inner().write(at, views);
 }
 
 void MaskedTokens::write_made(std::span<const View> views, std::int32_t length) {
@@ -113,7 +104,7 @@ void MaskedTokens::write_made(std::span<const View> views, std::int32_t length) 
 std::int64_t MaskedTokens::targets_before(Split split, std::uint64_t sample) const {
   if (lengths_ >= 0) return before_[static_cast<std::size_t>(split)][sample];
   // Windows are full, but for the last of a held-out split.
-  const std::int64_t tokens = dataset_->targets_before(split, sample), rest = tokens % room_;
+  const std::int64_t tokens = inner().targets_before(split, sample), rest = tokens % room_;
   return tokens / room_ * masked_count(room_) + (rest > 0 ? masked_count(rest) : 0);
 }
 
@@ -146,22 +137,22 @@ std::int32_t MaskedTokens::replacement(std::int32_t token,
 }
 
 void MaskedTokens::write(const SampleAt& at, std::span<const View> views) const {
-  std::vector<View> inner(dataset_->fields().size());
+  std::vector<View> wants(inner().fields().size());
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(room_)), targets;
   std::int32_t length = static_cast<std::int32_t>(room_);
   for (std::size_t f = 0; f < fields_.size(); ++f)
-    if (from_[f] >= 0) inner[static_cast<std::size_t>(from_[f])] = views[f];
-  const View wanted = inner[static_cast<std::size_t>(tokens_)];
-  inner[static_cast<std::size_t>(tokens_)] = {tokens.data(), tokens.size(), DType::i32};
-  const View given_length = lengths_ < 0 ? View{} : inner[static_cast<std::size_t>(lengths_)];
-  if (lengths_ >= 0) inner[static_cast<std::size_t>(lengths_)] = {&length, 1, DType::i32};
+    if (from_[f] >= 0) wants[static_cast<std::size_t>(from_[f])] = views[f];
+  const View wanted = wants[static_cast<std::size_t>(tokens_)];
+  wants[static_cast<std::size_t>(tokens_)] = {tokens.data(), tokens.size(), DType::i32};
+  const View given_length = lengths_ < 0 ? View{} : wants[static_cast<std::size_t>(lengths_)];
+  if (lengths_ >= 0) wants[static_cast<std::size_t>(lengths_)] = {&length, 1, DType::i32};
   SampleAt whole = at;
   whole.most = SampleAt{}.most;
-  dataset_->write(whole, inner);
+  inner().write(whole, wants);
   if (!given_length.empty()) *given_length.i32() = length;
   if (lengths_ < 0 && at.split != Split::train)
-    length = static_cast<std::int32_t>(dataset_->targets_before(at.split, at.sample + 1) -
-                                       dataset_->targets_before(at.split, at.sample));
+    length = static_cast<std::int32_t>(inner().targets_before(at.split, at.sample + 1) -
+                                       inner().targets_before(at.split, at.sample));
   if (lengths_ < 0) write_made(views, length);
   std::vector<std::int32_t> places;
   const std::int64_t count =

@@ -50,7 +50,7 @@ Mixture::Mixture(std::vector<MixSource> sources)
   std::vector<std::string> files;
   for (const MixSource& source : sources_)
     for (const std::string& file : source.dataset->corpus().files()) files.push_back(file);
-  corpus_ = std::make_shared<const Corpus>(files, "data.files");
+  corpus_ = std::make_shared<const Corpus>(files, "data.files", /*joined=*/true);
   for (const Split split : kAllSplits) {
     std::vector<std::uint64_t>& first = first_[static_cast<std::size_t>(split)];
     first.push_back(0);

@@ -23,7 +23,7 @@ struct MixSource {
 /// Samples of a split are numbered through the sources: sample i of source s is number first(split,
 /// s) + i. In training, SampleAt::epoch is that of the source. An epoch of all is as many samples
 /// as the sources have together.
-class Mixture final : public Dataset {
+class Mixture final : public FileDataset {
  public:
   /// Input errors: sources of different fields, or of other samples than texts; what is wrong with
   /// a weight.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "io/datasets/text_overlap.h"
 
 namespace concertina {
 namespace {
@@ -47,7 +48,7 @@ std::vector<PackedPiece> pieces_of(std::span<const std::uint64_t> bounds, std::u
   return pieces;
 }
 
-class PackedDataset final : public Dataset {
+class PackedDataset final : public FileDataset {
  public:
   PackedDataset(const DataOptions& options, WindowedTokens parts,
                 std::span<const std::uint64_t> bounds);
@@ -63,7 +64,7 @@ class PackedDataset final : public Dataset {
   bool repeats() const override { return true; }
   const Corpus& corpus() const override { return *parts_.corpus; }
   void verify(const std::function<void()>& progress) const override {
-    parts_.tokens->verify(progress);
+    verify_tokens(parts_, progress);
   }
   std::string summary() const override;
   std::vector<std::string> notes(std::uint64_t /*samples*/) const override {

@@ -25,7 +25,4 @@ class QuestionAnswers {
                            std::int32_t end) const = 0;
 };
 
-/// Null if `dataset` has no questions.
-const QuestionAnswers* questions_of(const Dataset& dataset);
-
 }  // namespace concertina

@@ -12,11 +12,12 @@
 #include "io/datasets/tagged_words.h"
 #include "io/datasets/target_lists.h"
 #include "io/datasets/windows.h"
+#include "io/for_all.h"
 
 namespace concertina {
 namespace {
 
-class SentenceTable final : public Dataset {
+class SentenceTable final : public FileDataset {
  public:
   SentenceTable(std::string_view format, const DataOptions& options);
 
@@ -39,8 +40,12 @@ class SentenceTable final : public Dataset {
     return split_summary(corpus(), splits_, items, stratified_classes()) + rows_.summary();
   }
   void write(const SampleAt& at, std::span<const View> views) const override;
+  void verify(const std::function<void()>& progress) const override;
 
  private:
+  using Tokens = std::vector<std::int32_t>;
+  /// Makes tokens of the texts of a row. Input error, with its place: the tokenizer cannot read it.
+  std::array<Tokens, 2> encoded(std::uint64_t row) const;
   void read_labels();
   void read_lists();
   /// Several classes of a row are no strata.
@@ -159,15 +164,32 @@ void SentenceTable::write_target(std::uint64_t row, std::int64_t most, View targ
                                : kNoScore;
 }
 
+std::array<SentenceTable::Tokens, 2> SentenceTable::encoded(std::uint64_t row) const {
+  std::array<Tokens, 2> tokens;
+  try {
+    for (std::size_t i = 0; i < (rows_.is_pair() ? 2 : 1); ++i)
+      encoder_.encode(rows_.rows()[row].text[i], tokens[i]);
+  } catch (const Error& error) {
+    throw_input(error.message(), rows_.place_of(row), error.fix());
+  }
+  return tokens;
+}
+
+void SentenceTable::verify(const std::function<void()>& progress) const {
+  constexpr std::size_t kTogether = 256;
+  const std::size_t rows = rows_.rows().size();
+  for_all((rows + kTogether - 1) / kTogether, progress, [&](std::size_t piece) {
+    for (std::size_t row = piece * kTogether; row < std::min(rows, (piece + 1) * kTogether); ++row)
+      encoded(row);
+  });
+}
+
 void SentenceTable::write(const SampleAt& at, std::span<const View> views) const {
   const std::uint64_t item = splits_.item(at.split, at.sample);
-  const LabelledRow& row = rows_.rows()[item];
   const bool pair = rows_.is_pair();
   if (views.size() > 3 && !views[3].empty()) write_target(item, at.most, views[3]);
   if (views[0].empty() && views[1].empty() && views[2].empty()) return;
-  std::vector<std::int32_t> a, b;
-  encoder_.encode(row.text[0], a);
-  if (pair) encoder_.encode(row.text[1], b);
+  auto [a, b] = encoded(item);
   truncate_pair(a, b, static_cast<std::size_t>(room_ - encoder_.marks(pair)));
   write_sentences(encoder_, a, b, pair, room_, views[0], views[1], views[2]);
 }

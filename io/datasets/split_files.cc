@@ -192,7 +192,8 @@ SplitFiles split_files(const DataOptions& options) {
     files.of[2] = Corpus(options.test_files, "data.test_files").files();
   std::vector<std::string> all;
   for (const auto& some : files.of) all.insert(all.end(), some.begin(), some.end());
-  files.corpus = std::make_shared<const Corpus>(all, key);
+  files.corpus = std::make_shared<const Corpus>(all, key, /*joined=*/true);
+  if (!find_format(options.format).binary) files.corpus->require_utf8(/*mark=*/true);
   return files;
 }
 

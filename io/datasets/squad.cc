@@ -14,8 +14,8 @@
 #include "io/datasets/questions.h"
 #include "io/datasets/sentences.h"
 #include "io/datasets/split_files.h"
-#include "io/file.h"
 #include "io/strict_json.h"
+#include "io/tables/table.h"
 
 namespace concertina::dataset_makers {
 namespace {
@@ -96,7 +96,7 @@ std::vector<std::uint32_t> code_points(const std::string& text) {
   return starts;
 }
 
-class SquadDataset final : public Dataset, public QuestionAnswers {
+class SquadDataset final : public FileDataset, public QuestionAnswers {
  public:
   explicit SquadDataset(const DataOptions& options);
 
@@ -113,6 +113,8 @@ class SquadDataset final : public Dataset, public QuestionAnswers {
                          fmt::format("windows of {} questions", questions_.size()));
   }
   const Splits* splits() const override { return &asked_; }
+  const QuestionAnswers* questions() const override { return this; }
+  void verify(const std::function<void()>&) const override {}  // all is read when it is opened
   void write(const SampleAt& at, std::span<const View> views) const override;
 
   std::uint64_t questions(Split split) const override { return asked_.size(split); }
@@ -194,7 +196,7 @@ Splits SquadDataset::split_questions(const DataOptions& options,
 
 void SquadDataset::read_json(const std::string& path) {
   const SquadMembers members(path);
-  const SquadJson json = parse_strict_object(read_file(path, std::uint64_t{2} << 30), path);
+  const SquadJson json = parse_strict_object(read_text_file(path), path);
   const SquadJson& articles = members.list(json, "data", "the JSON");
   for (std::size_t a = 0; a < articles.size(); ++a) {
     const std::string place = fmt::format("data[{}]", a);

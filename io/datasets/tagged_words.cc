@@ -19,15 +19,13 @@
 namespace concertina {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;
-
 struct TaggedSentence {
   std::vector<std::int32_t> tokens{};
   std::vector<std::pair<std::int32_t, std::int32_t>> tags{};  // a word's first token, and its class
   std::uint64_t content = 0;
 };
 
-class TaggedWords final : public Dataset {
+class TaggedWords final : public FileDataset {
  public:
   TaggedWords(std::string_view format, const DataOptions& options);
 
@@ -40,6 +38,7 @@ class TaggedWords final : public Dataset {
     return before_[static_cast<std::size_t>(split)][sample];
   }
   bool repeats() const override { return true; }
+  void verify(const std::function<void()>&) const override {}  // all is read when it is opened
   const Corpus& corpus() const override { return *files_.corpus; }
   std::string summary() const override {
     return split_summary(corpus(), splits_,
@@ -107,12 +106,19 @@ void TaggedWords::choose_space(bool bytes) {
 }
 
 void TaggedWords::read_lines(const std::string& path) {
-  const std::string text = read_file(path, kMostBytes);
+  const std::string text = read_text_file(path);
   std::vector<std::string> words, tags;
   std::size_t line = 0, begin = 1, columns = 0;
   const auto place = [&](std::size_t at) { return fmt::format("{}:{}", path, at); };
+  bool numbered = true;  // each sentence so far begins with 1 and has whole numbers alone
   const auto end_sentence = [&] {
-    if (!words.empty()) add(words, tags, place(begin));
+    if (!words.empty()) {
+      numbered = numbered && words[0].starts_with('1') &&
+                 std::ranges::all_of(words, [](const std::string& word) {
+                   return word.find_first_not_of("0123456789-.") == std::string::npos;
+                 });
+      add(words, tags, place(begin));
+    }
     words.clear(), tags.clear();
     begin = line + 1;
   };
@@ -136,12 +142,20 @@ void TaggedWords::read_lines(const std::string& path) {
       throw_input(columns < 2 ? "a word without a class"
                               : fmt::format("{} columns, where the first line has {}", cells.size(),
                                             columns),
-                  place(line), "a word first, its class last, and as many columns in each line");
+                  place(line),
+                  cells[0].starts_with('#')
+                      ? "a file without comments; of CoNLL-U: grep -v '^#' FILE | cut -f 2,4"
+                      : "a word first, its class last, and as many columns in each line");
     words.emplace_back(cells.front());
     tags.emplace_back(cells.back());
   }
   ++line;
   end_sentence();
+  if (numbered && columns > 2)
+    throw_input(
+        "the first column is the number of the word, as in CoNLL-U, whose words are in the "
+        "second",
+        place(1), "a word first and its class last: grep -v '^#' FILE | cut -f 2,4");
 }
 
 void TaggedWords::read_objects(const std::string& path, const DataOptions& options) {

@@ -81,6 +81,7 @@ class ByteTokens final : public TokenSequence {
       done += n;
     }
   }
+  void verify(const std::function<void()>&) const override {}  // any byte is a token
 
  private:
   std::shared_ptr<const Corpus> corpus_;
@@ -104,7 +105,9 @@ std::shared_ptr<const Corpus> corpus_of(const DataOptions& options,
   };
   bytes[1] = add(options.validation_files, "data.validation_files");
   bytes[2] = add(options.test_files, "data.test_files");
-  return std::make_shared<const Corpus>(files, "data.text");
+  auto corpus = std::make_shared<const Corpus>(files, "data.text", /*joined=*/true);
+  corpus->require_utf8(/*mark=*/false);
+  return corpus;
 }
 
 std::unique_ptr<Dataset> make_text(const DataOptions& options) {
@@ -123,6 +126,8 @@ std::unique_ptr<Dataset> make_text(const DataOptions& options) {
     sizes[0] -= sizes[1];
   }
   parts.sizes = sizes;
+  parts.most_overlap = options.most_overlap;
+  parts.own_files = own_files(options);
   parts.vocabulary = tokenizer->vocabulary();
   if (!bytes) parts.word = "token";
   parts.begins = beginning_of(*parts.corpus);

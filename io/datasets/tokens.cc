@@ -10,12 +10,13 @@
 #include "io/datasets/split_files.h"
 #include "io/datasets/token_run.h"
 #include "io/datasets/windows.h"
+#include "io/for_all.h"
 #include "io/token_file.h"
 
 namespace concertina::dataset_makers {
 namespace {
 
-constexpr std::string_view kTokensKeys[] = {"data.windows", "data.documents"};
+constexpr std::string_view kTokensKeys[] = {"data.windows", "data.documents", "data.most_overlap"};
 
 class TokenFiles final : public TokenSequence {
  public:
@@ -43,6 +44,11 @@ class TokenFiles final : public TokenSequence {
   void verify(const std::function<void()>& progress) const override {
     for (const TokenRun& run : runs_)
       if (run.hashed) TokenFile(run.path).verify(progress);
+    static constexpr std::uint64_t kPiece = 1 << 20;
+    for_all((size() + kPiece - 1) / kPiece, progress, [this](std::uint64_t piece) {
+      std::vector<std::int32_t> tokens(std::min(kPiece, size() - piece * kPiece));
+      read(piece * kPiece, tokens);  // refuses one beyond the vocabulary
+    });
   }
 
  private:
@@ -152,7 +158,7 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
   require_one_tokenizer(runs, options);
   std::int64_t vocabulary = 0;
   for (const TokenRun& run : runs) vocabulary = std::max(vocabulary, run.vocabulary);
-  auto corpus = std::make_shared<const Corpus>(all, "data.files");
+  auto corpus = std::make_shared<const Corpus>(all, "data.files", /*joined=*/true);
   auto tokens = std::make_unique<TokenFiles>(corpus, runs, options.vocabulary);
   std::string begins = begins_with(*tokens, runs, options);
   WindowedTokens parts{.corpus = std::move(corpus),
@@ -160,7 +166,9 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
                        .sizes = sizes,
                        .vocabulary = vocabulary,
                        .word = "token",
-                       .begins = std::move(begins)};
+                       .begins = std::move(begins),
+                       .most_overlap = options.most_overlap,
+                       .own_files = own_files(options)};
   if (options.documents == "packed")
     return packed_dataset(options, std::move(parts), bounds_of(runs));
   return windowed_dataset(options, std::move(parts));
@@ -173,7 +181,8 @@ DatasetFormat tokens() {
           .varies = [](const DataOptions& options) -> std::optional<Variation> {
             return options.documents == "packed" ? std::nullopt : windows_vary(options);
           },
-          .keys = kTokensKeys};
+          .keys = kTokensKeys,
+          .binary = true};
 }
 
 }  // namespace concertina::dataset_makers

@@ -138,7 +138,7 @@ std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat webdataset() {
-  return {.make = make_webdataset, .varies = images_vary, .keys = kImageKeys};
+  return {.make = make_webdataset, .varies = images_vary, .keys = kImageKeys, .binary = true};
 }
 
 }  // namespace concertina::dataset_makers

@@ -84,6 +84,10 @@ BraceList find_braces(std::string_view pattern) {
 MemberKey member_key(std::string_view name) {
   const std::string_view root = name.substr(0, name.find('/'));
   if (root.size() >= 4 && root.starts_with("__") && root.ends_with("__")) return {};
+  for (std::size_t at = 0; at < name.size(); at = std::min(name.find('/', at), name.size() - 1) + 1)
+    if (name[at] == '.' && !name.substr(at).starts_with("./") &&
+        !name.substr(at).starts_with("../"))
+      return {};  // hidden, as .ipynb_checkpoints/1.png is
   const std::size_t slash = name.rfind('/');
   const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
   const std::size_t dot = name.find('.', base);

@@ -11,7 +11,8 @@
 namespace concertina {
 
 /// A member's name up to the first dot of its base name, and what is after that dot in lower case.
-/// Both are empty for what belongs to no sample: no dot, nothing before it, or a root `__*__`.
+/// Both are empty for what belongs to no sample: no dot, nothing before it, a root `__*__`, or what
+/// is hidden or in a hidden folder.
 struct MemberKey {
   std::string_view key;
   std::string extension;

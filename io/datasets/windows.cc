@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/rng.h"
+#include "io/datasets/text_overlap.h"
 
 namespace concertina {
 
@@ -42,7 +43,7 @@ std::uint64_t held_out(std::uint64_t tokens, double share) {
 
 namespace {
 
-class WindowedDataset final : public Dataset {
+class WindowedDataset final : public FileDataset {
  public:
   WindowedDataset(const DataOptions& options, WindowedTokens parts)
       : parts_(std::move(parts)),
@@ -60,7 +61,7 @@ class WindowedDataset final : public Dataset {
   const Corpus& corpus() const override { return *parts_.corpus; }
   const Splits* splits() const override { return parts_.splits.get(); }
   void verify(const std::function<void()>& progress) const override {
-    parts_.tokens->verify(progress);
+    verify_tokens(parts_, progress);
   }
 
   std::uint64_t samples(Split split) const override {

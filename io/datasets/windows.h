@@ -27,7 +27,7 @@ class TokenSequence {
   /// Tokens [begin, begin + tokens.size()). For several threads at once.
   virtual void read(std::uint64_t begin, std::span<std::int32_t> tokens) const = 0;
   /// As Dataset::verify().
-  virtual void verify(const std::function<void()>& /*progress*/) const {}
+  virtual void verify(const std::function<void()>& progress) const = 0;
 };
 
 /// Tokens in memory: 4 bytes per token.
@@ -39,6 +39,7 @@ class TokenList final : public TokenSequence {
     std::copy_n(tokens_.begin() + static_cast<std::ptrdiff_t>(begin), tokens.size(),
                 tokens.begin());
   }
+  void verify(const std::function<void()>&) const override {}  // the tokenizer has read all
 
  private:
   std::vector<std::int32_t> tokens_;
@@ -71,13 +72,19 @@ struct WindowedTokens {
   std::string begins;                      // how the text begins, for a person
   std::string columns{};                   // of tables: a line that says which were read
   std::shared_ptr<const Splits> splits{};  // of documents; null: it is one text
+  double most_overlap = 1;                 // of a held-out part, with training (data.most_overlap)
+  std::array<bool, 3> own_files{};         // whether a held-out part has files of its own
 };
 
 /// Whether data.windows = `name` means fixed ones; an unknown name is an input error.
 bool windows_are_fixed(const std::string& name);
 /// Keys of [data] that long texts read.
-inline constexpr std::string_view kWindowKeys[] = {"data.windows"};
+inline constexpr std::string_view kWindowKeys[] = {"data.windows", "data.most_overlap"};
 std::optional<Variation> windows_vary(const DataOptions& options);
+/// For WindowedTokens.
+inline std::array<bool, 3> own_files(const DataOptions& options) {
+  return {true, !options.validation_files.empty(), !options.test_files.empty()};
+}
 /// Tokens at the end of `tokens` that the share data.validation holds out.
 std::uint64_t held_out(std::uint64_t tokens, double share);
 

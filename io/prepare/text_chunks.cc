@@ -60,14 +60,20 @@ TextChunks::TextChunks(const Corpus& corpus, const Tokenizer& tokenizer,
     first_rows_.push_back(rows.size());
     return;
   }
-  std::uint64_t begin = 0;
+  std::uint64_t begin = 0, room = 0;  // of the last chunk, if it has whole files alone
   for (const FileStamp& file : corpus.stamps()) {
     Piece& piece = pieces_.emplace_back();
     piece.path = file.path;
     piece.begin = begin;
     piece.end = begin += file.size;
-    piece.first = count_;
-    count_ += (file.size + options.chunk_bytes - 1) / options.chunk_bytes;
+    if (file.size > room) {
+      piece.first = count_;
+      count_ += (file.size + options.chunk_bytes - 1) / options.chunk_bytes;
+      room = std::max(file.size, options.chunk_bytes);
+    } else {
+      piece.first = count_ - 1;
+    }
+    room -= file.size;
   }
   CONCERTINA_CHECK(begin == corpus.size(), "{} of {} bytes", begin, corpus.size());
 }
@@ -103,8 +109,14 @@ std::uint64_t TextChunks::cut(const Piece& piece, std::uint64_t from) {
 TextChunk TextChunks::read(std::uint64_t chunk) {
   CONCERTINA_CHECK(chunk < count_, "chunk {} of {}", chunk, count_);
   if (options_.rows != nullptr) return read_rows(chunk);
-  const Piece& piece = *std::prev(std::partition_point(
-      pieces_.begin(), pieces_.end(), [&](const Piece& one) { return one.first <= chunk; }));
+  const auto end = std::ranges::upper_bound(pieces_, chunk, {}, &Piece::first);
+  const auto first = std::ranges::lower_bound(pieces_, std::prev(end)->first, {}, &Piece::first);
+  TextChunk made = part_of(*first, chunk);
+  for (auto piece = first + 1; piece < end; ++piece) made.more.push_back(part_of(*piece, chunk));
+  return made;
+}
+
+TextChunk TextChunks::part_of(const Piece& piece, std::uint64_t chunk) {
   const std::uint64_t from = piece.begin + (chunk - piece.first) * options_.chunk_bytes;
   const std::uint64_t begin = cut(piece, from), end = cut(piece, from + options_.chunk_bytes);
   return {.text = text(begin, end),
@@ -161,11 +173,19 @@ void TextChunks::encode_document(std::string_view text, bool ends, const TextChu
 ChunkTokens TextChunks::encode(const TextChunk& chunk) const {
   ChunkTokens made;
   std::vector<std::int32_t> tokens;
-  tokens.reserve(chunk.text.size() / 2);
+  encode(chunk, made, tokens);
+  made.tokens = tokens.size();
+  made.packed = packed_tokens(
+      tokens, TokenFileInfo::width_of(static_cast<std::uint64_t>(tokenizer_.vocabulary())));
+  return made;
+}
+
+void TextChunks::encode(const TextChunk& chunk, ChunkTokens& made,
+                        std::vector<std::int32_t>& tokens) const {
   if (options_.rows != nullptr) {
     encode_rows(chunk, made, tokens);
   } else if (options_.documents == DocumentRule::file) {
-    if (chunk.begins_file) made.starts.push_back(0);
+    if (chunk.begins_file) made.starts.push_back(tokens.size());
     if (!chunk.text.empty()) encode_document(chunk.text, chunk.ends_file, chunk, tokens);
   } else {
     for (std::string_view left = chunk.text; !left.empty();) {
@@ -176,10 +196,7 @@ ChunkTokens TextChunks::encode(const TextChunk& chunk) const {
       left.remove_prefix(end);
     }
   }
-  made.tokens = tokens.size();
-  made.packed = packed_tokens(
-      tokens, TokenFileInfo::width_of(static_cast<std::uint64_t>(tokenizer_.vocabulary())));
-  return made;
+  for (const TextChunk& file : chunk.more) encode(file, made, tokens);
 }
 
 std::string TextChunks::key(const TextChunk& chunk) const {
@@ -189,6 +206,7 @@ std::string TextChunks::key(const TextChunk& chunk) const {
                           chunk.begins_file, chunk.ends_file));
   for (const std::size_t end : chunk.ends) hash.update(fmt::format("{} ", end));
   hash.update(chunk.text);
+  for (const TextChunk& file : chunk.more) hash.update(key(file));
   return hash.hex();
 }
 

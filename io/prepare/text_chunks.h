@@ -31,6 +31,7 @@ struct PrepareOptions {
 
 /// A piece of text: whole documents, or a part of a file that is one; or rows of a table.
 struct TextChunk {
+  std::vector<TextChunk> more{};  // small files that follow it in the same chunk
   std::string text, path;
   std::uint64_t begin = 0;  // in the file, bytes
   bool begins_file = false, ends_file = false;
@@ -64,12 +65,14 @@ class TextChunks {
   struct Piece {  // a file
     std::string path;
     std::uint64_t begin = 0, end = 0;  // in the corpus, bytes
-    std::uint64_t first = 0;           // chunk
+    std::uint64_t first = 0;           // chunk, maybe together with files before it
   };
   /// The first place at or after `from` where `piece` may be cut.
   std::uint64_t cut(const Piece& piece, std::uint64_t from);
+  TextChunk part_of(const Piece& piece, std::uint64_t chunk);
   std::string text(std::uint64_t begin, std::uint64_t end) const;
   TextChunk read_rows(std::uint64_t chunk) const;
+  void encode(const TextChunk& chunk, ChunkTokens& made, std::vector<std::int32_t>& tokens) const;
   void encode_rows(const TextChunk& chunk, ChunkTokens& made,
                    std::vector<std::int32_t>& tokens) const;
   void encode_document(std::string_view text, bool ends, const TextChunk& chunk,

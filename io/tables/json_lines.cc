@@ -1,4 +1,5 @@
-// JSON lines: an object on each line, whose keys are the columns. Blank lines are skipped.
+// JSON lines: an object on each line, whose keys are the columns. Blank lines are skipped. One list
+// of such objects is read too.
 #include <deque>
 #include <utility>
 
@@ -9,9 +10,42 @@
 namespace concertina {
 namespace {
 
+/// A list of objects as an object on each line: the line on which it begins in the list, as far as
+/// no two begin on one.
+std::string lines_of_list(std::string_view list, const std::string& path) {
+  if (!nlohmann::json::accept(list))
+    throw_input("the file begins as a list of JSON does, and is none", path,
+                "[{...}, {...}], or an object on each line; was it cut short?");
+  std::string lines;
+  int depth = 0;
+  std::size_t held = 0;               // line breaks within the object
+  bool quoted = false, used = false;  // within a text; the line has an object
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const char c = list[i];
+    const bool inside = quoted || depth > 1;
+    if (!inside && c == '{' && used) lines += '\n';
+    if (inside || std::string_view(", \t\r[]").find(c) == std::string_view::npos)
+      lines += inside && c == '\n' ? ' ' : c;
+    if (c == '\n' && inside) ++held;
+    if (c == '\n' && !inside) used = false;
+    if (quoted && c == '\\') lines += list[++i];
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '{' || c == '[') ++depth;
+    if ((c == '}' || c == ']') && --depth == 1) {
+      used = held == 0;
+      lines.append(std::exchange(held, 0), '\n');
+    }
+  }
+  return lines;
+}
+
 class JsonLines final : public TableReader {
  public:
   JsonLines(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {
+    if (const std::size_t begin = text_.find_first_not_of(" \t\r\n");
+        begin != std::string::npos && text_[begin] == '[')
+      text_ = text_.substr(0, begin) + lines_of_list(std::string_view(text_).substr(begin), path_);
     nlohmann::json first;
     if (RowCells row; !read_object(first, row))
       throw_input("the file is empty", path_ + ":1", "an object on each line");

@@ -1,6 +1,9 @@
 #include "io/tables/table.h"
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "io/corpus.h"
 #include "io/file.h"
 #include "io/tables/delimited_table.h"
 
@@ -9,19 +12,16 @@ namespace {
 
 constexpr std::uint64_t kLargestTable = std::uint64_t{1} << 32;
 
-std::string read_table(const std::string& path) {
-  std::string text = read_file(path, kLargestTable);
-  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-  for (const std::string_view mark : {"\xff\xfe", "\xfe\xff"})
-    if (text.starts_with(mark))
-      throw_input("the file begins as UTF-16 does", path + ":1",
-                  "UTF-8, as iconv -f UTF-16 -t UTF-8 makes it");
-  return text;
-}
-
-/// Spreadsheets write semicolons where the comma stands in numbers.
-char csv_separator(std::string_view text) {
-  const std::string_view first = text.substr(0, text.find('\n'));
+/// Spreadsheets write semicolons where the comma stands in numbers, and Excel a first line "sep=;",
+/// which becomes a blank one.
+char csv_separator(std::string& text) {
+  constexpr std::size_t kLine = 5;
+  if (text.starts_with("sep=") && text.substr(kLine, 2).find_first_of("\r\n") == 0) {
+    const char separator = text[kLine - 1];
+    text.erase(0, kLine);
+    return separator;
+  }
+  const std::string_view first = std::string_view(text).substr(0, text.find('\n'));
   return first.find(',') == std::string_view::npos && first.find(';') != std::string_view::npos
              ? ';'
              : ',';
@@ -29,9 +29,17 @@ char csv_separator(std::string_view text) {
 
 }  // namespace
 
+std::string read_text_file(const std::string& path) {
+  std::string text = read_file(path, kLargestTable);
+  if (text.starts_with(kUtf8Mark)) text.erase(0, kUtf8Mark.size());
+  require_utf8(text, path);
+  if (text.find('\n') == std::string::npos) std::ranges::replace(text, '\r', '\n');
+  return text;
+}
+
 std::unique_ptr<TableReader> open_table(std::string_view format, const std::string& path,
                                         const TableFileOptions& options) {
-  std::string text = read_table(path);
+  std::string text = read_text_file(path);
   if (format == "jsonl") return json_lines(path, std::move(text));
   if (format == "csv") {
     const char separator = csv_separator(text);

@@ -57,8 +57,12 @@ class TableReader {
   virtual bool next(RowCells& row) = 0;
 };
 
-/// Opens a table of at most 4 GiB; a byte order mark of UTF-8 is skipped. Input errors: another
-/// such mark, an empty file, a first row that is broken.
+/// Reads a text of at most 4 GiB without a byte order mark of UTF-8; where all its lines end in \r
+/// alone, as old spreadsheets for the Mac write them, they end in \n. Input error: UTF-16.
+std::string read_text_file(const std::string& path);
+
+/// Opens a table, read by read_text_file(). Input errors: an empty file, a first row that is
+/// broken.
 std::unique_ptr<TableReader> open_table(std::string_view format, const std::string& path,
                                         const TableFileOptions& options = {});
 

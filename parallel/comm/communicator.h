@@ -52,7 +52,7 @@ class Work {
     virtual bool test() = 0;     // progress; true once done
     virtual void recycle() = 0;  // back to the pool
     /// Returns the rank in the world of a peer that is not done; -1: not known.
-    virtual int waits_for() const { return -1; }
+    virtual int waits_for() const = 0;
   };
 
   Work() = default;
@@ -62,6 +62,8 @@ class Work {
   ~Work();
 
   bool pending() const { return state_ != nullptr; }
+  /// As State::waits_for(); -1 once it is done.
+  int waits_for() const { return state_ == nullptr ? -1 : state_->waits_for(); }
   /// Makes progress; true once done (then and for ever after).
   bool test();
   /// Waits until it is done, yielding the core between tests; each time calls `meanwhile`, which

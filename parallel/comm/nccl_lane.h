@@ -32,6 +32,7 @@ class NcclWork final : public Work::State {
   bool test() override;
   /// Unfinished: the device may still use its events, so it is not used again.
   void recycle() override;
+  int waits_for() const override { return -1; }  // NCCL does not say
 
   /// By whoever runs it: `stream` waits for the kernels before it; the calls; the end is after
   /// what is in `stream`.

@@ -61,6 +61,7 @@ class StagedWork final : public Work::State {
   bool test() override;
   /// Unfinished: its buffers are not used again, since copies may still be under way.
   void recycle() override;
+  int waits_for() const override { return work_.waits_for(); }
 
  private:
   friend struct StagingDesk;

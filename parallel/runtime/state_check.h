@@ -23,7 +23,8 @@ namespace concertina {
 /// What was wrong with the numbers of a step, whose update was left out. The same on all working
 /// ranks.
 struct StepFault {
-  enum class Kind { none, not_finite, state } kind = Kind::none;
+  // data: a rank could not read its part of the batch; StepEngine::unread() says why, there.
+  enum class Kind { none, not_finite, state, data } kind = Kind::none;
   std::string what{}, where{};  // not_finite: for an Error
   // Of state: the ranks whose state is wrong, or, where nobody can know, those that differ from
   // each other.
@@ -54,6 +55,8 @@ class StateCheck {
   void forget() { recorded_ = false; }
   /// Before an update: digests the state if it was recorded, and fills in `mine`.
   void compare(std::span<double> mine);
+  /// In place of all that compare() says: this rank could not read its part of the batch.
+  static constexpr double kUnread = 4;
   /// Decides from the words of all working ranks. After a fault what was recorded stays.
   using Words = std::function<std::span<const double>(int rank)>;
   StepFault judge(const Words& words);

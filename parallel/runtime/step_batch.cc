@@ -1,6 +1,7 @@
 #include "parallel/runtime/step_batch.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/index.h"
 
@@ -65,6 +66,16 @@ void StepBatch::load(std::int64_t batch, int count, BatchSource& source) {
       end = std::min({reading.last, count, next_batch});
       load(batch + m / job_.microbatches, m, end, reading, source);
     }
+}
+
+void StepBatch::blank() {
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const View host = buffers_[f].mirror.host();
+    const auto each = static_cast<std::size_t>(fields_[f].elements());
+    for (std::size_t i = 0; i < host.count; i += each)
+      blank_sample(std::span(&fields_[f], 1), std::array{host.slice(i, each)});
+    if (host.count > 0) buffers_[f].mirror.upload();
+  }
 }
 
 /// Microbatches [first, last) of the step, all of `batch`.

@@ -27,6 +27,8 @@ class StepBatch {
 
   /// Loads microbatches [0, count) from batch `batch` on, as far as this rank reads them.
   void load(std::int64_t batch, int count, BatchSource& source);
+  /// Makes all samples that this rank reads nobody's (blank_sample()).
+  void blank();
   /// fields_of() the model, for one microbatch; those that no unit here reads are empty.
   std::span<const View> fields(int microbatch) const {
     return std::span(views_).subspan(static_cast<std::size_t>(microbatch) * fields_.size(),

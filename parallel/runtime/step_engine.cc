@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/failpoint.h"
 
 namespace concertina {
 namespace {
@@ -179,11 +180,15 @@ StepResult StepEngine::train(std::int64_t step, std::int64_t update_number, doub
   const double targets = valid_targets(step - 1, source);
   CONCERTINA_CHECK(targets > 0, "step {} has no target to learn from", step);
   const double start = now();
-  batch_.load(step - 1, assignment_.microbatches(job_), source);
+  load("unread", step - 1, assignment_.microbatches(job_), source);
   const double load_seconds = now() - start;
   StepResult result;
   const auto update = [&] {
-    result = update_.apply({.step = step, .number = update_number, .lr = lr, .targets = targets},
+    result = update_.apply({.step = step,
+                            .number = update_number,
+                            .lr = lr,
+                            .targets = targets,
+                            .unread = unread_.has_value()},
                            exchange_, executor_.losses(), executor_.recorder());
     refresh_trained();
   };
@@ -198,9 +203,21 @@ StepResult StepEngine::train(std::int64_t step, std::int64_t update_number, doub
   return result;
 }
 
+void StepEngine::load(const char* fault, std::int64_t batch, int count, BatchSource& source) {
+  unread_.reset();
+  try {
+    if (failpoint(fault, {{"step", batch + 1}, {"rank", rank_}}))
+      throw_input("a sample cannot be read", fmt::format("rank {}", rank_), "no such failpoint");
+    batch_.load(batch, count, source);
+  } catch (const Error& error) {
+    unread_ = error;
+    batch_.blank();
+  }
+}
+
 void StepEngine::evaluate(std::int64_t batch, int count, BatchSource& source,
                           const std::function<void(int, View)>& see) {
-  batch_.load(batch, count, source);
+  load("unread-held-out", batch, count, source);
   executor_.evaluate({.batch = &batch_, .seed = job_.seed}, count, see);
 }
 

@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/arena.h"
 #include "core/batch.h"
+#include "core/error.h"
 #include "parallel/runtime/executor.h"
 #include "parallel/runtime/step_batch.h"
 #include "parallel/runtime/update.h"
@@ -85,6 +87,9 @@ class StepEngine {
 
   /// What was wrong with the last step, on a working rank.
   const StepFault& fault() const { return update_.fault(); }
+  /// Why this rank could not read its part of the last batch, which was then blank, so that this
+  /// rank met the others as ever; nothing: it could.
+  const std::optional<Error>& unread() const { return unread_; }
   /// After a fault, StateCheck::repair(), and packs all weights. Collective over the working ranks.
   std::vector<std::string> repair();
   StateCheck& state_check() { return update_.check(); }
@@ -113,10 +118,12 @@ class StepEngine {
   void attach(State& state);
   void connect(State& state, Communicators ranks);
   void pack();
+  void load(const char* fault, std::int64_t batch, int count, BatchSource& source);
   void refresh_trained();
   void record_step(double load_seconds);
   double valid_targets(std::int64_t batch, const BatchSource& source) const;
 
+  std::optional<Error> unread_;
   const Job& job_;
   const Assignment& assignment_;
   const int rank_;

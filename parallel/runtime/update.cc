@@ -50,6 +50,7 @@ StepResult Update::apply(const UpdateOf& update, const GradientExchange& gradien
   marks_.start = recorder.mark();
   sums_.add_gradients(gradients);
   check_.compare(sums_.words(rank_));
+  if (update.unread) sums_.words(rank_)[0] = StateCheck::kUnread;
   marks_.summed = recorder.mark();
   sums_.gather(losses);
   recorder.waited(WaitFor::ranks, {Kind::STEP, -1, -1}, marks_.summed);
@@ -58,7 +59,11 @@ StepResult Update::apply(const UpdateOf& update, const GradientExchange& gradien
   StepResult result{.loss = sums_.mean_loss(update.targets),
                     .grad_norm = std::sqrt(sums_.total_squares()),
                     .lr = update.lr};
-  fault_ = check_.judge([this](int rank) { return sums_.words(rank); });
+  const bool unread = std::ranges::any_of(assignment_.working, [this](int rank) {
+    return sums_.words(rank)[0] == StateCheck::kUnread;
+  });
+  fault_ = unread ? StepFault{.kind = StepFault::Kind::data}
+                  : check_.judge([this](int rank) { return sums_.words(rank); });
   if (!fault_ && !(std::isfinite(result.loss) && std::isfinite(result.grad_norm)))
     fault_ = sums_.not_finite(update.step);
   if (fault_) {

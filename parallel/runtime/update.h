@@ -32,7 +32,8 @@ struct UpdateOf {
   std::int64_t step = 0;    // of the run, for errors; from 1
   std::int64_t number = 0;  // of the updates so far, from 1: fewer than steps where some do several
   double lr = 0;
-  double targets = 0;  // valid ones of the step
+  double targets = 0;   // valid ones of the step
+  bool unread = false;  // this rank could not read its part of the batch
 };
 
 /// Seconds of this rank's own work in the last step.

@@ -41,6 +41,7 @@ TEST(Agreement, PathsAndThreadsMayDiffer) {
   const auto all = answers(4, [](int rank, RunConfig& config) {
     config.run.threads = rank;
     config.run.dir = "runs" + std::to_string(rank);
+    config.checkpoint.dir = config.cache.dir = "/scratch" + std::to_string(rank);
     config.data.text = {config.run.dir + "/text"};
   });
   EXPECT_NE(all[0], "");

@@ -68,7 +68,7 @@ TEST_F(MaskedTokensTest, NothingElseChanges) {
 
 TEST_F(MaskedTokensTest, ImagesAreRefused) {
   const auto plain = dataset("text");
-  class Pictures final : public Dataset {
+  class Pictures final : public FileDataset {
    public:
     explicit Pictures(std::shared_ptr<const Dataset> text) : text_(std::move(text)) {}
     std::span<const Field> fields() const override { return fields_; }
@@ -78,6 +78,7 @@ TEST_F(MaskedTokensTest, ImagesAreRefused) {
     }
     void write(const SampleAt&, std::span<const View>) const override {}
     bool repeats() const override { return true; }
+    void verify(const std::function<void()>&) const override {}
     const Corpus& corpus() const override { return text_->corpus(); }
     std::string summary() const override { return ""; }
 

@@ -29,6 +29,7 @@ AllTokens all_tokens(const std::vector<std::string>& files, const Tokenizer& tok
   for (std::uint64_t c = 0; c < chunks.count(); ++c) {
     const TextChunk chunk = chunks.read(c);
     text += chunk.text;
+    for (const TextChunk& file : chunk.more) text += file.text;
     const ChunkTokens made = chunks.encode(chunk);
     for (const std::uint64_t start : made.starts) all.starts.push_back(all.tokens + start);
     all.packed += made.packed;
@@ -93,6 +94,23 @@ TEST(Prepare, RowsOfATableAreTheDocumentsThatARunWouldRead) {
     EXPECT_EQ(packed, packed_tokens(expected, 2)) << size;
     EXPECT_EQ(documents, 282U);  // 18 are empty
   }
+}
+
+/// A chunk costs a file that is synchronized.
+TEST(Prepare, SmallFilesShareAChunk) {
+  const Folder folder;
+  std::vector<std::string> files;
+  for (int i = 0; i < 100; ++i) files.push_back(folder(std::to_string(i), std::string(90, 'x')));
+  files.push_back(folder("long", std::string(2500, 'y')));
+  files.push_back(folder("last", "z"));
+  const auto bytes = or_bytes(nullptr);
+  PrepareOptions options;
+  options.chunk_bytes = 1000;
+  const Corpus corpus(files, "test");
+  EXPECT_EQ(TextChunks(corpus, *bytes, options).count(), 10U + 3U + 1U);
+  const AllTokens all = all_tokens(files, *bytes, options);
+  EXPECT_EQ(all.tokens, corpus.size());
+  EXPECT_EQ(all.starts.size(), 102U);
 }
 
 TEST(Prepare, AnySizeOfChunksGivesTheSameTokens) {

@@ -244,7 +244,7 @@ TEST(Split, QuestionsOnOneTextAreOnOneSide) {
   EXPECT_EQ(texts.size(), 5U);
   for (std::uint64_t i = 0; i < 75; ++i)
     EXPECT_FALSE(texts.contains(splits.item(Split::train, i) / 5));
-  const QuestionAnswers* const asked = questions_of(*dataset);
+  const QuestionAnswers* const asked = dataset->questions();
   EXPECT_EQ(asked->questions(Split::validation), 25U);
   for (std::uint64_t i = 0; i < 25; ++i) {
     EXPECT_EQ(asked->question(Split::validation, i), i);

@@ -14,7 +14,7 @@ TEST(Squad, TheAnswerStandsWhereTheSampleSays) {
   const Squad folder;
   const auto dataset = open_dataset(folder.options);
   ASSERT_EQ(dataset->samples(Split::train), 1U);
-  const QuestionAnswers* const asked = questions_of(*dataset);
+  const QuestionAnswers* const asked = dataset->questions();
   ASSERT_NE(asked, nullptr);
   const ReadSample sample = sample_of(*dataset, {});
   const std::int32_t start = sample.of.at("start")[0], end = sample.of.at("end")[0];
@@ -38,7 +38,7 @@ TEST(Squad, AWindowWithoutTheAnswerSaysSoAndOneWindowAnswers) {
                        R"("answer_start": 101}]}]}]}]})");
   folder.options.stride = 20;
   const auto dataset = open_dataset(folder.options);
-  const QuestionAnswers& asked = *questions_of(*dataset);
+  const QuestionAnswers& asked = *dataset->questions();
   // 104 tokens, 59 fit: [0, 59), [20, 79), [40, 99), [60, 104).
   ASSERT_EQ(dataset->samples(Split::train), 4U);
   for (std::uint64_t i = 0; i < 4; ++i) {

@@ -25,6 +25,7 @@ struct FakeState final : Work::State {
     return done || (done_at && std::chrono::steady_clock::now() >= *done_at);
   }
   void recycle() override { ++recycled; }
+  int waits_for() const override { return -1; }
 
   bool done = false, fails = false;
   std::optional<std::chrono::steady_clock::time_point> done_at;

@@ -1,0 +1,501 @@
+// What protects a run from its data, over all decorators and all formats: a check that one of them
+// forgets is the fault that nobody sees.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "io/corpus.h"
+#include "io/datasets/image_codec.h"
+#include "io/datasets/masked_tokens.h"
+#include "io/datasets/tar_shard.h"
+#include "io/datasets/views.h"
+#include "io/tables/table.h"
+#include "tests/io/reader_files.h"
+#include "tests/io/token_files.h"
+#include "tests/io/webdataset_files.h"
+
+namespace concertina {
+namespace {
+
+/// A dataset that says of each call that it came.
+class Recorder final : public FileDataset {
+ public:
+  explicit Recorder(std::shared_ptr<const Dataset> inner) : inner_(std::move(inner)) {}
+
+  std::span<const Field> fields() const override { return called("fields"), inner_->fields(); }
+  std::int64_t vocabulary() const override { return called("vocabulary"), 256; }
+  std::span<const std::string> classes() const override { return called("classes"), names_; }
+  const Splits* splits() const override { return called("splits"), nullptr; }
+  const QuestionAnswers* questions() const override { return called("questions"), nullptr; }
+  std::uint64_t samples(Split split) const override {
+    return called("samples"), inner_->samples(split);
+  }
+  std::uint64_t samples_of_epoch(std::uint64_t seed, std::uint64_t epoch) const override {
+    return called("samples_of_epoch"), inner_->samples_of_epoch(seed, epoch);
+  }
+  std::int64_t targets_before(Split split, std::uint64_t sample) const override {
+    return called("targets_before"), inner_->targets_before(split, sample);
+  }
+  void write(const SampleAt& at, std::span<const View> views) const override {
+    called("write");
+    inner_->write(at, views);
+  }
+  bool repeats() const override { return called("repeats"), false; }
+  std::uint64_t views() const override { return called("views"), 1; }
+  const Corpus& corpus() const override { return called("corpus"), inner_->corpus(); }
+  void verify(const std::function<void()>&) const override { called("verify"); }
+  std::string summary() const override { return called("summary"), "summary"; }
+  std::vector<std::string> notes(std::uint64_t) const override {
+    return called("notes"), std::vector<std::string>{"note"};
+  }
+
+  mutable std::set<std::string> calls;
+
+ private:
+  void called(const char* name) const { calls.insert(name); }
+  std::shared_ptr<const Dataset> inner_;
+  std::vector<std::string> names_{"a", "b"};
+};
+
+/// The bodies of classes in a header, and the names of their virtual functions.
+std::set<std::string> virtuals_of(const std::string& header, const std::string& name, bool pure) {
+  const std::string text = slurp(CONCERTINA_SOURCE "/" + header);
+  const std::size_t begin = text.find("class " + name + " "), end = text.find("\n};", begin);
+  EXPECT_NE(begin, std::string::npos) << name;
+  const std::string body = text.substr(begin, end - begin);
+  const std::regex declared(R"(virtual [^;{~]*?(\w+)\([^;{]*?\)( const)?( noexcept)?( = 0)?[;{ ])");
+  std::set<std::string> names;
+  for (std::sregex_iterator at(body.begin(), body.end(), declared), none; at != none; ++at)
+    if (!pure || !(*at)[4].matched) names.insert((*at)[1]);
+  return names;
+}
+
+TEST(DatasetDecorators, EveryFunctionOfADatasetIsPure) {
+  EXPECT_EQ(virtuals_of("io/datasets/dataset.h", "Dataset", true), std::set<std::string>{})
+      << "a decorator would compile without it: the default belongs to FileDataset";
+}
+
+/// Every decorator passes on every call, but for those that it answers itself.
+TEST(DatasetDecorators, EveryCallReachesTheInnerDataset) {
+  const Folder folder;
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "line " + std::to_string(i * i) + "\n";
+  const std::shared_ptr<const Dataset> plain =
+      open_dataset({.files = {folder("a.txt", text)}, .tokens_per_sample = 16});
+  struct Around final : DatasetAround {
+    using DatasetAround::DatasetAround;
+  };
+  const std::set<std::string> all = virtuals_of("io/datasets/dataset.h", "Dataset", false);
+  const std::map<std::string, std::set<std::string>> own{
+      {"around", {}}, {"views", {"repeats", "views"}}, {"masked", {"repeats", "classes"}}};
+  for (const auto& [name, answers] : own) {
+    const auto recorder = std::make_shared<const Recorder>(plain);
+    std::shared_ptr<const Dataset> made = std::make_shared<const Around>(recorder);
+    if (name == "views") made = with_views(recorder, 3);
+    if (name == "masked") made = masked_tokens(recorder, nullptr);
+    recorder->calls.clear();
+    made->fields(), made->vocabulary(), made->classes(), made->splits(), made->questions();
+    made->samples(Split::train), made->samples_of_epoch(1, 2);
+    made->targets_before(Split::train, 1);
+    sample_of(*made, {});
+    made->repeats(), made->views(), made->corpus(), made->verify([] {});
+    EXPECT_EQ(made->summary(), "summary");
+    EXPECT_EQ(made->notes(1), std::vector<std::string>{"note"});
+    std::set<std::string> expected = all;
+    for (const std::string& one : answers) expected.erase(one);
+    for (const std::string& one : expected)
+      EXPECT_TRUE(recorder->calls.contains(one)) << name << " keeps " << one << "() to itself";
+  }
+}
+
+/// The other decorators of the program name every function of what they wrap.
+TEST(Decorators, ForgetNoVirtualFunction) {
+  struct Pair {
+    const char *header, *interface, *decorator;
+    std::set<std::string> own;  // answered by the interface's default, which is right for it
+  };
+  const std::vector<Pair> pairs{
+      {"core/backend.h", "Backend", "core/backend_around.h", {"records_passes", "repeat"}},
+      {"core/kernel_clock.h", "KernelClock", "core/profile_backend.cc", {}},
+      {"models/units/unit.h", "Unit", "models/units/rows_read.cc", {}},
+      {"parallel/comm/communicator.h",
+       "Communicator",
+       "parallel/comm/staged_communicator.cc",
+       {"start_all_gather"}},
+      {"io/datasets/dataset.h", "Dataset", "io/datasets/dataset.h", {}}};
+  for (const Pair& pair : pairs) {
+    const std::string text = slurp(CONCERTINA_SOURCE "/" + std::string(pair.decorator));
+    for (const std::string& name : virtuals_of(pair.header, pair.interface, false))
+      EXPECT_TRUE(pair.own.contains(name) ||
+                  std::regex_search(text, std::regex("\\b" + name + R"(\([^;{]*override)")))
+          << pair.decorator << " forgets " << name << "()";
+  }
+}
+
+// --- of every format ---
+
+/// A sound example: the entries of data.files, in a folder.
+DataOptions example_of(const std::string& format, const Folder& folder) {
+  DataOptions options{.format = format,
+                      .validation = 0,
+                      .missing_classes = true,
+                      .tokens_per_sample = 12,
+                      .windows = "fixed",
+                      .vocabulary = 70000};
+  const auto one = [&](const std::string& name, const std::string& content) {
+    options.files = {folder(name, content)};
+  };
+  const auto in_class = [&](const std::string& path, const std::string& image) {
+    std::filesystem::create_directories(std::filesystem::path(folder.path(path)).parent_path());
+    folder(path, image);
+  };
+  if (format == "text") one("a.txt", "To be, or not to be: that is the question.\n");
+  if (format == "tokens")
+    one("a.bin",
+        little_endian(std::vector<std::uint16_t>{1, 500, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4}));
+  if (format == "mnist") {
+    options.files = {folder("images", idx(0x803, {5, 2, 3}, ramp(30))),
+                     folder("labels", idx(0x801, {5}, std::string("\x00\x09\x03\x03\x01", 5)))};
+  }
+  if (format == "cifar10") one("a.bin", cifar_record("\x07", 1) + cifar_record("\x03", 2));
+  if (format.starts_with("cifar100")) one("a.bin", cifar_record("\x13\x63", 1));
+  if (format == "tsv") one("a.tsv", "sentence\tlabel\ngood\t1\nbad \t0\n");
+  if (format == "csv") one("a.csv", "sentence,label\ngood,1\nbad,0\n");
+  if (format == "jsonl")
+    one("a.jsonl", "{\"text\": \"a\", \"label\": 1}\n{\"text\": \"b\", \"label\": 0}\n");
+  if (format == "conll") {
+    options.targets = TargetKind::tags;
+    one("a.conll", "John B-PER\nlives O\n\nin O\n");
+  }
+  if (format == "squad") {
+    options.tokens_per_sample = 68;
+    options.stride = 4;
+    one("s.json", squad_json("river Rhine", 15));
+  }
+  if (format == "webdataset") one("s.tar", tar(three_samples()));
+  if (format == "image-folder") {
+    in_class("root/cat/1.png", png(4, 3, 2, ramp(36)));
+    in_class("root/dog/1.png", png(4, 3, 2, ramp(36)));
+    options.files = {folder.path("root")};
+    options.fit = {.size = 4, .shorter_side = 4};
+  }
+  EXPECT_FALSE(options.files.empty()) << "a new format needs an example here";
+  return options;
+}
+
+bool is_readable(const std::string& format) {
+  return (format != "webdataset" || has_libarchive()) &&
+         ((format != "webdataset" && format != "image-folder") || png_codec().available());
+}
+
+class EveryFormat : public testing::TestWithParam<std::string> {
+ protected:
+  Folder folder_;
+};
+
+TEST_P(EveryFormat, ReadsItsExample) {
+  if (!is_readable(GetParam())) GTEST_SKIP();
+  const DataOptions options = example_of(GetParam(), folder_);
+  const auto dataset = open_dataset(options);
+  dataset->verify([] {});
+  read_all(*dataset);
+}
+
+TEST_P(EveryFormat, AFileThatIsNamedTwiceIsRefused) {
+  if (!is_readable(GetParam())) GTEST_SKIP();
+  const DataOptions sound = example_of(GetParam(), folder_);
+  DataOptions twice = sound;
+  twice.files.insert(twice.files.end(), sound.files.begin(), sound.files.end());
+  EXPECT_ERROR(open_dataset(twice), "is named twice");
+  DataOptions linked = sound;
+  const std::string link = folder_.path("link");
+  std::filesystem::create_symlink(sound.files[0], link);
+  linked.files.push_back(link);
+  if (GetParam() == "image-folder") {
+    const std::string root = sound.files[0];
+    std::filesystem::create_hard_link(root + "/cat/1.png", root + "/cat/2.png");
+    linked.files = sound.files;
+  }
+  EXPECT_ERROR(open_dataset(linked), "are the same");
+}
+
+TEST_P(EveryFormat, Utf16IsRefused) {
+  if (!is_readable(GetParam())) GTEST_SKIP();
+  for (const std::string& mark :
+       {std::string("\xff\xfe"), std::string("\xfe\xff"), std::string()}) {
+    const Folder folder;
+    DataOptions options = example_of(GetParam(), folder);
+    options.vocabulary = 60000;
+    const std::string file =
+        GetParam() == "image-folder" ? options.files[0] + "/cat/1.png" : options.files[0];
+    const std::string text = GetParam() == "image-folder" || GetParam() == "tokens"
+                                 ? "sentence,label\ngood,1\nbad,0\n"
+                                 : slurp(file);
+    std::string wide = mark;
+    for (const char c : text)
+      wide += mark == "\xfe\xff" ? std::string{'\0', c} : std::string{c, '\0'};
+    spill(file, wide);
+    if (find_format(GetParam()).binary && mark.empty()) continue;  // numbers below 256
+    EXPECT_THROW(open_dataset(options)->verify([] {}), Error) << GetParam() << " " << mark;
+  }
+}
+
+/// The mark is left out, or refused: it never becomes a part of a name, a word or a text.
+TEST_P(EveryFormat, AByteOrderMarkIsNoData) {
+  if (!is_readable(GetParam())) GTEST_SKIP();
+  const DataOptions options = example_of(GetParam(), folder_);
+  if (GetParam() == "image-folder" || GetParam() == "tokens") GTEST_SKIP();
+  const std::string sound = open_dataset(options)->summary();
+  const ReadSample sample = sample_of(*open_dataset(options), {});
+  spill(options.files[0], "\xef\xbb\xbf" + slurp(options.files[0]));
+  try {
+    const auto dataset = open_dataset(options);
+    EXPECT_EQ(dataset->summary(), sound);
+    EXPECT_EQ(sample_of(*dataset, {}).of, sample.of);
+  } catch (const Error&) {
+  }
+}
+
+/// What Jupyter, macOS and editors leave beside data.
+TEST_P(EveryFormat, WhatIsHiddenIsNotRead) {
+  if (!is_readable(GetParam())) GTEST_SKIP();
+  DataOptions options = example_of(GetParam(), folder_);
+  const std::string sound = open_dataset(options)->summary();
+  if (GetParam() == "image-folder") {
+    for (const std::string hidden : {"/cat/.ipynb_checkpoints", "/cat/deep/.trash", "/.git"}) {
+      std::filesystem::create_directories(options.files[0] + hidden);
+      std::filesystem::copy(options.files[0] + "/cat/1.png",
+                            options.files[0] + hidden + "/1-checkpoint.png");
+    }
+  } else if (GetParam() == "webdataset") {
+    auto members = three_samples();
+    members.emplace_back(".ipynb_checkpoints/x.png", png(4, 3, 2, ramp(36)));
+    members.emplace_back("./deep/.hidden/y.png", png(4, 3, 2, ramp(36)));
+    spill(options.files[0], tar(members));
+  } else {
+    const std::string extension = std::filesystem::path(options.files[0]).extension().string();
+    spill(folder_.path(".hidden" + extension), slurp(options.files[0]));
+    if (options.files.size() == 1) options.files = {folder_.path("*" + extension)};
+  }
+  EXPECT_EQ(open_dataset(options)->summary(), sound);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat, testing::ValuesIn([] {
+                           std::vector<std::string> names;
+                           for (const auto& entry : dataset_formats())
+                             names.emplace_back(entry.name);
+                           return names;
+                         }()),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+// --- bad data, before it is drawn ---
+
+TEST(BadData, ATokenBeyondTheVocabularyIsFoundAhead) {
+  const Folder folder;
+  std::vector<std::uint16_t> tokens(5000, 7);
+  tokens[1234] = 300;
+  const std::string file = folder("a.bin", little_endian(tokens));
+  for (const double share : {0.0, 0.9}) {  // in the training part and in what is held out
+    const auto dataset = open_dataset({.format = "tokens",
+                                       .files = {file},
+                                       .validation = share,
+                                       .most_overlap = 1,
+                                       .tokens_per_sample = 8,
+                                       .vocabulary = 300});
+    EXPECT_ERROR(dataset->verify([] {}), "a.bin: byte 2468");
+    EXPECT_ERROR(masked_tokens(dataset, nullptr)->verify([] {}), "token 300");
+  }
+}
+
+TEST(BadData, AnImageThatCannotBeDecodedIsFoundAhead) {
+  if (!is_readable("webdataset")) GTEST_SKIP();
+  const Folder folder;
+  std::string cut = png(4, 3, 2, ramp(36));
+  cut[cut.size() - 20] ^= 1;  // within the pixels
+  std::filesystem::create_directories(folder.path("root/cat"));
+  folder("root/cat/1.png", png(4, 3, 2, ramp(36)));
+  const std::string bad = folder("root/cat/2.png", cut);
+  const auto of_folder = open_dataset({.format = "image-folder",
+                                       .files = {folder.path("root")},
+                                       .validation = 0,
+                                       .missing_classes = true,
+                                       .fit = {.size = 4, .shorter_side = 4}});
+  EXPECT_ERROR(of_folder->verify([] {}), bad);
+  const std::string shard = folder(
+      "s.tar",
+      tar({{"a.png", png(4, 3, 2, ramp(36))}, {"a.cls", "0"}, {"b.png", cut}, {"b.cls", "1"}}));
+  const auto of_tar = open_dataset(
+      {.format = "webdataset", .files = {shard}, .validation = 0, .missing_classes = true});
+  EXPECT_ERROR(of_tar->verify([] {}), "s.tar: member 'b.png'");
+}
+
+/// A tokenizer that refuses what is not UTF-8, as all but bytes do.
+class Strict final : public Tokenizer {
+ public:
+  std::int64_t vocabulary() const override { return 256; }
+  void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override {
+    for (const char c : text) {
+      if (static_cast<unsigned char>(c) >= 0x80) throw_input("not UTF-8", "the text", "UTF-8");
+      tokens.push_back(static_cast<unsigned char>(c));
+    }
+  }
+  std::string decode(std::span<const std::int32_t>) const override { return ""; }
+  std::size_t cut(std::string_view text, std::size_t at) const override {
+    return std::min(at, text.size());
+  }
+  std::string fingerprint() const override { return "strict"; }
+  std::optional<std::int32_t> special(SpecialToken) const override { return std::nullopt; }
+};
+
+TEST(BadData, ARowThatTheTokenizerDoesNotReadIsFoundAheadWithItsLine) {
+  const Folder folder;
+  const std::string file = folder("a.csv", "text,label\ngood,1\nbad,0\ncaf\xe9,1\n");
+  const auto dataset = open_dataset({.format = "csv",
+                                     .files = {file},
+                                     .tokenizer = std::make_shared<const Strict>(),
+                                     .validation = 0,
+                                     .tokens_per_sample = 12});
+  EXPECT_ERROR(dataset->verify([] {}), "a.csv:4");
+  EXPECT_ERROR(read_all(*dataset), "a.csv:4");
+}
+
+// --- what is held out of a long text, and trained on too ---
+
+std::string prose(int seed, int words) {
+  Random random(static_cast<std::uint64_t>(seed));
+  std::string text;
+  for (int i = 0; i < words; ++i) text += std::to_string(draw(random, 0, 1 << 20)) + " ";
+  return text;
+}
+
+struct Overlap : testing::Test {
+  Folder folder;
+  std::string own = prose(1, 4000), other = prose(2, 1000);
+
+  /// The result of a text's check: empty, or the error.
+  std::string check(const std::string& train, const std::string& held, double allowed = 0.2) {
+    DataOptions options{.files = {folder("train.txt", train)},
+                        .validation_files = {folder("held.txt", held)},
+                        .most_overlap = allowed,
+                        .tokens_per_sample = 16};
+    try {
+      open_dataset(options)->verify([] {});
+      options.format = "tokens";
+      options.vocabulary = 256;
+      const auto tokens = [&](const std::string& name, const std::string& text) {
+        std::vector<std::uint16_t> values;
+        for (const char c : text) values.push_back(static_cast<unsigned char>(c));
+        return folder(name, little_endian(values));
+      };
+      options.files = {tokens("train.bin", train)};
+      options.validation_files = {tokens("held.bin", held)};
+      open_dataset(options)->verify([] {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Overlap, OtherTextIsNone) {
+  EXPECT_EQ(check(own, other), "");
+}
+TEST_F(Overlap, ACopyIsRefused) {
+  EXPECT_TRUE(contains(check(own, own), "100.0% of"));
+}
+TEST_F(Overlap, AFileThatAnotherWasJoinedFromIsRefused) {
+  EXPECT_TRUE(contains(check("x" + own + other, other), "data.validation_files"));
+}
+TEST_F(Overlap, APartCountsByItsShare) {
+  const std::string half = other + prose(3, 1000);
+  EXPECT_TRUE(contains(check(own + other, half), "data.most_overlap = 0.5"));
+  EXPECT_EQ(check(own + other, half, 0.6), "");
+}
+TEST_F(Overlap, ALinkIsRefused) {
+  const std::string train = folder("a.txt", own);
+  std::filesystem::create_hard_link(train, folder.path("b.txt"));
+  EXPECT_ERROR(
+      open_dataset(
+          {.files = {train}, .validation_files = {folder.path("b.txt")}, .tokens_per_sample = 16})
+          ->verify([] {}),
+      "is trained on too");
+}
+
+// --- tables as programs write them ---
+
+struct Tables : testing::Test {
+  Folder folder;
+  /// "LINE:cell|cell" of each row.
+  std::vector<std::string> rows(const std::string& format, const std::string& text) {
+    const auto table = open_table(format, folder("a." + format, text));
+    std::vector<std::string> all;
+    for (RowCells row; table->next(row);) {
+      all.push_back(std::to_string(row.line) + ":");
+      for (const CellText& cell : row.cells) all.back() += std::string(cell.text) + "|";
+    }
+    return all;
+  }
+  using Rows = std::vector<std::string>;
+};
+
+TEST_F(Tables, AListOfObjectsIsReadAsJsonLines) {
+  const Rows each{"1:a|0|", "2:b|1|"};
+  EXPECT_EQ(rows("jsonl", R"([{"text": "a", "x": 0}, {"text": "b", "x": 1}])"), each);
+  EXPECT_EQ(rows("jsonl", "[\n{\"text\": \"a\", \"x\": 0},\n{\"text\": \"b\", \"x\": 1}\n]\n"),
+            (Rows{"2:a|0|", "3:b|1|"}));
+  EXPECT_EQ(rows("jsonl",
+                 "\n [\n  {\n    \"text\": \"[{,}]\\\"\\\\\",\n    \"x\": 0\n  },\n  {\n"
+                 "    \"x\": [1, {}],\n    \"text\": \"b\"\n  }\n]"),
+            (Rows{"3:[{,}]\"\\|0|", "7:b|[1,{}]|"}));
+  EXPECT_ERROR(rows("jsonl", R"([{"text": "a"}, {"text": "b")"), "begins as a list");
+  EXPECT_ERROR(rows("jsonl", R"([{"text": "a"} {"text": "b"}])"), "begins as a list");
+  EXPECT_ERROR(rows("jsonl", "[1, 2]"), "no object");
+  EXPECT_ERROR(rows("jsonl", R"([{"text": "a"}, {"text": "b", "text": "c"}])"), "a.jsonl:2");
+  EXPECT_ERROR(rows("jsonl", "[]"), "the file is empty");
+}
+
+TEST_F(Tables, ALoneSurrogateIsNamed) {
+  for (const char* half : {"\\ud83d", "\\ude00", "\\ud83dx", "\\ud83d\\u0041"})
+    EXPECT_ERROR(rows("jsonl", "{\"text\": \"a\"}\n{\"text\": \"" + std::string(half) + "\"}\n"),
+                 "surrogate");
+}
+
+TEST_F(Tables, LinesMayAllEndInCarriageReturns) {
+  EXPECT_EQ(rows("csv", "text,x\ra,0\rb,1\r"), (Rows{"2:a|0|", "3:b|1|"}));
+  EXPECT_EQ(rows("tsv", "text\tx\ra\t0"), (Rows{"2:a|0|"}));
+  EXPECT_EQ(rows("jsonl", "{\"x\": 1}\r{\"x\": 2}\r"), (Rows{"1:1|", "2:2|"}));
+}
+
+TEST_F(Tables, ExcelsLineOfTheSeparatorIsNoRow) {
+  for (const std::string end : {"\n", "\r\n", "\r"})
+    for (const std::string by : {";", ",", "|", "\t"})
+      EXPECT_EQ(rows("csv", "sep=" + by + end + "text" + by + "x" + end + "a" + by + "0" + end),
+                (Rows{"3:a|0|"}));
+  EXPECT_EQ(rows("csv", "sep=x,y\n1,2\n"), (Rows{"2:1|2|"})) << "a name like any other";
+}
+
+TEST_F(Tables, ConllFilesWhoseWordsAreNumberedAreRefused) {
+  const auto read = [&](const std::string& text) {
+    return open_dataset({.format = "conll",
+                         .files = {folder("a.conll", text)},
+                         .validation = 0,
+                         .tokens_per_sample = 32,
+                         .targets = TargetKind::tags});
+  };
+  const std::string tail = "\t_\t_\t0\troot\t_\t_\n";
+  const std::string rows = "1\tIt\tit\tPRON" + tail + "2-3\tisn't\t_\t_" + tail + "2\tis\tbe\tAUX" +
+                           tail + "3\tn't\tnot\tPART" + tail + "\n1\tYes\tyes\tINTJ" + tail;
+  EXPECT_ERROR(read(rows), "CoNLL-U");
+  EXPECT_ERROR(read("# sent_id = 1\n# text = It is not\n" + rows), "CoNLL-U");
+  EXPECT_NO_THROW(read("1 CD B-N\nof IN O\n\n2 CD B-N\nmore JJ O\n")) << "numbers that are words";
+}
+
+}  // namespace
+}  // namespace concertina

@@ -36,10 +36,12 @@ static std::string lower(std::string_view text) {
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> words) {
+  constexpr std::size_t kBeginning = 3;  // characters
   std::string_view best;
   std::size_t least = std::string_view::npos;
   for (const std::string_view candidate : words) {
-    const std::size_t distance = edit_distance(lower(word), lower(candidate));
+    const bool begun = word.size() >= kBeginning && lower(candidate).starts_with(lower(word));
+    const std::size_t distance = begun ? 0 : edit_distance(lower(word), lower(candidate));
     if (distance < least) best = candidate, least = distance;
   }
   return is_slip(least, word.size()) ? best : std::string_view();

@@ -15,8 +15,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 /// Whether `distance` is small enough for a word of `length` characters to be a slip.
 bool is_slip(std::size_t distance, std::size_t length);
 
-/// The one of `words` that is nearest to `word`, upper and lower case being the same; empty if none
-/// is near. Views into `words`.
+/// The first one of `words` that begins with `word`, else the one that is nearest to it, upper and
+/// lower case being the same; empty if none is near. Views into `words`.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> words);
 
 /// Advice for an error: "zb-v (one of: gpipe, 1f1b, zb-v)", without the first part if `nearest` is

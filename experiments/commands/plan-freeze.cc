@@ -11,8 +11,7 @@ struct PlanFreezeOptions : PredictionSource {
 
 int run_plan_freeze(const PlanFreezeOptions& options) {
   CourseOptions course = options.course;
-  if (course.policy.empty()) course.policy = options.config.freeze.policy;
-  if (course.policy == "none")
+  if (options.config.freeze.policy == "none")
     throw_input("nothing freezes", "freeze.policy", "--policy POLICY, such as pipetransformer");
   course.progress = slow_teller();
   const nlohmann::ordered_json report =
@@ -22,7 +21,10 @@ int run_plan_freeze(const PlanFreezeOptions& options) {
 }
 
 void add_plan_freeze_options(CLI::App& app, PlanFreezeOptions& options) {
-  app.add_option("--policy", options.course.policy, "in place of the config's freeze.policy")
+  app.add_option_function<std::string>(
+         "--policy",
+         [&](const std::string& name) { options.sets.push_back("freeze.policy=" + name); },
+         "in place of the config's freeze.policy")
       ->type_name("POLICY");
   app.add_option("--epochs", options.course.epochs, "of the run")
       ->check(whole_number(1, 10000))

@@ -81,7 +81,7 @@ class Source:
         keys = [key for of in structs for key in re.findall(r'Number<%s>\{"(\w+)"' % of, text)]
         if "MachineModel" in structs:
             keys += re.findall(r'"(\w+_per_host)"', text)
-            keys += ["factors", "local", "remote", "pair"]
+            keys += ["compared", "factors", "local", "remote", "pair"]
         return [{"key": f"`{key}`"} for key in dict.fromkeys(keys)]
 
     def environment(self):

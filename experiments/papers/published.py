@@ -19,6 +19,13 @@ def program(given):
     return found
 
 
+def says(machine_file, software, *figures):
+    """Whether `compared` of a machine file has a sentence on `software` with these figures."""
+    with open(machine_file, encoding="utf-8") as file:
+        said = [line for line in file if line.strip().startswith(f'"{software}: ')]
+    return len(said) == 1 and all(figure in said[0] for figure in figures)
+
+
 class Planner:
     """Predictions of layouts of one machine. `common`: what every call has besides."""
 

@@ -12,7 +12,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/trainer.h"
-#include "parallel/policies/freeze_ladder.h"
+#include "parallel/policies/foreseen_course.h"
 #include "parallel/repartition/course.h"
 
 namespace concertina {
@@ -22,27 +22,23 @@ using Json = nlohmann::ordered_json;
 
 /// A part of what freezing gives, on top of those before it.
 struct LadderPart {
-  const char* rung;
+  std::string name;
   std::vector<const char*> keys;  // that make it, on top of the config
-  Rung FreezeLadder::*ceiling = nullptr;
 };
 
 std::vector<LadderPart> ladder_parts() {
   return {
       {"static", {"freeze.policy=none", "elastic.policy=none", "cache.memory=0", "cache.disk=0"}},
-      {"freeze", {"elastic.policy=none", "cache.memory=0", "cache.disk=0"}, &FreezeLadder::freeze},
+      {"freeze", {"elastic.policy=none", "cache.memory=0", "cache.disk=0"}},
       {"repack",
        {"elastic.policy=predicted", "elastic.every=4", "elastic.depth=false",
-        "elastic.replicas=false", "elastic.schedule=false", "cache.memory=0", "cache.disk=0"},
-       &FreezeLadder::repack},
+        "elastic.replicas=false", "elastic.schedule=false", "cache.memory=0", "cache.disk=0"}},
       {"replicas",
        {"elastic.policy=predicted", "elastic.every=4", "elastic.schedule=false", "cache.memory=0",
-        "cache.disk=0"},
-       &FreezeLadder::replicas},
+        "cache.disk=0"}},
       {"cache",
        {"elastic.policy=predicted", "elastic.every=4", "elastic.schedule=false",
-        "cache.memory=1GiB"},
-       &FreezeLadder::cache}};
+        "cache.memory=1GiB"}}};
 }
 
 std::int64_t samples_of(const RunConfig& config) {
@@ -90,22 +86,25 @@ ForecastInput forecast_of(const PlanSource& source, const RunConfig& config, con
           .move_memory = static_cast<std::size_t>(config.parallel.move_memory.bytes)};
 }
 
+/// What `foresee` is asked, as `config` has [elastic].
+CourseInput input_of(const LadderRun& run, const RunConfig& config) {
+  return {
+      .job = run.job,
+      .asked = run.asked,
+      .policy = lookup(layout_policies(), config.elastic.policy, "layout policy", "elastic.policy"),
+      .options = layout_options(config),
+      .every = config.elastic.every,
+      .forecast = run.forecast};
+}
+
 /// As `config` has [freeze], [elastic] and [cache]; `what`: for a person who waits.
 std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config,
                                    const std::string& what) {
-  const ElasticSection& elastic = config.elastic;
-  const bool caches = config.cache.memory.bytes > 0 || config.cache.disk.bytes > 0;
-  CourseInput input{
-      .job = run.job,
-      .asked = run.asked,
-      .policy = lookup(layout_policies(), elastic.policy, "layout policy", "elastic.policy"),
-      .options = layout_options(config),
-      .every = elastic.every,
-      .forecast = run.forecast,
-      .progress = [&](std::size_t epoch) {
-        run.tell(fmt::format("{}: epoch {} of {}", what, epoch + 1, run.layers.size()));
-      }};
-  if (!caches) input.forecast.cache = {};
+  CourseInput input = input_of(run, config);
+  input.progress = [&](std::size_t epoch) {
+    run.tell(fmt::format("{}: epoch {} of {}", what, epoch + 1, run.layers.size()));
+  };
+  if (config.cache.memory.bytes == 0 && config.cache.disk.bytes == 0) input.forecast.cache = {};
   const std::vector<int> none(run.layers.size());
   return foresee(input, config.freeze.policy == "none" ? none : run.layers, run.steps);
 }
@@ -134,60 +133,56 @@ double best_static_seconds(const LadderRun& run) {
   return step * static_cast<double>(steps);
 }
 
-/// The times of a layer, as the run's costs have them: the mean over layers.
-LadderShape mean_layer(const LadderRun& run) {
-  const ModelSpec& model = run.job.model;
-  LadderShape layer{.forward = 0, .input = 0, .weight = 0, .frozen = 0};
-  int first = 1;  // the embedding is unit 0
-  for (const int end : model.layer_ends) {
-    for (int unit = first; unit < end; ++unit) {
-      const UnitSeconds& seconds = run.forecast.units[static_cast<std::size_t>(unit)];
-      layer.forward += seconds.forward;
-      layer.input += seconds.input;
-      layer.weight += seconds.weight;
-      layer.frozen += seconds.frozen > 0 ? seconds.frozen : seconds.forward;
-      if (unit == first) layer.first_input += seconds.input;
-    }
-    first = end;
-  }
-  const auto layers = static_cast<double>(model.layer_ends.size());
-  for (double* time :
-       {&layer.forward, &layer.input, &layer.weight, &layer.frozen, &layer.first_input})
-    *time /= layers;
-  return layer;
+/// A machine on which nothing waits, moves or reads.
+MachineModel without_waits(MachineModel machine) {
+  machine.local = machine.remote = {};
+  machine.pairs.clear();
+  machine.moves = {};
+  machine.post_s = machine.combine_s_per_byte = machine.cache_read_s_per_byte = 0;
+  return machine;
 }
 
-/// The ceilings of this course. `fixed`: share of an unfrozen step outside of the layers.
-FreezeLadder ceilings_of(const LadderRun& run, double fixed) {
-  const std::vector<double> course(run.layers.begin(), run.layers.end());
-  const Layout layout = assign(run.job, run.asked).layout;
-  const Pipeline& pipeline = layout.pipelines.front();
-  LadderShape shape = mean_layer(run);
-  shape.layers = static_cast<int>(run.job.model.layer_ends.size());
-  shape.stages = static_cast<int>(pipeline.stages.size());
-  shape.microbatches = pipeline.microbatches();
-  shape.fixed = fixed;
-  return freeze_ladder(course, shape);
+/// Seconds that `rung` takes at least, over what is foreseen for it (`epochs`): of `freeze` without
+/// waits in its one layout, of the others the work that is left in equal shares.
+double least_of(const LadderRun& run, const LadderPart& rung,
+                const std::vector<CourseEpoch>& epochs) {
+  if (rung.name != "freeze")
+    return least_seconds(input_of(run, run.config), epochs, rung.name == "repack");
+  LadderRun free = run;
+  free.forecast.machine = without_waits(run.forecast.machine);
+  return seconds_of(epochs_of(free, with_keys(run.config, rung.keys), "freeze, without waits"));
 }
 
-Json ladder_json(const LadderRun& run, double fixed) {
-  const FreezeLadder ceilings = ceilings_of(run, fixed);
-  const bool gpipe = run.asked.schedule == "gpipe";
+/// What the work of `epochs` is worth in epochs that freeze nothing.
+double unfrozen_epochs(const LadderRun& run, const std::vector<CourseEpoch>& epochs) {
+  std::vector<CourseEpoch> unfrozen = epochs;
+  for (CourseEpoch& epoch : unfrozen) epoch.layers = 0;
+  const CourseInput input = input_of(run, run.config);
+  return static_cast<double>(epochs.size()) * least_seconds(input, epochs) /
+         least_seconds(input, unfrozen);
+}
+
+Json ladder_json(const LadderRun& run) {
   const double best = best_static_seconds(run);
   double slowest = 0;
   Json ladder = Json::array();
   for (const LadderPart& part : ladder_parts()) {
-    const double seconds = seconds_of(epochs_of(run, with_keys(run.config, part.keys), part.rung));
+    const std::vector<CourseEpoch> epochs =
+        epochs_of(run, with_keys(run.config, part.keys), part.name);
+    const double seconds = seconds_of(epochs);
     if (slowest == 0) slowest = seconds;
-    const Rung ceiling = part.ceiling == nullptr ? Rung{} : ceilings.*part.ceiling;
-    ladder.push_back(
-        {{"rung", part.rung},
-         {"keys", part.keys},
-         {"seconds", seconds},
-         {"over_static", slowest / seconds},
-         {"over_best", best / seconds},
-         {"ceiling_over_static", gpipe ? Json(ceiling.over_gpipe) : Json()},
-         {"ceiling_over_best", part.ceiling == nullptr ? Json() : Json(ceiling.over_best)}});
+    LadderRun known = run;
+    if (part.name != "cache") known.forecast.cache = {};
+    const double least = part.name == "static" ? 0 : least_of(known, part, epochs);
+    const auto ceiling = [&](double of) { return least > 0 ? Json(of / least) : Json(); };
+    ladder.push_back({{"rung", part.name},
+                      {"keys", part.keys},
+                      {"seconds", seconds},
+                      {"unfrozen_epochs", unfrozen_epochs(known, epochs)},
+                      {"over_static", slowest / seconds},
+                      {"over_best", best / seconds},
+                      {"ceiling_over_static", ceiling(slowest)},
+                      {"ceiling_over_best", ceiling(best)}});
   }
   return ladder;
 }
@@ -214,8 +209,6 @@ Json course_json(const LadderRun& run) {
 }  // namespace
 
 Json course_report(RunConfig config, const PlanOptions& plan, const CourseOptions& options) {
-  config.freeze.policy = options.policy;
-  validate(config);
   const std::int64_t samples = options.samples > 0 ? options.samples : samples_of(config);
   const std::vector<std::int64_t> steps =
       steps_of_epochs(samples, config.batch.global, options.epochs);
@@ -231,18 +224,17 @@ Json course_report(RunConfig config, const PlanOptions& plan, const CourseOption
                       .layers = course_of(config, job, options.epochs, steps.front()),
                       .steps = steps,
                       .progress = options.progress};
-  const double fixed = fixed_share(job, assignment, run.forecast);
-  Json report = {{"policy", options.policy},
+  Json report = {{"policy", config.freeze.policy},
                  {"epochs", options.epochs},
                  {"samples", samples},
                  {"steps", config.run.steps},
                  {"world", plan.world},
                  {"layout", short_form(assignment.layout)},
                  {"schedule", config.parallel.schedule},
-                 {"fixed_share", fixed}};
+                 {"fixed_share", fixed_share(job, assignment, run.forecast)}};
   report.update(source.facts);
   report["course"] = course_json(run);
-  report["ladder"] = ladder_json(run, fixed);
+  report["ladder"] = ladder_json(run);
   return report;
 }
 
@@ -262,25 +254,32 @@ std::string course_text(const Json& report) {
                             : fmt::format("{:.3g}", epoch["change_s"].get<double>() * 1e3),
                         epoch["seconds"].get<double>(), epoch["batch"].get<int>(),
                         epoch["layout"].get<std::string>());
-  text += fmt::format("\n{:<10}{:>12}{:>13}{:>10}{:>12}{:>10}\n", "rung", "seconds", "over static",
-                      "ceiling", "over best", "ceiling");
+  text += fmt::format("\n{:<10}{:>12}{:>17}{:>13}{:>10}{:>12}{:>10}\n", "rung", "seconds",
+                      "unfrozen epochs", "over static", "ceiling", "over best", "ceiling");
   const auto cell = [](const Json& value) {
     return value.is_null() ? std::string("-") : fmt::format("{:.2f}", value.get<double>());
   };
   for (const Json& rung : report["ladder"])
-    text += fmt::format("{:<10}{:>12.4g}{:>13}{:>10}{:>12}{:>10}\n",
+    text += fmt::format("{:<10}{:>12.4g}{:>17.2f}{:>13}{:>10}{:>12}{:>10}\n",
                         rung["rung"].get<std::string>(), rung["seconds"].get<double>(),
-                        cell(rung["over_static"]), cell(rung["ceiling_over_static"]),
-                        cell(rung["over_best"]), cell(rung["ceiling_over_best"]));
+                        rung["unfrozen_epochs"].get<double>(), cell(rung["over_static"]),
+                        cell(rung["ceiling_over_static"]), cell(rung["over_best"]),
+                        cell(rung["ceiling_over_best"]));
+  const Json& ladder = report["ladder"];
   return text +
          fmt::format(
-             "\n{:.1f}% of an unfrozen step is outside of the layers; static is the "
-             "layout and schedule above,\nbest the fastest unfrozen one. A rung has "
-             "all before it; --json names its keys.\nA ceiling is in closed form, from the mean "
-             "times of a layer here: nothing waits, moves or reads.\n{}",
+             "\nThe work of all {} epochs is that of {:.1f} epochs without freezing, and of {:.1f} "
+             "with a cache: a run of\nthat many epochs that freezes nothing costs as much.\n"
+             "{:.1f}% of an unfrozen step is outside of the layers; static is the layout and "
+             "schedule above,\nbest is the fastest unfrozen one. A rung has all before it; --json "
+             "names its keys.\nA ceiling is what a rung would gain if nothing waited, moved or "
+             "read: of freeze in its layout, of repack with\ngpipe at equal stages, else with the "
+             "work shared equally by all ranks.\n{}",
+             report["epochs"].get<int>(), ladder[1]["unfrozen_epochs"].get<double>(),
+             ladder.back()["unfrozen_epochs"].get<double>(),
              100 * report["fixed_share"].get<double>(),
              report["course"][0]["change_s"].is_null()
-                 ? "What a change takes is not known: give --costs or --links of a run.\n"
+                 ? "The time that a change takes is not known: give --costs or --links of a run.\n"
                  : "");
 }
 

@@ -10,7 +10,6 @@
 namespace concertina {
 
 struct CourseOptions {
-  std::string policy;  // freeze.policy in place of the config's
   int epochs = 10;
   std::int64_t samples = 0;                            // of an epoch; 0: those of data.text
   std::function<void(const std::string&)> progress{};  // told what comes next
@@ -19,9 +18,10 @@ struct CourseOptions {
 /// Keys: policy, epochs, samples, steps, world, schedule, fixed_share; course: by epoch, with the
 /// config's own [elastic] and [cache]: epoch, frozen_layers, layout, batch, steps, change_s (null
 /// where no links are known), step_s, seconds; ladder: rung, keys (a list: they make it, on top of
-/// the config), seconds, over_static, over_best, ceiling_over_static (null where the static
-/// schedule is not gpipe), ceiling_over_best. Throws Error{bad_input} where the policy cannot be
-/// foreseen or there are no samples.
+/// the config), seconds, unfrozen_epochs (that cost as much work as the whole run), over_static,
+/// over_best, and, but for `static`, ceiling_over_static and ceiling_over_best, which the two
+/// before never exceed: nothing waits, moves or reads. Throws Error{bad_input} where the policy
+/// cannot be foreseen or there are no samples.
 nlohmann::ordered_json course_report(RunConfig config, const PlanOptions& plan,
                                      const CourseOptions& options);
 

@@ -137,6 +137,10 @@ MachineModel read_machine_table(const TomlSource& source, const toml::table& roo
       *link = read_link(of_link);
       of_link.table().finish();
     });
+  figures.table().take("compared", [&](const toml::node& node, const std::string& name) {
+    for (const toml::node& one : source.list(node, name, "sentences in quotes"))
+      machine.compared.push_back(source.text(one, name));
+  });
   figures.table().take("factors", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& factor : source.list(node, name, "a factor for each rank"))
       machine.factors.push_back(figures.figure(factor, name, ""));
@@ -205,6 +209,7 @@ Json to_json(const MachineModel& machine) {
     if (machine.device.*field.value != 0) json[field.key] = machine.device.*field.value;
   json["ranks_per_host"] = machine.ranks_per_host;
   if (machine.nics_per_host != 0) json["nics_per_host"] = machine.nics_per_host;
+  if (!machine.compared.empty()) json["compared"] = machine.compared;
   if (!machine.factors.empty()) json["factors"] = machine.factors;
   json["local"] = link_json(machine.local);
   json["remote"] = link_json(machine.remote);

@@ -14,6 +14,7 @@
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/trainer.h"
+#include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/runtime/gradient_tree.h"
 
@@ -113,29 +114,37 @@ class SharedOperators final : public BackendAround {
 /// Everything that a rank's memory follows from, as numbers: equal keys, equal memory.
 using MemoryKey = std::vector<std::size_t>;
 
-void append_stages(const Layout& layout, const RowMemory& row, MemoryKey& key) {
+/// What the stages of a layout are, by number.
+struct Stages {
+  explicit Stages(const Layout& layout) : at(layout.stages()), infos(stage_infos(layout)) {}
+  std::vector<StagePlacement> at;
+  std::vector<StageInfo> infos;
+};
+
+void append_stages(const Stages& stages, const RowMemory& row, MemoryKey& key) {
   for (const int count :
        {row.inputs, row.outputs, row.output_grads, row.input_grads, row.frozen_outputs})
     key.push_back(static_cast<std::size_t>(count));
   int first = -1;
   for (const StageSlots& slots : row.stages) {
-    const StagePlacement& at = layout.stage(slots.stage);
-    const Pipeline& own =
-        layout.pipelines[static_cast<std::size_t>(layout.pipeline_of(slots.stage))];
+    const StagePlacement& at = stages.at[static_cast<std::size_t>(slots.stage)];
+    const StageInfo& own = stages.infos[static_cast<std::size_t>(slots.stage)];
     // It reads the batch of these microbatches: how many, and how far from the first stage's.
     if (first < 0) first = own.first_microbatch;
-    for (const int value : {at.first_unit, at.last_unit, slots.saved, slots.grads,
-                            own.first_microbatch - first, own.microbatches()})
+    for (const int value :
+         {at.first_unit, at.last_unit, slots.saved, slots.grads, own.first_microbatch - first,
+          own.last_microbatch - own.first_microbatch})
       key.push_back(static_cast<std::size_t>(value));
   }
 }
 
 /// Sums of gradients: what the rank's own tree needs; the rest of a bucket's nodes arrive.
-void append_gradients(const Job& job, const Assignment& assignment, int rank, MemoryKey& key) {
+void append_gradients(const Job& job, const Assignment& assignment, const Stages& stages, int rank,
+                      MemoryKey& key) {
   std::map<int, std::vector<int>> orders;  // unit -> microbatches of its weight gradients
   for (const Action& action : assignment.plan.rows[static_cast<std::size_t>(rank)]) {
     if (!makes_weight_gradient(action.kind)) continue;
-    const StagePlacement& at = assignment.layout.stage(action.stage);
+    const StagePlacement& at = stages.at[static_cast<std::size_t>(action.stage)];
     for (int unit = at.first_unit; unit < at.last_unit; ++unit)
       orders[unit].push_back(action.microbatch);
   }
@@ -236,12 +245,13 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
                                        const Assignment& assignment, int threads) {
   const std::vector<RowMemory> rows = plan_memory(assignment.plan, assignment.layout);
   const RankPredictor predictor(config, job, assignment, threads);
+  const Stages stages(assignment.layout);
   std::map<MemoryKey, RankMemory> known;
   std::vector<RankMemory> result;
   for (int rank = 0; rank < assignment.world; ++rank) {
     MemoryKey key;
-    append_stages(assignment.layout, rows[static_cast<std::size_t>(rank)], key);
-    append_gradients(job, assignment, rank, key);
+    append_stages(stages, rows[static_cast<std::size_t>(rank)], key);
+    append_gradients(job, assignment, stages, rank, key);
     append_parts(assignment, rank, job.whole_tensors, key);
     const auto [at, fresh] = known.try_emplace(std::move(key));
     if (fresh) at->second = predictor.of(rank);

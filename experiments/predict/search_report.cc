@@ -15,7 +15,10 @@
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
 #include "parallel/predict/layout_search.h"
+#include "parallel/predict/plan_costs.h"
+#include "parallel/predict/unit_work.h"
 #include "parallel/runtime/state.h"
+#include "parallel/simulate/simulate.h"
 
 namespace concertina {
 namespace {
@@ -70,10 +73,12 @@ ParameterBytes own_bytes(const RunConfig& config) {
           .optimizer = static_cast<double>(sizeof(float) * kinds)};
 }
 
-SearchSpace space_of(const LayoutSearchOptions& options, const MachineModel& machine) {
+/// By default this program's layouts are those that it runs.
+SearchSpace space_of(const LayoutSearchOptions& options, const MachineModel& machine,
+                     const Software& software) {
   SearchSpace space{.world = options.world,
                     .ranks_per_host = machine.ranks_per_host,
-                    .tp = options.tp,
+                    .tp = options.tp.empty() && software.sums_by_tree ? std::vector{1} : options.tp,
                     .pp = options.pp,
                     .samples = options.microbatch,
                     .chunks = options.chunks,
@@ -111,9 +116,14 @@ bool runs_here(const PlanProblem& problem, const PlanCandidate& candidate) {
   return candidate.tp == 1 && problem.software.name == "concertina";
 }
 
-/// Returns the bytes that a run reserves on its fullest rank, where that is soon known.
-std::optional<double> exact_bytes(const RunConfig& given, const PlanProblem& problem,
-                                  const PlanCandidate& candidate) {
+/// A candidate as a run here, where all of its ranks are soon planned.
+struct PlannedRun {
+  RunConfig config;
+  Job job;
+  Assignment assignment;
+};
+std::optional<PlannedRun> planned_run(const RunConfig& given, const PlanProblem& problem,
+                                      const PlanCandidate& candidate) {
   const double actions =
       simulated_actions(candidate, candidate.microbatches(problem.batch)) * candidate.dp;
   const auto units = std::ssize(problem.model.units) * candidate.world();
@@ -122,9 +132,29 @@ std::optional<double> exact_bytes(const RunConfig& given, const PlanProblem& pro
   std::string keys;
   const RunConfig config = config_of(given, candidate, keys);
   const Job job = job_of(config);
-  return static_cast<double>(
-      largest_total(predict_memory(config, job, assignment_of(config, job, candidate.world()),
-                                   std::max(1, config.run.threads))));
+  return PlannedRun{config, job, assignment_of(config, job, candidate.world())};
+}
+
+/// Returns the bytes that a run reserves on its fullest rank, where that is soon known.
+std::optional<double> exact_bytes(const RunConfig& given, const PlanProblem& problem,
+                                  const PlanCandidate& candidate) {
+  const auto run = planned_run(given, problem, candidate);
+  if (!run) return std::nullopt;
+  return static_cast<double>(largest_total(predict_memory(run->config, run->job, run->assignment,
+                                                          std::max(1, run->config.run.threads))));
+}
+
+/// Returns the step time of `plan show`, which simulates all replicas, message by message.
+Json plan_show_seconds(const RunConfig& given, const PlanProblem& problem,
+                       const PlanCandidate& candidate) {
+  auto run = planned_run(given, problem, candidate);
+  if (!run) return {};
+  run->assignment.exchange.hosts = hosts_of(problem.machine, candidate.world());
+  const std::vector<UnitSeconds> units =
+      seconds_on(problem.machine, run->job.model, run->assignment.costs);
+  return simulate(run->assignment.plan, run->assignment.layout,
+                  plan_costs(run->job, run->assignment, units, problem.machine))
+      .makespan;
 }
 
 /// ", stages of 5, 6 x 10, 5 layers"; empty where all have as many, or some have half layers.
@@ -211,7 +241,7 @@ void add_help(const StepPrediction& step, double twice, Json& json) {
                   gib(nearest.memory.total() - problem.memory)),
       "plan search",
       fmt::format("a larger --world; --device-memory {:.2f}GiB, the least that would do; a smaller "
-                  "model; or more of --tp and --recompute",
+                  "model; or more of --tp (1,2,4,8: above 1 it does not run here) and --recompute",
                   std::ceil(100 * nearest.memory.total() / (1 << 30)) / 100));
 }
 
@@ -220,10 +250,10 @@ Json layouts_json(const RunConfig& config, const PlanProblem& problem,
   Json layouts = Json::array(), too_large = Json::array();
   for (const FoundLayout& found : outcome.best) {
     Json json = candidate_json(config, problem, found);
+    json["plan_show_s"] = plan_show_seconds(config, problem, found.candidate);
     add_parts(found.step, json);
     add_help(found.step, outcome.twice_seconds, json);
-    json["within_error"] =
-        found.step.seconds <= (1 + kRelativeError) * outcome.best.front().step.seconds;
+    json["within_tie"] = found.step.seconds <= (1 + kTie) * outcome.best.front().step.seconds;
     layouts.push_back(json);
   }
   for (const FoundLayout& found : outcome.too_large)
@@ -259,16 +289,16 @@ Json search_report(const RunConfig& config, const LayoutSearchOptions& options) 
   const auto exact = [&](const PlanCandidate& candidate) {
     return exact_bytes(config, problem, candidate);
   };
-  const SearchOutcome outcome =
-      search_layouts(problem, plan_candidates(problem, space_of(options, problem.machine)),
-                     {options.top, options.budget, exact, options.progress});
+  const SearchOutcome outcome = search_layouts(
+      problem, plan_candidates(problem, space_of(options, problem.machine, problem.software)),
+      {options.top, options.budget, exact, options.progress});
   if (outcome.best.empty() && outcome.left_out == 0) nothing_fits(problem, outcome);
   if (outcome.best.empty())
     throw_input(fmt::format("the budget of {:g} actions is too small for any layout that fits",
                             options.budget),
                 "--budget", "a larger one");
-  Json report = {{"step_error", kStepError},
-                 {"relative_error", kRelativeError},
+  Json report = {{"compared", problem.machine.compared},
+                 {"tie", kTie},
                  {"world", options.world},
                  {"machine", options.machine},
                  {"software", {{"name", problem.software.name}, {"about", problem.software.about}}},

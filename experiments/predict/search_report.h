@@ -30,29 +30,26 @@ struct LayoutSearchOptions {
 /// Returns the question of the search. Throws Error{bad_input} where a figure is missing.
 PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& options);
 
-/// How far predicted step times are off, of machines and programs that the model was not fitted to:
-/// 10 to 20%. Over published tables of A100s, after a fit of one rate, the mean is 6.5% (BLOOM's,
-/// experiments/papers/bloom) and the range -6 to +5% (Megatron's,
-/// experiments/papers/megatron-sc21).
-inline constexpr double kStepError = 0.20;
-/// How far layouts of one model on one machine are off against each other, 2 to 5%, once a rate is
-/// known: those that differ by less cannot be told apart.
-inline constexpr double kRelativeError = 0.05;
+/// Layouts that are slower than the fastest one by at most this share of it are marked: no
+/// published table was predicted well enough to tell them apart.
+inline constexpr double kTie = 0.05;
 
-/// Keys: step_error (kStepError), relative_error (kRelativeError), parameters, world, machine,
-/// software (name, about), device_memory_bytes, candidates, fitting, simulated, proven_worse,
-/// left_out (count, least_step_s), actions, budget, peak_flops_per_s, model_flops, layouts and
-/// too_large (each: within_error (of layouts: slower than the first one by at most relative_error
-/// of it), tp, pp, dp, chunks, schedule, microbatch_samples, microbatches (of a pipeline), layers
-/// (of each stage; empty where stages begin or end within a layer), recompute, runs_here, keys (for
-/// `train`, where it runs here), step_s, tokens_per_s, tflops_per_gpu (of hardware FLOPs), mfu, hfu
-/// (null where the peak rate is not known), memory (total_bytes, weights_bytes, optimizer_bytes,
-/// activations_bytes, reserved_bytes, margin_bytes (of the device, left free); exact: whether it is
-/// that of a run, to the byte, and reserved_bytes)); of layouts also `parts` (seconds: compute,
-/// recompute, group, bubble, transfer, reduction, update; they add up to the step) and help_most
-/// (part, seconds): the largest of these but compute and update, and `memory`: what a layout would
-/// gain that needs at most twice of it. Throws Error{bad_input} where memory or machine is missing,
-/// and where no layout fits: with the nearest miss.
+/// Keys: compared (a list: what predictions for this machine were compared with, by MachineModel),
+/// tie (kTie), parameters, world, machine, software (name, about), device_memory_bytes, candidates,
+/// fitting, simulated, proven_worse, left_out (count, least_step_s), actions, budget,
+/// peak_flops_per_s, model_flops, layouts and too_large (each: within_tie (of layouts: slower than
+/// the first one by at most `tie` of it), tp, pp, dp, chunks, schedule, microbatch_samples,
+/// microbatches (of a pipeline), layers (of each stage; empty where stages begin or end within a
+/// layer), recompute, runs_here, keys (for `train`, where it runs here), plan_show_s (the step time
+/// of `plan show`, null where the layout does not run here or is too large for that), step_s,
+/// tokens_per_s, tflops_per_gpu (of hardware FLOPs), mfu, hfu (null where the peak rate is not
+/// known), memory (total_bytes, weights_bytes, optimizer_bytes, activations_bytes, reserved_bytes,
+/// margin_bytes (of the device, left free); exact: whether it is that of a run, to the byte, and
+/// reserved_bytes)); of layouts also `parts` (seconds: compute, recompute, group, bubble, transfer,
+/// reduction, update; they add up to the step) and help_most (part, seconds): the largest of these
+/// but compute and update, and `memory`: what a layout would gain that needs at most twice of it.
+/// Throws Error{bad_input} where memory or machine is missing, and where no layout fits: with the
+/// nearest miss.
 nlohmann::ordered_json search_report(const RunConfig& config, const LayoutSearchOptions& options);
 
 std::string search_text(const nlohmann::ordered_json& report);

@@ -49,7 +49,7 @@ std::string layout_line(const Json& layout, std::size_t place) {
   std::string text = fmt::format(
       "{:>2}{} {:<74} {:>9.4g} {:>11} {:>8.4g} {:>6} {:>6}  {:>5.1f} {:>5.1f} {:>5.1f} {:>5.1f} "
       "{:>5.1f}  {:>6} = {:>5}+{:>5}+{:>5}+{:>5}, {:>5} free{}\n",
-      place, layout["within_error"].get<bool>() && place > 1 ? "~" : " ",
+      place, layout["within_tie"].get<bool>() && place > 1 ? "~" : " ",
       layout["text"].get<std::string>(), step,
       grouped(static_cast<std::int64_t>(layout["tokens_per_s"].get<double>())),
       layout["tflops_per_gpu"].get<double>(), share_of(layout["mfu"]), share_of(layout["hfu"]),
@@ -58,14 +58,18 @@ std::string layout_line(const Json& layout, std::size_t place) {
       gib(memory["optimizer_bytes"]), gib(memory["activations_bytes"]),
       gib(memory["reserved_bytes"]), gib(memory["margin_bytes"]),
       memory["exact"].get<bool>() ? " exact" : "");
-  if (layout["runs_here"].get<bool>())
-    text += fmt::format("      runs here: {}\n", layout["keys"].get<std::string>());
-  return text;
+  if (!layout["runs_here"].get<bool>()) return text + "      does not run here\n";
+  return text + fmt::format("      runs here{}: {}\n",
+                            layout["plan_show_s"].is_null()
+                                ? ""
+                                : fmt::format(", {:.4g} s by `plan show`",
+                                              layout["plan_show_s"].get<double>()),
+                            layout["keys"].get<std::string>());
 }
 
 std::string too_large_text(const Json& report) {
   const Json& layouts = report["too_large"];
-  if (layouts.empty()) return "nothing that does not fit would be faster\n";
+  if (layouts.empty()) return "nothing that needs at most twice the memory would be faster\n";
   std::string text = "would be faster, but does not fit:\n";
   for (const Json& layout : layouts) {
     const Json& memory = layout["memory"];
@@ -82,10 +86,30 @@ std::string too_large_text(const Json& report) {
   return text;
 }
 
-/// Explains the columns, and how far to believe them.
+/// Says what predictions were compared with, and what that means for the order of the layouts.
+std::string trust_text(const Json& report) {
+  const auto compared = report["compared"].get<std::vector<std::string>>();
+  const auto software = report["software"]["name"].get<std::string>();
+  std::string text;
+  for (const std::string& one : compared)
+    text += fmt::format("compared with measurements, {}\n", one);
+  const bool known = std::ranges::any_of(
+      compared, [&](const std::string& one) { return one.starts_with(software + ":"); });
+  if (!known)
+    text += fmt::format(
+        "no prediction for {} as {} was ever compared with a measurement by this project: measure "
+        "the first layouts before you choose one\n",
+        report["machine"].get<std::string>(), software);
+  const auto ties = std::ranges::count_if(
+      report["layouts"], [](const Json& layout) { return layout["within_tie"].get<bool>(); });
+  if (ties > 1)
+    text += fmt::format("~: {} within {:.0f}% of the first one, too near to be told apart\n",
+                        counted(ties - 1, "layout"), 100 * report["tie"].get<double>());
+  return text;
+}
+
+/// Explains the columns.
 std::string legend_text(const Json& report) {
-  const auto similar = std::ranges::count_if(
-      report["layouts"], [](const Json& layout) { return layout["within_error"].get<bool>(); });
   std::string text =
       "step s: seconds of a step; tokens/s: of all devices; TFLOP/s: of one, recomputation "
       "counted; MFU, HFU: share of its peak rate, without and with recomputation\n"
@@ -94,12 +118,14 @@ std::string legend_text(const Json& report) {
       "tensor parallelism\n"
       "GiB: of the fullest device, and what it has left; exact: as a run here takes it, to the "
       "byte; else modelled\n";
-  text += fmt::format(
-      "step times are 10 to {:.0f}% off on machines and programs that the model was not fitted to; "
-      "layouts of one of them are 2 to {:.0f}% off against each other",
-      100 * report["step_error"].get<double>(), 100 * report["relative_error"].get<double>());
-  if (similar > 1) text += fmt::format(": 1 and {} marked ~ are not distinguishable", similar - 1);
-  return text + "\n";
+  const bool shown = std::ranges::any_of(
+      report["layouts"], [](const Json& layout) { return !layout["plan_show_s"].is_null(); });
+  if (shown)
+    text +=
+        "by `plan show`: it simulates all replicas and each message of their exchange; a search "
+        "simulates one replica, with the exchange as a ring. Its bubble is all idle time of ranks, "
+        "here bub + xfer + red\n";
+  return text + trust_text(report);
 }
 
 }  // namespace

@@ -272,9 +272,12 @@ Chart front_chart(const StudyTable& table) {
                                           .y_low = scaled(point.change_low),
                                           .y_high = scaled(point.change_high)});
   const bool time = front.gain.better == BetterEnd::lower;
-  return {.x = {.label = fmt::format("{} of {}", time ? "speed-up" : "gain",
-                                     name_of_figure(front.gain.name).label)},
-          .y = {.label = "change of " + name.label, .unit = name.unit},
+  return {.x = {.label = fmt::format("{} of {}, {}s", time ? "speed-up" : "gain",
+                                     name_of_figure(front.gain.name).label,
+                                     interval_head(front.confidence))},
+          .y = {.label = fmt::format("change of {}, {}s", name.label,
+                                     interval_head(front.change_confidence)),
+                .unit = name.unit},
           .marks = std::move(scatter)};
 }
 

@@ -230,28 +230,30 @@ Json scaling_json(const std::vector<ScalingResult>& results, const ScalingOption
 
 std::string scaling_text(const Json& report) {
   std::string text =
-      fmt::format("{} scaling\n{:>6} {:<12} {:>6} {:>5} {:>12} {:>13} {:>7} {:>9} {:>10}",
+      fmt::format("{} scaling\n{:>6} {:<12} {:>6} {:>5} {:>12} {:>13} {:>7}  {:<9} {:>9} {:>10}",
                   report["mode"].get<std::string>(), "ranks", "layout", "batch", "m",
-                  "measured, ms", "predicted, ms", "error", "speed-up", "efficiency");
+                  "measured, ms", "predicted, ms", "error", "from here", "speed-up", "efficiency");
   for (const StepPart& part : kStepParts) text += fmt::format(" {:>10}", part.name);
   text += "\n";
   for (const Json& one : report["results"]) {
     const bool measured = !one["measured_ms"].is_null();
     const std::string of = measured ? "measured_" : "predicted_";
-    text += fmt::format(
-        "{:>6} {:<12} {:>6} {:>5} {:>12} {:>13.2f} {:>7} {:>9.2f} {:>10}", one["ranks"].get<int>(),
-        one["layout"].get<std::string>(), one["batch"].get<int>(), one["microbatches"].get<int>(),
-        measured ? fmt::format("{:.2f}", one["measured_ms"].get<double>()) : "",
-        one["predicted_ms"].get<double>(), percent(one["error"]), one.value(of + "speedup", 0.0),
-        percent(one.value(of + "efficiency", Json())));
+    text += fmt::format("{:>6} {:<12} {:>6} {:>5} {:>12} {:>13.2f} {:>7}  {:<9} {:>9.2f} {:>10}",
+                        one["ranks"].get<int>(), one["layout"].get<std::string>(),
+                        one["batch"].get<int>(), one["microbatches"].get<int>(),
+                        measured ? fmt::format("{:.2f}", one["measured_ms"].get<double>()) : "",
+                        one["predicted_ms"].get<double>(), percent(one["error"]),
+                        measured ? "measured" : "predicted", one.value(of + "speedup", 0.0),
+                        percent(one.value(of + "efficiency", Json())));
     for (const StepPart& part : kStepParts)
       text += fmt::format(" {:>10}", percent(one[of + "parts"][part.name]));
     text += "\n";
   }
   text +=
-      "speed-up and efficiency are over the first row, of predictions over its prediction; the "
-      "shares of a step are of the recorded\n"
-      "steps where it was measured, else of the prediction; a prediction stands on the measurement "
+      "from here: whether speed-up, efficiency and the shares of a step are measured, over the "
+      "measured first row, or predicted,\n"
+      "over its prediction: do not compare one with the other; a prediction stands on the "
+      "measurement "
       "of the next smaller number of ranks\n";
   text += fmt::format(
       "each rank has {}; up to {} ranks share a host with cores for {}, beyond each has its own\n",

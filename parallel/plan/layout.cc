@@ -36,6 +36,13 @@ const StagePlacement& Layout::stage(int stage) const {
   return pipelines[pipeline].stages[stage - first_stage(pipeline)];
 }
 
+std::vector<StagePlacement> Layout::stages() const {
+  std::vector<StagePlacement> all;
+  for (const Pipeline& pipeline : pipelines)
+    all.insert(all.end(), pipeline.stages.begin(), pipeline.stages.end());
+  return all;
+}
+
 std::vector<int> Layout::holders(const std::vector<int>& units) const {
   std::set<int> ranks;
   for (const Pipeline& pipeline : pipelines)

@@ -37,6 +37,8 @@ struct Layout {
   int unit_count() const;
   int pipeline_of(int stage) const;
   const StagePlacement& stage(int stage) const;
+  /// All stages by number: for loops, as stage() and pipeline_of() walk over the pipelines.
+  std::vector<StagePlacement> stages() const;
   /// Ranks that hold any of `units`, ascending, each once.
   std::vector<int> holders(const std::vector<int>& units) const;
 };

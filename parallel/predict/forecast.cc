@@ -99,9 +99,11 @@ double LayoutForecast::step_seconds(const Assignment& assignment, int cached) co
   return alone * shared(assignment, costs) / measured_ / assignment.batches;
 }
 
-double LayoutForecast::least_seconds(int frozen_units, int ranks, int batches) const {
+double LayoutForecast::least_seconds(int frozen_units, int ranks, int batches,
+                                     std::optional<int> cached) const {
   double work = 0;
-  for (const double seconds : unit_seconds(frozen_units)) work += seconds;
+  for (const UnitSeconds& unit : seconds(frozen_units, cached.value_or(frozen_units)))
+    work += unit.forward + unit.input + unit.weight;
   const MachineModel& machine = input_.machine;
   const double once = machine.load_s + trained(frozen_units).elements *
                                            (machine.norm_s_per_element + update_seconds(machine));

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,10 @@ class LayoutForecast {
   /// The same where the outputs of units [0, cached) alone are there to be read.
   double step_seconds(const Assignment& assignment, int cached) const;
   /// Seconds of a step that no assignment of so many working ranks falls below: its work, without
-  /// any wait. `batches`: that a step does at once.
-  double least_seconds(int frozen_units, int ranks, int batches = 1) const;
+  /// any wait. `batches`: that a step does at once. `cached`: the units whose outputs can be read;
+  /// by default all frozen ones.
+  double least_seconds(int frozen_units, int ranks, int batches = 1,
+                       std::optional<int> cached = {}) const;
   /// Seconds that a step of dp replicas of pp ranks with `chunks` stages each would take, about:
   /// stages are alike, the bubble is 1F1B's, messages and gradients go over the slowest link.
   double likely_seconds(int frozen_units, const Grid& grid, int chunks) const;

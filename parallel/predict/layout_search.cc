@@ -200,14 +200,15 @@ class LayoutSearch {
 
   void choose_too_large() {
     const double limit = outcome_.best.empty() ? INFINITY : outcome_.best.front().step.seconds;
-    std::erase_if(too_large_, [&](const Considered& one) { return one.likely >= limit; });
     const auto needs = [](const Considered& one) { return one.memory.total(); };
+    std::erase_if(too_large_, [&](const Considered& one) {
+      return one.likely >= limit || (!outcome_.best.empty() && needs(one) > 2 * problem_.memory);
+    });
     std::stable_sort(too_large_.begin(), too_large_.end(), [&](const auto& a, const auto& b) {
       return std::pair(a.likely, needs(a)) < std::pair(b.likely, needs(b));
     });
-    for (const Considered& one : too_large_)
-      if (needs(one) <= 2 * problem_.memory)
-        outcome_.twice_seconds = std::min(outcome_.twice_seconds, one.likely);
+    if (!outcome_.best.empty() && !too_large_.empty())
+      outcome_.twice_seconds = too_large_.front().likely;
     if (!outcome_.best.empty()) show_too_large(kTooLarge / 2);
     std::stable_sort(too_large_.begin(), too_large_.end(),
                      [&](const auto& a, const auto& b) { return needs(a) < needs(b); });

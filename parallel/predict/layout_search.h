@@ -58,8 +58,8 @@ struct FoundLayout {
 struct SearchOutcome {
   std::vector<FoundLayout> best;  // fits, by step time; all figures
   /// The two fastest, and the two that need least memory, of those that would be faster than the
-  /// best that fits; if nothing fits, those that need least. One of each depth, group and
-  /// recomputation.
+  /// best that fits, with at most twice the memory; if nothing fits, those that need least. One of
+  /// each depth, group and recomputation.
   std::vector<FoundLayout> too_large;
   /// The time of the fastest layout that needs at most twice the memory; infinity: none.
   double twice_seconds = std::numeric_limits<double>::infinity();

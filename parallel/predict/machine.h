@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,9 @@ struct MachineModel {
   int nics_per_host = 0;   // that share remote.bandwidth equally; 0 and 1: one for all ranks
   LinkCosts local, remote;
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from these
+  /// "SOFTWARE: what was measured, and how far predictions were off", for a person; empty: nothing
+  /// was ever compared.
+  std::vector<std::string> compared;
   std::vector<double> factors;  // of ranks (rank_factor()); 0 and those left out: not known
   bool operator==(const MachineModel&) const = default;
 };

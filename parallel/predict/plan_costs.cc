@@ -38,14 +38,6 @@ StageCosts stage_costs(const Job& job, const Assignment& assignment, const Stage
   return costs;
 }
 
-/// By number.
-std::vector<StagePlacement> stages_of(const Layout& layout) {
-  std::vector<StagePlacement> stages;
-  for (const Pipeline& pipeline : layout.pipelines)
-    stages.insert(stages.end(), pipeline.stages.begin(), pipeline.stages.end());
-  return stages;
-}
-
 /// Seconds from the end of `use`'s gradient to the end of the stage's last action: the units below
 /// it are still to come.
 double seconds_below(const Assignment& assignment, int stage, const StagePlacement& placement,
@@ -170,7 +162,7 @@ Costs plan_costs(const Job& job, const Assignment& assignment,
       for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
         rank.refresh += factor * units[at(unit)].pack;
     }
-  const std::vector<StagePlacement> stages = stages_of(assignment.layout);
+  const std::vector<StagePlacement> stages = assignment.layout.stages();
   const bool free = machine.local == LinkCosts{} && machine.remote == LinkCosts{} &&
                     machine.pairs.empty() && machine.combine_s_per_byte == 0;
   Pieces pieces(job, assignment, stages);

@@ -82,6 +82,20 @@ class CourseRun {
   int read_ = 0;  // units whose outputs are in the cache when an epoch begins
 };
 
+/// What filling and draining adds to gpipe's steps, in units of their work, wherever a pipeline is
+/// cut: (p - 1) / m, as its forwards end before its backwards begin. 0 where that is no bound:
+/// other schedules, several stages per rank, unequal ranks or pipelines.
+double gpipe_fill(const CourseInput& input, const Layout& layout) {
+  const Pipeline& one = layout.pipelines.front();
+  const bool alike = std::ranges::all_of(layout.pipelines, [&](const Pipeline& other) {
+    return other.stages.size() == one.stages.size() && other.microbatches() == one.microbatches();
+  });
+  if (input.asked.schedule != "gpipe" || !alike || !input.forecast.machine.factors.empty() ||
+      std::ssize(working_ranks(layout)) != layout.stage_count())
+    return 0;
+  return static_cast<double>(one.stages.size() - 1) / one.microbatches();
+}
+
 /// The periods after epoch `e`, each from the next freeze on.
 std::vector<LayoutPeriod> ahead(const CourseInput& input, const std::vector<int>& layers,
                                 const std::vector<std::int64_t>& steps, std::size_t e) {
@@ -127,6 +141,30 @@ std::vector<CourseEpoch> foresee(const CourseInput& input, const std::vector<int
     epochs.push_back(std::move(epoch));
   }
   return epochs;
+}
+
+double least_seconds(const CourseInput& input, const std::vector<CourseEpoch>& epochs,
+                     bool keeps_grid) {
+  ForecastInput known = input.forecast;
+  known.cache.read_s_per_sample = 0;
+  const Assignment first = assign(input.job, input.asked);
+  const LayoutForecast all(input.job, first, known);
+  known.machine.load_s = known.machine.norm_s_per_element = known.machine.update_s_per_element = 0;
+  known.machine.device.memory_bytes_per_s = 0;
+  const LayoutForecast units_alone(input.job, first, known);
+  const double fill = keeps_grid ? gpipe_fill(input, first.layout) : 0;
+  double seconds = 0;
+  int read = 0;
+  for (const CourseEpoch& epoch : epochs) {
+    const int units = units_of_layers(input.job.model, epoch.layers);
+    const auto least = [&](const LayoutForecast& of) {
+      return of.least_seconds(units, first.world, epoch.batches, read);
+    };
+    seconds += static_cast<double>(epoch.steps) *
+               std::max(least(all), least(units_alone) * (1 + fill / epoch.batches));
+    read = units;
+  }
+  return seconds;
 }
 
 double fixed_share(const Job& job, const Assignment& assignment, const ForecastInput& input) {

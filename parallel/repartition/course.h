@@ -46,6 +46,12 @@ std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t bat
 std::vector<CourseEpoch> foresee(const CourseInput& input, const std::vector<int>& layers,
                                  const std::vector<std::int64_t>& steps);
 
+/// Seconds that steps of `epochs` take at least, on any layouts of the ranks: their work in equal
+/// shares, without any wait, change or read. `keeps_grid`: pp and dp stay as they are asked for, so
+/// that gpipe's bubble stays, too.
+double least_seconds(const CourseInput& input, const std::vector<CourseEpoch>& epochs,
+                     bool keeps_grid = false);
+
 /// The share of an unfrozen step of `assignment` outside of the layers, over all ranks: the model's
 /// other units, loading, norms, updates and packing. Waits are in neither.
 double fixed_share(const Job& job, const Assignment& assignment, const ForecastInput& input);

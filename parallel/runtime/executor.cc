@@ -6,32 +6,35 @@
 
 #include "core/error.h"
 #include "core/failpoint.h"
+#include "core/index.h"
 
 namespace concertina {
 
 namespace {
 
-int units_of(const Layout& layout, const Action& action) {
-  const StagePlacement& stage = layout.stage(action.stage);
+int units_of(const StagePlacement& stage) {
   return stage.last_unit - stage.first_unit;
 }
 
 /// Units of all overlapped passes.
 std::size_t most_turns(const Layout& layout, const std::vector<Action>& row) {
+  const std::vector<StagePlacement> stages = layout.stages();
+  const auto units = [&](const Action& action) { return units_of(stages[at(action.stage)]); };
   int turns = 0;
   for (std::size_t i = 0; i < row.size(); ++i)
-    if (row[i].overlapped) turns += units_of(layout, row[i]) + units_of(layout, row[i + 1]);
+    if (row[i].overlapped) turns += units(row[i]) + units(row[i + 1]);
   return static_cast<std::size_t>(turns);
 }
 
 /// Each unit's start, and the end of each of its passes; the packing of each stage's units.
 std::size_t most_laps(const Layout& layout, const std::vector<Action>& row, int rank) {
+  const std::vector<StagePlacement> stages = layout.stages();
   int laps = 1;
   for (const Action& action : row)
     if (is_compute(action.kind))
-      laps += (action.kind == Kind::B ? 3 : 2) * units_of(layout, action);
-  for (int s = 0; s < layout.stage_count(); ++s)
-    if (layout.stage(s).rank == rank) laps += units_of(layout, {Kind::F, s});
+      laps += (action.kind == Kind::B ? 3 : 2) * units_of(stages[at(action.stage)]);
+  for (const StagePlacement& stage : stages)
+    if (stage.rank == rank) laps += units_of(stage);
   return static_cast<std::size_t>(laps);
 }
 

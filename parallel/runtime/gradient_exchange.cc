@@ -12,7 +12,8 @@ namespace {
 /// order[rank][unit]: the microbatches whose weight gradient the rank computes, in its row's order;
 /// of the ranks that share a bucket with `me`. So it takes a rank's replicas, not the world.
 std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assignment, int me) {
-  const Layout& layout = assignment.layout;
+  const std::vector<StagePlacement> stages = assignment.layout.stages();
+  const int units = assignment.layout.unit_count();
   const Plan& plan = assignment.plan;
   std::vector<bool> wanted(plan.rows.size(), false);
   for (const BucketOwners& one : assignment.owners)
@@ -21,10 +22,10 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assig
   std::vector<std::vector<std::vector<int>>> orders(plan.rows.size());
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
     if (!wanted[rank]) continue;
-    orders[rank].resize(static_cast<std::size_t>(layout.unit_count()));
+    orders[rank].resize(at(units));
     for (const Action& action : plan.rows[rank]) {
       if (!makes_weight_gradient(action.kind)) continue;
-      const StagePlacement& stage = layout.stage(action.stage);
+      const StagePlacement& stage = stages[at(action.stage)];
       for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
         orders[rank][static_cast<std::size_t>(unit)].push_back(action.microbatch);
     }

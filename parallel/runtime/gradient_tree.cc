@@ -29,16 +29,20 @@ class Numbers {
 
 }  // namespace
 
-GradientTree::GradientTree(const std::vector<int>& order, int microbatches, int leaves)
-    : steps_(static_cast<std::size_t>(microbatches)) {
+GradientTree::GradientTree(const std::vector<int>& order, int microbatches, int leaves) {
   const int run = microbatches / leaves;
+  if (!order.empty()) {
+    const auto [lowest, highest] = std::ranges::minmax(order);
+    first_ = lowest;
+    steps_.resize(static_cast<std::size_t>(highest - lowest + 1));
+  }
   Numbers numbers;
   std::map<int, int> missing;               // leaf under way -> microbatches to come
   std::map<std::pair<int, int>, int> held;  // node -> buffer
   std::vector<bool> done(static_cast<std::size_t>(leaves), false);
   for (const int microbatch : order) {
     const int leaf = microbatch / run;
-    Step& step = steps_[static_cast<std::size_t>(microbatch)];
+    Step& step = steps_[static_cast<std::size_t>(microbatch - first_)];
     CONCERTINA_CHECK(step.buffer < 0, "microbatch {} has two gradients", microbatch);
     const auto [at, fresh] = missing.try_emplace(leaf, run);
     if (fresh) held[{leaf, leaf + 1}] = numbers.take();
@@ -67,16 +71,16 @@ GradientTree::GradientTree(const std::vector<int>& order, int microbatches, int 
 }
 
 GradientTarget GradientTree::begin(int microbatch) const {
-  const Step& step = steps_[static_cast<std::size_t>(microbatch)];
-  return {memory_[static_cast<std::size_t>(step.buffer)], step.accumulate};
+  const Step& now = step(microbatch);
+  return {memory_[static_cast<std::size_t>(now.buffer)], now.accumulate};
 }
 
 bool GradientTree::end(int microbatch, Backend& backend) const {
-  const Step& step = steps_[static_cast<std::size_t>(microbatch)];
-  for (const Addition& add : step.additions)
+  const Step& now = step(microbatch);
+  for (const Addition& add : now.additions)
     backend.run(Axpby{1.0F, memory_[static_cast<std::size_t>(add.right)], 1.0F,
                       memory_[static_cast<std::size_t>(add.left)]});
-  return step.last;
+  return now.last;
 }
 
 }  // namespace concertina

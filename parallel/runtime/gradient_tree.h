@@ -42,7 +42,12 @@ class GradientTree {
     std::vector<Addition> additions;
   };
 
-  std::vector<Step> steps_;  // by microbatch
+  const Step& step(int microbatch) const {
+    return steps_[static_cast<std::size_t>(microbatch - first_)];
+  }
+
+  int first_ = 0;            // the lowest microbatch of the order
+  std::vector<Step> steps_;  // from there to the highest one
   std::vector<TreeNode> nodes_;
   std::vector<int> node_buffers_;
   std::vector<View> memory_;

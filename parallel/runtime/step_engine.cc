@@ -13,11 +13,10 @@ namespace {
 
 std::vector<std::unique_ptr<Stage>> make_stages(const Assignment& assignment, int rank,
                                                 const StageFactory& make) {
-  const Layout& layout = assignment.layout;
-  std::vector<std::unique_ptr<Stage>> stages(static_cast<std::size_t>(layout.stage_count()));
-  for (int s = 0; s < layout.stage_count(); ++s)
-    if (const StagePlacement& placement = layout.stage(s); placement.rank == rank)
-      stages[static_cast<std::size_t>(s)] = make(assignment, placement);
+  const std::vector<StagePlacement> placements = assignment.layout.stages();
+  std::vector<std::unique_ptr<Stage>> stages(placements.size());
+  for (std::size_t s = 0; s < stages.size(); ++s)
+    if (placements[s].rank == rank) stages[s] = make(assignment, placements[s]);
   return stages;
 }
 

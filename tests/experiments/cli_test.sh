@@ -260,7 +260,8 @@ ok 'what would help most' plan search @search.toml --world 8 --machine laptop --
 json plan search @search.toml --world 8 --machine laptop --top 2 --json
 refused 'a search needs to know the machine' plan search @search.toml --world 8
 refused 'try: a100-80gb (one of' plan search @search.toml --world 8 --machine a100-80gib
-refused 'fits into 1 MiB per device; the nearest, tp8' plan search @search.toml --world 8 --machine laptop --device-memory 1MiB
+refused 'try: a100-40gb (one of' plan search @search.toml --world 8 --machine a100
+refused 'fits into 1 MiB per device; the nearest, tp1' plan search @search.toml --world 8 --machine laptop --device-memory 1MiB
 for size in -1GiB nan 0 '' 40; do refused --device-memory plan search @search.toml --world 8 --machine laptop "--device-memory=$size"; done
 refused 'at: --schedules' plan search @search.toml --machine laptop --schedules nonsense
 ok "zero-bubble paper's B" schedule search --help
@@ -277,6 +278,7 @@ ok laptop plan show --world 2 --machine laptop @search.toml
 # Each command of `plan` has its own options; what they were before says what they are now.
 ok 'travel between ranks' plan move --world 4 --from parallel.pp=4 --to parallel.pp=2
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer --epochs 3 --samples 64 --rate 50
+ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer freeze.alpha=0.5 --samples 64 --rate 50
 refused 'nothing freezes' plan freeze --samples 64
 refused 'nothing says between which layouts' plan move
 refused "unknown subcommand 'serach'" plan serach @search.toml

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "core/error.h"
 #include "experiments/config/config_overrides.h"
@@ -13,12 +14,12 @@
 #include "experiments/predict/measured_costs.h"
 #include "experiments/predict/schedule_costs.h"
 #include "parallel/generate/passes.h"
-#include "parallel/policies/freeze_ladder.h"
 #include "parallel/predict/cost_record.h"
 #include "parallel/predict/move_costs.h"
 #include "parallel/predict/plan_costs.h"
 #include "parallel/repartition/course.h"
 #include "parallel/simulate/simulate.h"
+#include "tests/parallel_plan/freeze_ladder.h"
 #include "tests/planned.h"
 
 namespace concertina {
@@ -474,6 +475,15 @@ struct EqualLayers {
     const std::vector<int> none(layers.size());
     return seconds_of(foresee(input, freezes ? layers : none, steps_of_epochs(40, 4, 10)));
   }
+
+  double least(bool caches, bool keeps_grid) const {
+    CourseInput input{.job = job,
+                      .asked = {.world = 2, .pp = 2, .schedule = "gpipe"},
+                      .policy = lookup(layout_policies(), "none", "", ""),
+                      .forecast = forecast};
+    if (!caches) input.forecast.cache = {};
+    return least_seconds(input, foresee(input, layers, steps_of_epochs(40, 4, 10)), keeps_grid);
+  }
 };
 
 TEST(Course, PlansReachTheClosedFormsOfTheLadder) {
@@ -492,6 +502,9 @@ TEST(Course, PlansReachTheClosedFormsOfTheLadder) {
   check(run.seconds("none", {}, true, false), ceilings.freeze);
   check(run.seconds("predicted", grid, true, false), ceilings.replicas);
   check(run.seconds("predicted", grid, true, true), ceilings.cache);
+  EXPECT_NEAR(gpipe / run.least(false, true), ceilings.repack.over_gpipe, 0.01);
+  EXPECT_NEAR(gpipe / run.least(false, false), ceilings.replicas.over_gpipe, 0.01);
+  EXPECT_NEAR(gpipe / run.least(true, false), ceilings.cache.over_gpipe, 0.01);
   EXPECT_NEAR(ceilings.cache.over_gpipe, 4.17, 0.005);
   // Whole units cannot be cut so that forwards and backwards are both equal.
   const double repack = gpipe / run.seconds("predicted", cuts, true, false);
@@ -525,6 +538,50 @@ TEST(Course, ABatchThatGrowsHasItsPlaceInTheEpochsAndNotInTheirSteps) {
     } else {
       EXPECT_LT(grown[e].step_s, constant[e].step_s);
     }
+  }
+}
+
+TEST(Course, NoLayoutsAreFasterThanTheLeastSeconds) {
+  std::mt19937 chance(47);
+  const auto real = [&](double low, double high) {
+    return std::exp(std::uniform_real_distribution(std::log(low), std::log(high))(chance));
+  };
+  const auto whole = [&](int low, int high) {
+    return std::uniform_int_distribution(low, high)(chance);
+  };
+  const char* schedules[] = {"gpipe", "1f1b", "zb-h1"};
+  for (int i = 0; i < 120; ++i) {
+    SCOPED_TRACE(i);
+    RunConfig config;
+    const int world = whole(1, 4), layers = whole(world, 6);
+    config.model = {.layers = layers, .width = 8, .heads = 1, .context = 8, .vocab = 4};
+    config.batch = {.global = 8, .microbatches = whole(0, 1) == 1 ? 8 : 4};
+    config.numerics.leaves = 4;
+    const Job job = job_of(config);
+    CourseInput input{.job = job,
+                      .asked = {.world = world, .pp = world, .schedule = schedules[whole(0, 2)]},
+                      .policy = lookup(layout_policies(), "predicted", "", ""),
+                      .every = whole(0, 3)};
+    for (int unit = 0; unit < job.units(); ++unit)
+      input.forecast.units.push_back(
+          {real(.1, 10), real(.1, 10), real(.1, 10), real(.01, 1), real(.1, 10)});
+    MachineModel& machine = input.forecast.machine;
+    machine.load_s = whole(0, 1) * real(.01, 10);
+    machine.norm_s_per_element = whole(0, 1) * real(1e-5, 1e-2);
+    machine.update_s_per_element = whole(0, 1) * real(1e-5, 1e-2);
+    machine.local = {.latency = whole(0, 1) * real(1e-3, 1), .bandwidth = real(1, 1e5)};
+    for (int rank = 0; whole(0, 3) == 0 && rank < world; ++rank)
+      machine.factors.push_back(real(.5, 2));
+    input.options.least_gain = 0;
+    input.options.schedule = false;
+    input.options.grows = whole(0, 3) == 0;
+    if (whole(0, 1) == 1) input.forecast.cache = {1, real(1e-4, 1)};
+    const bool keeps_grid = whole(0, 1) == 1;
+    input.options.depth = input.options.replicas = !keeps_grid;
+    std::vector<int> course{0};
+    while (course.size() < 4) course.push_back(whole(course.back(), layers));
+    const std::vector<CourseEpoch> epochs = foresee(input, course, {5, 4, 5, 4});
+    EXPECT_LE(least_seconds(input, epochs, keeps_grid), seconds_of(epochs) * (1 + 1e-9));
   }
 }
 

@@ -102,6 +102,10 @@ TEST_F(ScalingRuns, APredictionStandsOnTheNextSmallerMeasurement) {
   const nlohmann::ordered_json report = scaling_json(results, options);
   EXPECT_NEAR(report["results"][1]["measured_speedup"].get<double>(), 100.0 / 70, 1e-9);
   EXPECT_NEAR(report["results"][1]["measured_efficiency"].get<double>(), 100.0 / 70 / 2, 1e-9);
+  // Each row says whether its speed-up and efficiency are measured.
+  const std::string text = scaling_text(report);
+  EXPECT_NE(text.find("%  measured"), std::string::npos) << text;
+  EXPECT_NE(text.find("  predicted "), std::string::npos) << text;
   double sum = 0;
   for (const auto& [name, share] : report["results"][2]["predicted_parts"].items())
     sum += share.get<double>();

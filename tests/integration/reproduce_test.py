@@ -4,10 +4,12 @@ model of width 16: data, pretraining, a study of few arms, tables, figures and v
 Usage: reproduce_test.py PAPERS CONCERTINA MPIRUN ARGUMENTS..."""
 import contextlib
 import io
+import json
 import os
 import random
 import sys
 import tempfile
+import types
 import unittest
 
 papers, binary, *mpirun = sys.argv[1:]
@@ -61,6 +63,10 @@ class Reproduce(unittest.TestCase):
         self.assertTrue(end is None or str(end).startswith("FAIL"), end)
         for name in ("studies/explore/report.html", "explore-front.svg"):
             self.assertTrue(os.path.exists(f"out/bert/{name}"), name)
+        with open("out/bert/explore-front.svg", encoding="utf-8") as file:
+            drawn = file.read()
+        self.assertIn("speed-up of training time, 95% intervals", drawn)
+        self.assertIn("change of validation accuracy, 90% intervals", drawn)
         results = "out/bert/studies/explore/results.csv"
         with open(results, encoding="utf-8") as file:
             before = file.read()
@@ -68,6 +74,22 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(self.reproduce("--arms", *ARMS)[1], end)
         with open(results, encoding="utf-8") as file:
             self.assertEqual(file.read(), before, "what is there does not run again")
+
+    def test_the_rule_gets_the_schedules_and_rates_that_its_rivals_get(self):
+        work = object.__new__(reproduce.Reproduction)
+        work.options, work.form = types.SimpleNamespace(arms=None), "confirm"
+        work.task = types.SimpleNamespace(layers=12, epochs=10, steps=62.5)
+        with open(os.path.join(reproduce.HERE, "expected.json"), encoding="utf-8") as file:
+            work.expected = json.load(file)["tasks"]["vit"]
+        found = work.arms()
+        for epochs in (5, 3):
+            short, plain = found[f"alpha 1/3, {epochs} epochs"], found[f"static, {epochs} epochs"]
+            self.assertEqual(short["run.steps"], plain["run.steps"])
+            self.assertEqual(short["freeze.policy"], "pipetransformer")
+        for kind in ("static, ", "top 6 layers, ", "alpha 1/3, "):
+            rates = [arm for name, arm in found.items() if name.startswith(kind) and "lr 0.00" in name]
+            self.assertTrue(rates, kind)
+            self.assertTrue(all(1e-3 <= arm["optimizer.lr"] <= 2e-3 for arm in rates), kind)
 
     def test_refusals_say_what_to_try(self):
         self.assertIn("try: --arms of: static gpipe", self.reproduce("--arms", "none")[1])

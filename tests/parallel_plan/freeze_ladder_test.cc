@@ -1,5 +1,5 @@
 // The ceilings of freezing: the published sequences, and the simulator where there is a pipeline.
-#include "parallel/policies/freeze_ladder.h"
+#include "parallel/policies/foreseen_course.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "parallel/generate/passes.h"
 #include "parallel/simulate/simulate.h"
+#include "tests/parallel_plan/freeze_ladder.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {
@@ -147,10 +148,10 @@ TEST(FreezeLadder, OfStagesIsWhatTheSimulatorSays) {
     for (int s = 0; s < stages; ++s) {
       const double share = static_cast<double>(layers) / stages;
       const double trained = std::clamp((s + 1) * share - frozen, 0.0, share);
-      costs.stages[static_cast<std::size_t>(s)] = {.forward = trained * shape.forward +
-                                                              (share - trained) * shape.frozen,
-                                                   .input = trained * shape.input,
-                                                   .weight = trained * shape.weight};
+      costs.stages[static_cast<std::size_t>(s)] = {
+          .forward = trained * shape.forward + (share - trained) * shape.frozen,
+          .input = trained * shape.input,
+          .weight = trained * shape.weight};
     }
     const double whole = (shape.forward + shape.input + shape.weight) * layers;
     const double step = simulate(make_plan(layout, "gpipe"), layout, costs).makespan;

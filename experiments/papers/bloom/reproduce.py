@@ -13,9 +13,10 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
-from published import Fit, Planner, Table, program  # noqa: E402
+from published import Fit, Planner, Table, program, says  # noqa: E402
 
 GIB = 2.0 ** 30
+OWN_MACHINE = os.path.join(HERE, "jean-zay.toml")
 
 
 def name_of(row):
@@ -91,7 +92,7 @@ def places_of(row, layouts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", help="the concertina binary; default: on PATH, or build/")
-    parser.add_argument("--machine", default=os.path.join(HERE, "jean-zay.toml"),
+    parser.add_argument("--machine", default=OWN_MACHINE,
                         help="another machine file, to see what its figures matter")
     options = parser.parse_args()
     with open(os.path.join(HERE, "expected.json"), encoding="utf-8") as file:
@@ -116,6 +117,11 @@ def main():
     bias, bound = sum(memory) / len(memory), expected["tolerance_memory_bias"]
     table.claim(f"memory is off on average by {100 * bias:+.1f}% (at most {100 * bound:g}% either way)",
                 abs(bias) <= bound)
+    off = [abs(trials.seconds(row) / row["seconds"] - 1) for row in others if row["seconds"]]
+    figures = f"{sum(off) / len(off):.1%} off in the mean", f"{max(off):.1%} at worst", f"them {error:.1%}, with"
+    if options.machine == OWN_MACHINE:
+        table.claim(f"the machine file has the same: {'; '.join(figures[:2])}",
+                    says(options.machine, "deepspeed", *figures))
     wrong = trials.wrong_verdicts()
     table.claim(f"wrong verdicts on memory at {expected['memory_limit_gib']} GiB, of {len(trials.rows)}: "
                 f"{', '.join(wrong) or 'none'}", not wrong)

@@ -64,12 +64,15 @@ def top_arms(task, tops):
     return arms
 
 
-def freezing_arms(task):
-    """Policies, each with all parts: layouts that follow, and the cache. They begin on replicas, which is
-    what the layout policy would choose first."""
+def freezing_arms(task, shorter=()):
+    """Policies, each with the cache and a layout policy that may move. They begin on replicas, which that
+    policy would choose first and keeps on two ranks. `shorter`: epochs of runs by the rule at alpha 1/3 whose
+    schedule ends sooner."""
     arms, whole = {}, {**REPLICAS, **task.length(task.epochs), **MOVES, **CACHE}
     for name, alpha in ALPHAS.items():
         arms[f"alpha {name}"] = {**whole, **rule(task, alpha)}
+    for epochs in shorter:
+        arms[f"alpha 1/3, {epochs:g} epochs"] = {**whole, **task.length(epochs), **rule(task, ALPHAS["1/3"])}
     arms["paper's table"] = {**whole, "freeze.policy": "list", "freeze.at": PAPERS_TABLE}
     for name in ("linear", "autofreeze", "plasticity"):
         arms[name] = {**whole, **policy(task, name)}
@@ -87,6 +90,11 @@ def papers_arms(task, alpha):
     return {"growing batch": {**GPIPE, **length, **MOVES, **CACHE, **rule(task, alpha), "elastic.batch": "grows"},
             "static, restarts": {**REPLICAS, **length, **restarts},
             "alpha, restarts": {**REPLICAS, **length, **MOVES, **CACHE, **rule(task, alpha), **restarts}}
+
+
+def with_rates(arms, rates):
+    """The arms that `rates` names, each with its learning rate in place of the task's."""
+    return {f"{name}, lr {rate:g}": {**arms[name], "optimizer.lr": rate} for name, rate in rates}
 
 
 def toml_value(value):

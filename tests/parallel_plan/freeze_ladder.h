@@ -1,31 +1,66 @@
-#include "parallel/policies/freeze_ladder.h"
+// The most that freezing can gain, in closed form, for equal layers: the steps of PipeTransformer
+// (He et al. 2021), one by one. An oracle for what `plan freeze` calls ceilings, which are of any
+// units. Invariant: pure; moving and reading a cache cost nothing here.
+#pragma once
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <vector>
+
+#include "core/error.h"
 
 namespace concertina {
-namespace {
 
-double frozen_forward(const LadderShape& shape) {
+struct LadderShape {
+  int layers = 0;        // of the model
+  int stages = 1;        // of the static pipeline, equal ones; also the ranks
+  int microbatches = 1;  // of a step
+  /// Share of an unfrozen step outside of the layers (embedding, head, update, data), in [0, 1).
+  double fixed = 0;
+  /// Times of a layer per sample, in any unit: forward, input gradient and weight gradient.
+  double forward = 1, input = 1, weight = 1;
+  double frozen = 0;  // forward of a frozen layer, which keeps nothing; 0: as of others
+  /// The part of `input` that the first layer that trains leaves out where others before it are
+  /// frozen: the input gradient of its first half.
+  double first_input = 0;
+};
+
+/// Speed-ups of a whole run.
+struct Rung {
+  double over_gpipe = 1;  // over the unfrozen run on the static pipeline, scheduled by gpipe
+  double over_best = 1;   // over the unfrozen run on the best static layout: replicas, no pipeline
+};
+
+struct FreezeLadder {
+  Rung freeze;  // backward work below the frontier is left out; the pipeline stays as it is
+  /// And as many stages as before share what is left equally, in forward and in backward: gpipe's
+  /// bubble stays. The paper's AutoPipe without replicas.
+  Rung repack;
+  Rung replicas;  // and ranks become replicas: all of them always have equal work, without a bubble
+  Rung cache;     // and frozen layers run once per sample, when the frontier passes them
+};
+
+inline double frozen_forward(const LadderShape& shape) {
   return shape.frozen > 0 ? shape.frozen : shape.forward;
 }
 
 /// The longest path through `microbatches` equal jobs that pass the stages one after the other.
-double flow(const std::vector<double>& stages, int microbatches) {
+inline double flow(const std::vector<double>& stages, int microbatches) {
   return std::accumulate(stages.begin(), stages.end(), 0.0) +
          (microbatches - 1) * *std::max_element(stages.begin(), stages.end());
 }
 
 /// The backward pass through `trained` layers, of which the first trained one of the model is one
 /// where `first`.
-double backward_of(const LadderShape& shape, double trained, bool first) {
+inline double backward_of(const LadderShape& shape, double trained, bool first) {
   const double left_out = first ? shape.first_input * std::min(1.0, trained) : 0;
   return (shape.input + shape.weight) * trained - left_out;
 }
 
 /// A step of gpipe: all forwards, then all backwards (the last stage ends its forwards last), on
 /// stages of as many layers each.
-double gpipe_step(const LadderShape& shape, double frozen) {
+inline double gpipe_step(const LadderShape& shape, double frozen) {
   const double share = static_cast<double>(shape.layers) / shape.stages;
   std::vector<double> forward, backward;
   for (int s = 1; s <= shape.stages; ++s) {
@@ -38,13 +73,13 @@ double gpipe_step(const LadderShape& shape, double frozen) {
 }
 
 /// Time over that of the unfrozen run, where `layers` is that share of the layers' time.
-double with_fixed(const LadderShape& shape, double layers) {
+inline double with_fixed(const LadderShape& shape, double layers) {
   return shape.fixed + (1 - shape.fixed) * layers;
 }
 
-}  // namespace
-
-FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& shape) {
+/// `frozen`: layers that are frozen during each epoch, in [0, layers], not falling; not empty.
+/// Whole numbers, or real ones for the mean of many runs. No rung is below the one before it.
+inline FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& shape) {
   CONCERTINA_CHECK(!frozen.empty() && shape.layers >= 1 && shape.stages >= 1,
                    "{} epochs, {} layers on {} stages", frozen.size(), shape.layers, shape.stages);
   CONCERTINA_CHECK(shape.fixed >= 0 && shape.fixed < 1, "a fixed share of {}", shape.fixed);
@@ -71,38 +106,6 @@ FreezeLadder freeze_ladder(std::span<const double> frozen, const LadderShape& sh
           .repack = {equal, equal / bubble},
           .replicas = {equal * bubble, equal},
           .cache = {cache * bubble, cache}};
-}
-
-std::vector<double> foreseen_course(const FreezeRules& rules, int epochs,
-                                    std::int64_t steps_per_epoch) {
-  if (rules.policy->plan_skips != nullptr)
-    throw_input(fmt::format("freeze.policy = \"{}\" leaves out weight gradients and freezes no "
-                            "layer: what it gives is in the run's event freeze",
-                            rules.name),
-                "freeze.policy", "a policy that freezes layers, such as pipetransformer");
-  if (!rules.policy->foreseen)
-    throw_input(
-        fmt::format("what freeze.policy = \"{}\" freezes depends on the run, and is not known "
-                    "before",
-                    rules.name),
-        "freeze.policy", "a policy that follows epochs and steps, such as pipetransformer");
-  std::vector<double> course;
-  FreezeState state;
-  FreezeRecord now{.loss = 1, .lr = 1};
-  now.grad_norm.resize(static_cast<std::size_t>(rules.layers));
-  for (int epoch = 0; epoch < epochs; ++epoch) {
-    if (epoch > 0) {
-      now.step = epoch * steps_per_epoch;
-      now.epoch = epoch;
-      for (int layer = 0; layer < rules.layers; ++layer)
-        now.grad_norm[static_cast<std::size_t>(layer)] = layer < now.frozen ? 0 : 1.0 / (layer + 1);
-      const FreezeDecision decision = decide(rules, state, now);
-      state = remember(rules, std::move(state), now, decision);
-      now.frozen = decision.frozen;
-    }
-    course.push_back(now.frozen);
-  }
-  return course;
 }
 
 }  // namespace concertina

@@ -1,0 +1,39 @@
+#include "parallel/policies/foreseen_course.h"
+
+#include "core/error.h"
+
+namespace concertina {
+
+std::vector<double> foreseen_course(const FreezeRules& rules, int epochs,
+                                    std::int64_t steps_per_epoch) {
+  if (rules.policy->plan_skips != nullptr)
+    throw_input(fmt::format("freeze.policy = \"{}\" leaves out weight gradients and freezes no "
+                            "layer: what it gives is in the run's event freeze",
+                            rules.name),
+                "freeze.policy", "a policy that freezes layers, such as pipetransformer");
+  if (!rules.policy->foreseen)
+    throw_input(
+        fmt::format("what freeze.policy = \"{}\" freezes depends on the run, and is not known "
+                    "before",
+                    rules.name),
+        "freeze.policy", "a policy that follows epochs and steps, such as pipetransformer");
+  std::vector<double> course;
+  FreezeState state;
+  FreezeRecord now{.loss = 1, .lr = 1};
+  now.grad_norm.resize(static_cast<std::size_t>(rules.layers));
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    if (epoch > 0) {
+      now.step = epoch * steps_per_epoch;
+      now.epoch = epoch;
+      for (int layer = 0; layer < rules.layers; ++layer)
+        now.grad_norm[static_cast<std::size_t>(layer)] = layer < now.frozen ? 0 : 1.0 / (layer + 1);
+      const FreezeDecision decision = decide(rules, state, now);
+      state = remember(rules, std::move(state), now, decision);
+      now.frozen = decision.frozen;
+    }
+    course.push_back(now.frozen);
+  }
+  return course;
+}
+
+}  // namespace concertina

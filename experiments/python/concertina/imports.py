@@ -14,7 +14,7 @@ import sys
 import typing
 
 from . import log_files
-from .log_forms import COLUMNS, FIGURES, KINDS, TIMES, Line, known_line
+from .log_forms import COLUMNS, FIGURES, KINDS, TIMES, Columns, Line, known_line
 
 _METRICS = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms")
 
@@ -95,24 +95,20 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
             continue
         form, rank, row = found
         row = typing.cast(dict[str, typing.Any], row) | {"@rank": rank}
-        if form.kind not in ("training", "held-out"):
-            left[form.kind] += 1
-        elif not {"loss", "validation_loss"} & set(row) or row.get("skipped") and row.get("loss") == 0:
-            left["lines without a loss"] += 1
-        elif form.program == "torchtitan" and row.get("loss") == -1:
-            left["losses of -1, which ranks without the last stage print"] += 1
-        else:
-            forms[form.form], taken[form.form] = form, taken[form.form] + 1
-            if "step" not in row:
-                stepless.append((row, before))
-                continue
-            row["step"] = int(row["step"]) + form.add
-            if "loss" in row:
-                rows += [held | {"step": row["step"] - 1} for held, after in stepless if after in (None, row["step"] - 1)]
-                left["held-out losses whose step the lines around them do not tell"] += sum(
-                    after not in (None, row["step"] - 1) for _, after in stepless)
-                before, stepless = int(row["step"]), []
-            rows.append(row)
+        if why := _left_out(form, row):
+            left[why] += 1
+            continue
+        forms[form.form], taken[form.form] = form, taken[form.form] + 1
+        if "step" not in row:
+            stepless.append((row, before))
+            continue
+        row["step"] = int(row["step"]) + form.add
+        if "loss" in row:
+            rows += [held | {"step": row["step"] - 1} for held, after in stepless if after in (None, row["step"] - 1)]
+            left["held-out losses whose step the lines around them do not tell"] += sum(
+                after not in (None, row["step"] - 1) for _, after in stepless)
+            before, stepless = int(row["step"]), []
+        rows.append(row)
     rows += [held | {"step": after} for held, after in stepless if after is not None]
     if len(programs := sorted({form.program for form in forms.values()})) > 1:
         raise ValueError(f"the log has lines of {' and '.join(programs)}: --program chooses one")
@@ -122,6 +118,15 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
              + (f". {form.means}" if form.means else "") for name, form in forms.items()]
     notes += [f"left out: {count} {why}" for why, count in left.items() if count]
     return _of_one_rank(rows, notes), notes
+
+
+def _left_out(form: Line, row: dict[str, typing.Any]) -> str:
+    """Why a known line is left out; empty where it is taken."""
+    if form.kind not in ("training", "held-out"):
+        return form.kind
+    if not {"loss", "validation_loss"} & set(row) or row.get("skipped") and row.get("loss") == 0:
+        return "lines without a loss"
+    return "losses of -1, which ranks without the last stage print" if form.program == "torchtitan" and row.get("loss") == -1 else ""
 
 
 def _of_one_rank(rows: list[dict], notes: list[str]) -> list[dict]:
@@ -149,22 +154,7 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
         signs <= set(names) for signs in row.signs)), None)
     if known is None:
         raise ValueError(f"--program {asked.program}: no columns of it are known")
-    there = ", ".join(name for name in names if not name.startswith("@"))
-    chosen: dict[str, str] = dict(asked.columns)
-    if wrong := [f"{figure}={name}" for figure, name in chosen.items() if figure not in FIGURES or name not in names]:
-        raise ValueError(f"--column {wrong[0]}: one of {', '.join(FIGURES)}, and a column of {source}: {there}")
-    for figure, spellings in {**known.names, "time": TIMES}.items():
-        found = [name for name in spellings if name in names] if known.program != "plain" or figure == "time" else [
-            name for name in names if re.sub("[/ .-]", "_", name).lower() in spellings and name != table.counter]
-        found = ["@step"] if figure == "step" and "@step" in names else found or (
-            [table.counter] if figure == "step" and "_step" in spellings and table.counter in names else [])
-        if len(found) > 1 and known.program == "plain" and figure not in {"time", *chosen}:
-            raise ValueError(f"{source}: {' and '.join(found)} may each be {figure}: --column {figure}=NAME chooses one")
-        if found:
-            chosen.setdefault(figure, found[0])
-    if "step" not in chosen or not {"loss", "validation_loss"} & set(chosen):
-        raise ValueError(f"{source} has no {'losses' if 'step' in chosen else 'steps'} under a name that is known, but {there}: "
-                         "--column step=NAME and --column loss=NAME name them. W&B's Step and _step count calls of its log()")
+    chosen = _chosen(source, known, names, table.counter, asked)
     _check_rows(source, known.program, table.rows, chosen, asked)
     place = lambda row, name: f"{source}, {row.get('@at', 'step ' + str(row.get('@step')))}, column {name}"
     cells = [(place(row, name), row[name].strip()) for row in table.rows for figure, name in chosen.items()
@@ -187,6 +177,27 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
     unused = [name for name in names if name not in chosen.values() and not name.startswith("@")]
     notes += [f"left out: the columns {', '.join(unused)}"] if unused else []
     return rows, notes + ([f"left out: {stepless} rows without a step"] if stepless else [])
+
+
+def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str, asked: Options) -> dict[str, str]:
+    """The column of each figure that the log has."""
+    there = ", ".join(name for name in names if not name.startswith("@"))
+    chosen: dict[str, str] = dict(asked.columns)
+    if wrong := [f"{figure}={name}" for figure, name in chosen.items() if figure not in FIGURES or name not in names]:
+        raise ValueError(f"--column {wrong[0]}: one of {', '.join(FIGURES)}, and a column of {source}: {there}")
+    for figure, spellings in {**known.names, "time": TIMES}.items():
+        found = [name for name in spellings if name in names] if known.program != "plain" or figure == "time" else [
+            name for name in names if re.sub("[/ .-]", "_", name).lower() in spellings and name != counter]
+        found = ["@step"] if figure == "step" and "@step" in names else found or (
+            [counter] if figure == "step" and "_step" in spellings and counter in names else [])
+        if len(found) > 1 and known.program == "plain" and figure not in {"time", *chosen}:
+            raise ValueError(f"{source}: {' and '.join(found)} may each be {figure}: --column {figure}=NAME chooses one")
+        if found:
+            chosen.setdefault(figure, found[0])
+    if "step" not in chosen or not {"loss", "validation_loss"} & set(chosen):
+        raise ValueError(f"{source} has no {'losses' if 'step' in chosen else 'steps'} under a name that is known, but {there}: "
+                         "--column step=NAME and --column loss=NAME name them. W&B's Step and _step count calls of its log()")
+    return chosen
 
 
 def _check_rows(source: pathlib.Path, program: str, rows: list[dict], chosen: dict[str, str], asked: Options) -> None:

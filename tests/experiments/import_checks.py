@@ -146,7 +146,8 @@ def check_tables(concertina):
                         ("step,loss,train/loss\n1,2,3\n", "may each be loss"), ("step,value\n1,2\n", "no losses"), ("step,loss\n1.5,2.0\n", "not a step"),
                         ("Wall time,Step,Value\n1,1,2\n", "no losses"), ("step,loss\n1,1_000\n", "not a number"), ("step,loss\n1,1,2\n", "cells"),
                         ("epoch,step,train_loss\n0,49,2.5\n0,99,2.4\n", "--program lightning"), ("epoch,step,loss\n0,99,2.5\n1,199,2.4\n", "per epoch"),
-                        ("step,loss\0\n1,2\n", "NUL"), ("_step,train/loss\n1,2.0\n", "count calls")):
+                        ("step,split,loss\n1,train,2.0\n1,val,2.1\n", "several kinds"), ("step,loss,phase\n1,2.0,eval\n", "several kinds"),
+                        ("rank,step,loss\n0,1,2.0\n1,1,2.1\n", "several kinds"), ("step,loss\0\n1,2\n", "NUL"), ("_step,train/loss\n1,2.0\n", "count calls"), ("step,loss\n", "no rows")):
         no(text, "log.csv", words=words)
     no("step,loss\n1,2\n", "log.csv", words="--column los=x", columns={"los": "x"})
     got, held, said = ours('{"step":1,"loss":4.5,"lr":1e-3,"timestamp":1767225600.5}\n{"step":2,"loss":NaN,"val_loss":NaN}\n{"step":2,"val":{"loss":4.4}}\n{"st', "log.jsonl",
@@ -154,6 +155,8 @@ def check_tables(concertina):
     assert got[1] == {"loss": 4.5, "lr": 1e-3, "time": "2026-01-01T00:00:00.500Z"} and got[2]["loss"] is None and held == {2: 4.4} and "1 lines" in said
     no('{"step":1,"loss":"1,234"}\n', "log.jsonl", words="--decimal")
     no('{"step":1,"loss":true}\n', "log.jsonl", words="not a number")
+    no('{"step":1,"loss":2.0,"mode":"train"}\n{"step":1,"loss":2.5,"mode":"val"}\n', "log.jsonl", words="several kinds")
+    assert list(ours('{"step":1,"loss":2.0,"mode":"train"}\n{"step":2,"loss":1.5,"mode":"train"}\n', "log.jsonl")[0]) == [1, 2]
     export = '"{0}","a - b - train/loss","a - b - train/loss__MIN","a - b - train/loss__MAX"\n"10","2.5","2.5","2.5"\n"20","2.0","1.5","2.5"\n'
     got, _, said = ours(export.format("train/global_step"), "wandb.csv")
     assert got == {10: {"loss": 2.5}} and "1 values that stand for several" in said

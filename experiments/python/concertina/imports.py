@@ -14,9 +14,9 @@ import sys
 import typing
 
 from . import log_files
-from .log_forms import COLUMNS, FIGURES, TIMES, Line, known_line
+from .log_forms import COLUMNS, FIGURES, KINDS, TIMES, Columns, Line, known_line
 
-_Notes = list[str]
+_METRICS = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms")
 
 
 class Options(typing.NamedTuple):
@@ -47,10 +47,11 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
                      "left out: tokens/s, which is the figure of a single device; --devices N makes it the run's")
     for row in rates if asked.devices else []:
         row["tokens_per_s"] = row["device_tokens_per_s"] * typing.cast(int, asked.devices)
+    notes += ["no figure of the log is per device, so --devices is without effect"] if asked.devices and not rates else []
     directory.mkdir(parents=True)
     _write(directory / "metrics.jsonl", (
-        {"step": row["step"], **{figure: _finite(row[figure]) for figure in ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms")
-                                 if figure in row}, **_time_of(row)} for row in steps))
+        {"step": row["step"], **{figure: row[figure] if math.isfinite(row[figure]) else None for figure in _METRICS if figure in row},
+         **_time_of(row)} for row in steps))
     _write(directory / "events.jsonl", ({"step": row["step"], "event": "validation", "loss": row["validation_loss"], **_time_of(row)}
                                         for row in evaluations))
     _write(directory / "imported.json", [{"source": str(source.resolve()), "notes": notes}])
@@ -59,7 +60,7 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
     return directory
 
 
-def _rows_of(source: pathlib.Path, asked: Options) -> tuple[list[dict], _Notes]:
+def _rows_of(source: pathlib.Path, asked: Options) -> tuple[list[dict], list[str]]:
     if source.is_dir() and log_files.mlflow_folders(source):
         return _named(source, log_files.mlflow_table(source, asked.run), asked)
     if source.is_dir() or source.name.startswith("events.out.tfevents"):
@@ -77,7 +78,7 @@ def _rows_of(source: pathlib.Path, asked: Options) -> tuple[list[dict], _Notes]:
     return _named(source, table, asked)
 
 
-def _printed(text: str, asked: Options) -> tuple[list[dict], _Notes]:
+def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
     """The rows of the lines that a program printed."""
     if asked.columns:
         raise ValueError("--column names a column of a table, and the log is printed text; a CSV is read where its name ends in .csv or .tsv")
@@ -94,24 +95,20 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], _Notes]:
             continue
         form, rank, row = found
         row = typing.cast(dict[str, typing.Any], row) | {"@rank": rank}
-        if form.kind not in ("training", "held-out"):
-            left[form.kind] += 1
-        elif not {"loss", "validation_loss"} & set(row) or row.get("skipped") and row.get("loss") == 0:
-            left["lines without a loss"] += 1
-        elif form.program == "torchtitan" and row.get("loss") == -1:
-            left["losses of -1, which ranks without the last stage print"] += 1
-        else:
-            forms[form.form], taken[form.form] = form, taken[form.form] + 1
-            if "step" not in row:
-                stepless.append((row, before))
-                continue
-            row["step"] = int(row["step"]) + form.add
-            if "loss" in row:
-                rows += [held | {"step": row["step"] - 1} for held, after in stepless if after in (None, row["step"] - 1)]
-                left["held-out losses whose step the lines around them do not tell"] += sum(
-                    after not in (None, row["step"] - 1) for _, after in stepless)
-                before, stepless = int(row["step"]), []
-            rows.append(row)
+        if why := _left_out(form, row):
+            left[why] += 1
+            continue
+        forms[form.form], taken[form.form] = form, taken[form.form] + 1
+        if "step" not in row:
+            stepless.append((row, before))
+            continue
+        row["step"] = int(row["step"]) + form.add
+        if "loss" in row:
+            rows += [held | {"step": row["step"] - 1} for held, after in stepless if after in (None, row["step"] - 1)]
+            left["held-out losses whose step the lines around them do not tell"] += sum(
+                after not in (None, row["step"] - 1) for _, after in stepless)
+            before, stepless = int(row["step"]), []
+        rows.append(row)
     rows += [held | {"step": after} for held, after in stepless if after is not None]
     if len(programs := sorted({form.program for form in forms.values()})) > 1:
         raise ValueError(f"the log has lines of {' and '.join(programs)}: --program chooses one")
@@ -123,7 +120,16 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], _Notes]:
     return _of_one_rank(rows, notes), notes
 
 
-def _of_one_rank(rows: list[dict], notes: _Notes) -> list[dict]:
+def _left_out(form: Line, row: dict[str, typing.Any]) -> str:
+    """Why a known line is left out; empty where it is taken."""
+    if form.kind not in ("training", "held-out"):
+        return form.kind
+    if not {"loss", "validation_loss"} & set(row) or row.get("skipped") and row.get("loss") == 0:
+        return "lines without a loss"
+    return "losses of -1, which ranks without the last stage print" if form.program == "torchtitan" and row.get("loss") == -1 else ""
+
+
+def _of_one_rank(rows: list[dict], notes: list[str]) -> list[dict]:
     """Of lines that several ranks printed those of one; refused where ranks printed other losses."""
     ranks = sorted({row["@rank"] for row in rows}, key=lambda rank: (len(rank), rank))
     if len(ranks) > 1:
@@ -139,30 +145,17 @@ def _of_one_rank(rows: list[dict], notes: _Notes) -> list[dict]:
     return [row for row in rows if row["@rank"] == ranks[0]]
 
 
-def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tuple[list[dict], _Notes]:
+def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tuple[list[dict], list[str]]:
     """The figures of a table's rows under the names that they have here."""
+    if not table.rows:
+        raise ValueError(f"{source} has no rows")
     names = list(dict.fromkeys(name for row in table.rows for name in row))
     known = next((row for row in COLUMNS if asked.program == row.program or asked.program is None and any(
         signs <= set(names) for signs in row.signs)), None)
     if known is None:
         raise ValueError(f"--program {asked.program}: no columns of it are known")
-    there = ", ".join(name for name in names if not name.startswith("@"))
-    chosen: dict[str, str] = dict(asked.columns)
-    if wrong := [f"{figure}={name}" for figure, name in chosen.items() if figure not in FIGURES or name not in names]:
-        raise ValueError(f"--column {wrong[0]}: one of {', '.join(FIGURES)}, and a column of {source}: {there}")
-    for figure, spellings in {**known.names, "time": TIMES}.items():
-        found = [name for name in spellings if name in names] if known.program != "plain" or figure == "time" else [
-            name for name in names if re.sub("[/ .-]", "_", name).lower() in spellings and name != table.counter]
-        found = ["@step"] if figure == "step" and "@step" in names else found or (
-            [table.counter] if figure == "step" and "_step" in spellings and table.counter in names else [])
-        if len(found) > 1 and known.program == "plain" and figure not in {"time", *chosen}:
-            raise ValueError(f"{source}: {' and '.join(found)} may each be {figure}: --column {figure}=NAME chooses one")
-        if found:
-            chosen.setdefault(figure, found[0])
-    if "step" not in chosen or not {"loss", "validation_loss"} & set(chosen):
-        raise ValueError(f"{source} has no {'losses' if 'step' in chosen else 'steps'} under a name that is known, but {there}: "
-                         "--column step=NAME and --column loss=NAME name them. W&B's Step and _step count calls of its log()")
-    _check_epochs(source, known.program, table.rows, chosen, asked)
+    chosen = _chosen(source, known, names, table.counter, asked)
+    _check_rows(source, known.program, table.rows, chosen, asked)
     place = lambda row, name: f"{source}, {row.get('@at', 'step ' + str(row.get('@step')))}, column {name}"
     cells = [(place(row, name), row[name].strip()) for row in table.rows for figure, name in chosen.items()
              if figure != "time" and isinstance(row.get(name), str)]
@@ -186,8 +179,34 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
     return rows, notes + ([f"left out: {stepless} rows without a step"] if stepless else [])
 
 
-def _check_epochs(source: pathlib.Path, program: str, rows: list[dict], chosen: dict[str, str], asked: Options) -> None:
-    """Refuses steps that are epochs, losses that are means of an epoch, and what may be of Lightning or not."""
+def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str, asked: Options) -> dict[str, str]:
+    """The column of each figure that the log has."""
+    there = ", ".join(name for name in names if not name.startswith("@"))
+    chosen: dict[str, str] = dict(asked.columns)
+    if wrong := [f"{figure}={name}" for figure, name in chosen.items() if figure not in FIGURES or name not in names]:
+        raise ValueError(f"--column {wrong[0]}: one of {', '.join(FIGURES)}, and a column of {source}: {there}")
+    for figure, spellings in {**known.names, "time": TIMES}.items():
+        found = [name for name in spellings if name in names] if known.program != "plain" or figure == "time" else [
+            name for name in names if re.sub("[/ .-]", "_", name).lower() in spellings and name != counter]
+        found = ["@step"] if figure == "step" and "@step" in names else found or (
+            [counter] if figure == "step" and "_step" in spellings and counter in names else [])
+        if len(found) > 1 and known.program == "plain" and figure not in {"time", *chosen}:
+            raise ValueError(f"{source}: {' and '.join(found)} may each be {figure}: --column {figure}=NAME chooses one")
+        if found:
+            chosen.setdefault(figure, found[0])
+    if "step" not in chosen or not {"loss", "validation_loss"} & set(chosen):
+        raise ValueError(f"{source} has no {'losses' if 'step' in chosen else 'steps'} under a name that is known, but {there}: "
+                         "--column step=NAME and --column loss=NAME name them. W&B's Step and _step count calls of its log()")
+    return chosen
+
+
+def _check_rows(source: pathlib.Path, program: str, rows: list[dict], chosen: dict[str, str], asked: Options) -> None:
+    """Refuses losses of several parts of the data or runs in one column, means of an epoch, and what may be of Lightning or not."""
+    for name in (name for name in dict.fromkeys(key for row in rows for key in row) if re.split("[/_. ]", name.lower())[-1] in KINDS):
+        kinds = sorted({str(row[name]) for row in rows if row.get(name) not in (None, "") and name not in chosen.values() and any(
+            row.get(chosen.get(figure, "@")) not in (None, "") for figure in ("loss", "validation_loss"))})
+        if len(kinds) > 1 or any(re.search("(?i)val|eval|test|dev|held", kind) for kind in kinds):
+            raise ValueError(f"{source}: the rows are of several kinds by their column {name} ({', '.join(kinds[:4])}): keep those of training")
     losses = [row for row in rows if row.get(chosen.get("loss", "@")) not in (None, "") and row.get("epoch") not in (None, "")]
     epochs = [str(row["epoch"]).removesuffix(".0") for row in losses]
     if len(losses) > 1 and all(map(str.isdigit, epochs)) and len(set(epochs)) == len(epochs) and "loss" not in asked.columns:
@@ -197,7 +216,7 @@ def _check_epochs(source: pathlib.Path, program: str, rows: list[dict], chosen: 
         raise ValueError(f"{source} may be of Lightning, which counts steps from 0: --program lightning or --program plain")
 
 
-def _by_step(rows: list[dict], figure: str, notes: _Notes) -> list[dict]:
+def _by_step(rows: list[dict], figure: str, notes: list[str]) -> list[dict]:
     """The rows that have a figure, by step, with what else the log has of the step. Of one that is there twice the later counts."""
     found: dict[int, dict] = {}
     again, successive, last = 0, 0, None
@@ -218,10 +237,6 @@ def _by_step(rows: list[dict], figure: str, notes: _Notes) -> list[dict]:
     notes.append(f"{len(result)} {name} losses" + (f" of steps {result[0]['step']} to {result[-1]['step']}" if result else "")
                  + (f"; {again} are there twice, of which the later counts, as after a resume" if again else ""))
     return result
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _time_of(row: dict) -> dict:

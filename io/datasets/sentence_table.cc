@@ -176,12 +176,7 @@ std::array<SentenceTable::Tokens, 2> SentenceTable::encoded(std::uint64_t row) c
 }
 
 void SentenceTable::verify(const std::function<void()>& progress) const {
-  constexpr std::size_t kTogether = 256;
-  const std::size_t rows = rows_.rows().size();
-  for_all((rows + kTogether - 1) / kTogether, progress, [&](std::size_t piece) {
-    for (std::size_t row = piece * kTogether; row < std::min(rows, (piece + 1) * kTogether); ++row)
-      encoded(row);
-  });
+  for_all(rows_.rows().size(), progress, [this](std::size_t row) { encoded(row); });
 }
 
 void SentenceTable::write(const SampleAt& at, std::span<const View> views) const {

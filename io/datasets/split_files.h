@@ -28,8 +28,8 @@ struct SplitFiles {
 SplitFiles split_files(const DataOptions& options);
 
 /// Keys of [data] that formats read whose items split_items() splits.
-inline constexpr std::array<std::string_view, 5> kSplitKeys{
-    "data.test", "data.split", "data.split_seed", "data.most_overlap", "data.missing_classes"};
+inline constexpr std::array<std::string_view, 4> kSplitKeys{
+    "data.test", "data.split", "data.split_seed", "data.missing_classes"};
 /// These and `own`.
 template <std::size_t kOwn>
 constexpr std::array<std::string_view, kOwn + kSplitKeys.size()> with_split_keys(

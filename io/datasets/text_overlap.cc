@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 20, kLeastTokens = 16;
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;  // tokens that one thread looks at
-constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15;       // of the polynomial, modulo 2^64
+constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15;       // of a polynomial hash, modulo 2^64
 constexpr int kFilterBits = 25;
 
 std::uint64_t digit_of(std::int32_t token) {
@@ -28,78 +28,63 @@ std::uint64_t hash_of(std::span<const std::int32_t> block) {
   return hash;
 }
 
-/// The hashes of blocks, and which of them have been seen elsewhere.
-class BlockSet {
- public:
-  BlockSet(const TokenSequence& tokens, std::uint64_t begin, std::uint64_t size,
-           std::uint64_t length)
-      : length_(length), filter_(std::size_t{1} << (kFilterBits - 6)) {
-    const std::uint64_t blocks = size / length, every = blocks / kMostBlocks + 1;
-    std::vector<std::int32_t> block(length);
-    for (std::uint64_t b = 0; b < blocks; b += every) {
-      tokens.read(begin + b * length, block);
-      // Runs of one token, such as spaces, are no sign of a copy.
-      if (std::ranges::count(block, block[0]) < std::ssize(block))
-        hashes_.push_back(hash_of(block));
+/// The hashes of blocks of tokens [begin, begin + size), ascending. Runs of one token, such as
+/// spaces, are no sign of a copy.
+std::vector<std::uint64_t> block_hashes(const TokenSequence& tokens, std::uint64_t begin,
+                                        std::uint64_t size, std::uint64_t length) {
+  const std::uint64_t blocks = size / length, every = blocks / kMostBlocks + 1;
+  std::vector<std::uint64_t> hashes;
+  std::vector<std::int32_t> block(length);
+  for (std::uint64_t b = 0; b < blocks; b += every) {
+    tokens.read(begin + b * length, block);
+    if (std::ranges::count(block, block[0]) < std::ssize(block)) hashes.push_back(hash_of(block));
+  }
+  std::ranges::sort(hashes);
+  return hashes;
+}
+
+/// How many of `hashes` are those of a block at any place of the first `size` tokens.
+std::uint64_t count_found(const TokenSequence& tokens, std::uint64_t size, std::uint64_t length,
+                          const std::vector<std::uint64_t>& hashes,
+                          const std::function<void()>& progress) {
+  const auto slot = [](std::uint64_t hash) { return hash >> (64 - kFilterBits); };
+  std::vector<bool> filter(std::size_t{1} << kFilterBits);
+  for (const std::uint64_t hash : hashes) filter[slot(hash)] = true;
+  std::vector<std::atomic<bool>> seen(hashes.size());
+  std::uint64_t first = 1;  // the weight of a block's first token
+  for (std::uint64_t i = 1; i < length; ++i) first *= kBase;
+  for_all((size + kPiece - 1) / kPiece, progress, [&](std::size_t piece) {
+    std::vector<std::int32_t> part(std::min(kPiece + length - 1, size - piece * kPiece));
+    if (part.size() < length) return;
+    tokens.read(piece * kPiece, part);
+    std::uint64_t hash = hash_of(std::span(part).first(length));
+    for (std::size_t end = length;; ++end) {
+      if (filter[slot(hash)])
+        for (auto at = std::ranges::lower_bound(hashes, hash); at != hashes.end() && *at == hash;)
+          seen[static_cast<std::size_t>(at++ - hashes.begin())] = true;
+      if (end == part.size()) return;
+      hash = (hash - digit_of(part[end - length]) * first) * kBase + digit_of(part[end]);
     }
-    std::ranges::sort(hashes_);
-    for (const std::uint64_t hash : hashes_) filter_[slot(hash) / 64] |= bit(hash);
-    seen_ = std::vector<std::atomic<bool>>(hashes_.size());
-    for (std::uint64_t i = 1; i < length; ++i) power_ *= kBase;
-  }
-
-  std::uint64_t size() const { return hashes_.size(); }
-  /// Looks at each block of `tokens`, at every place.
-  void look_at(std::span<const std::int32_t> tokens) {
-    if (tokens.size() < length_) return;
-    std::uint64_t hash = hash_of(tokens.first(length_));
-    for (std::size_t end = length_;; ++end) {
-      if ((filter_[slot(hash) / 64] & bit(hash)) != 0) note(hash);
-      if (end == tokens.size()) return;
-      hash = (hash - digit_of(tokens[end - length_]) * power_) * kBase + digit_of(tokens[end]);
-    }
-  }
-  std::uint64_t found() const {
-    return static_cast<std::uint64_t>(std::count(seen_.begin(), seen_.end(), true));
-  }
-
- private:
-  static std::size_t slot(std::uint64_t hash) { return hash >> (64 - kFilterBits); }
-  static std::uint64_t bit(std::uint64_t hash) { return std::uint64_t{1} << slot(hash) % 64; }
-  void note(std::uint64_t hash) {
-    for (auto at = std::ranges::lower_bound(hashes_, hash); at != hashes_.end() && *at == hash;
-         ++at)
-      seen_[static_cast<std::size_t>(at - hashes_.begin())].store(true, std::memory_order_relaxed);
-  }
-
-  std::uint64_t length_, power_ = 1;
-  std::vector<std::uint64_t> filter_, hashes_;
-  std::vector<std::atomic<bool>> seen_;
-};
+  });
+  return static_cast<std::uint64_t>(std::count(seen.begin(), seen.end(), true));
+}
 
 void compare_part(const WindowedTokens& parts, std::size_t part, std::uint64_t begin,
                   const std::function<void()>& progress) {
-  const std::uint64_t size = parts.sizes[part], train = parts.sizes[0];
-  const std::uint64_t length = std::min<std::uint64_t>(parts.word == "byte" ? 128 : 32, size);
+  const std::uint64_t length =
+      std::min<std::uint64_t>(parts.word == "byte" ? 128 : 32, parts.sizes[part]);
   if (length < kLeastTokens) return;
-  BlockSet blocks(*parts.tokens, begin, size, length);
-  for_all((train + kPiece - 1) / kPiece, progress, [&](std::size_t piece) {
-    const std::uint64_t from = piece * kPiece;
-    std::vector<std::int32_t> tokens(std::min(kPiece + length - 1, train - from));
-    parts.tokens->read(from, tokens);
-    blocks.look_at(tokens);
-  });
-  if (blocks.found() == 0) return;
-  const double share = static_cast<double>(blocks.found()) / static_cast<double>(blocks.size());
+  const auto hashes = block_hashes(*parts.tokens, begin, parts.sizes[part], length);
+  const auto found = count_found(*parts.tokens, parts.sizes[0], length, hashes, progress);
+  if (found == 0) return;
+  const double share = static_cast<double>(found) / static_cast<double>(hashes.size());
   const std::string what = fmt::format(
-      "{:.1f}% of the {} text ({} of {} blocks of {} {}s that were compared) is trained "
-      "on too",
-      100 * share, kSplitNames[part], blocks.found(), blocks.size(), length, parts.word);
+      "{:.1f}% of the {} text ({} of {} blocks of {} {}s that were compared) is trained on too",
+      100 * share, kSplitNames[part], found, hashes.size(), length, parts.word);
   if (parts.own_files[part] && share > parts.most_overlap)
-    throw_input(
-        what + ": figures on it say little", fmt::format("data.{}_files", kSplitNames[part]),
-        fmt::format("files without what is trained on, or data.most_overlap = {} to allow it",
-                    std::ceil(share * 100) / 100));
+    throw_input(what, fmt::format("data.{}_files", kSplitNames[part]),
+                fmt::format("files without what is trained on, or data.most_overlap = {}",
+                            std::ceil(share * 100) / 100));
   log::warn("{}", what);
 }
 

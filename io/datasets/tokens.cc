@@ -16,7 +16,7 @@
 namespace concertina::dataset_makers {
 namespace {
 
-constexpr std::string_view kTokensKeys[] = {"data.windows", "data.documents", "data.most_overlap"};
+constexpr std::string_view kTokensKeys[] = {"data.windows", "data.documents"};
 
 class TokenFiles final : public TokenSequence {
  public:

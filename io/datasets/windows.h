@@ -79,7 +79,7 @@ struct WindowedTokens {
 /// Whether data.windows = `name` means fixed ones; an unknown name is an input error.
 bool windows_are_fixed(const std::string& name);
 /// Keys of [data] that long texts read.
-inline constexpr std::string_view kWindowKeys[] = {"data.windows", "data.most_overlap"};
+inline constexpr std::string_view kWindowKeys[] = {"data.windows"};
 std::optional<Variation> windows_vary(const DataOptions& options);
 /// For WindowedTokens.
 inline std::array<bool, 3> own_files(const DataOptions& options) {

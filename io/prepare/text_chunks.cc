@@ -158,7 +158,8 @@ void TextChunks::encode_document(std::string_view text, bool ends, const TextChu
       options_.end.empty() ? text : without_breaks(text, options_.documents);
   const std::size_t before = tokens.size();
   try {
-    tokenizer_.encode(plain, tokens);
+    const std::vector<std::int32_t> own = tokenizer_.tokens(plain);  // encode() reserves exactly
+    tokens.insert(tokens.end(), own.begin(), own.end());
   } catch (const Error& error) {
     throw_input(
         fmt::format("{}, counted from byte {}", error.message(),

@@ -60,7 +60,7 @@ Json random_report(std::mt19937& chance, const std::string& file) {
 TEST(FreezeReport, NoPredictionIsAboveItsCeiling) {
   const std::string file = testing::TempDir() + "freeze_report_test.toml";
   std::mt19937 chance(7);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 30; ++i) {
     SCOPED_TRACE(i);
     const Json report = random_report(chance, file);
     double epochs = report["epochs"].get<int>();

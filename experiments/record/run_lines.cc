@@ -47,7 +47,7 @@ std::string cache_text(const nlohmann::json& event, const std::vector<int>& laye
 
 }  // namespace
 
-double number_in(const nlohmann::json& line, const char* key) {
+Figure number_in(const nlohmann::json& line, const char* key) {
   const auto at = line.find(key);
   return at != line.end() && at->is_number() ? at->get<double>() : std::nan("");
 }
@@ -92,13 +92,15 @@ std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& e
     return value >= 0 && value < 1e18 ? static_cast<std::int64_t>(value) : 0;
   };
   for (const nlohmann::json& line : events) {
-    if (text_in(line, "event") != "validation") continue;
+    if (text_in(line, "event") != "validation" || !std::isfinite(number_in(line, "step"))) continue;
     points.push_back({.step = number_in(line, "step"),
                       .loss = number_in(line, "loss"),
                       .tokens = count(line, "tokens"),
                       .of_tokens = count(line, "of_tokens"),
                       .seconds = number_in(line, "seconds"),
-                      .time = text_in(line, "time")});
+                      .time = text_in(line, "time"),
+                      .data = text_in(line, "data"),
+                      .measure = text_in(line, "measure")});
     for (const auto& [key, value] : line.items())
       if (value.is_number()) points.back().figures[key] = value.get<double>();
   }

@@ -83,6 +83,7 @@ class Training {
     std::int64_t step = -1, batches = 0;
     Validation result{};
   } evaluated_;  // last
+  std::optional<Measure> measure_;  // on rank 0, of evaluations
   bool told_eval_share_ = false;
   Saves saves_;
   std::int64_t done_;   // steps

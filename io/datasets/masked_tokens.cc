@@ -29,6 +29,9 @@ class MaskedTokens final : public Dataset {
   bool repeats() const override { return false; }
   const Splits* splits() const override { return dataset_->splits(); }
   const Corpus& corpus() const override { return dataset_->corpus(); }
+  SplitContent content(Split split, const std::function<void()>& progress) const override {
+    return {.sha256 = dataset_->content(split, progress).sha256};  // a part of it is targets
+  }
   std::string summary() const override { return dataset_->summary(); }
   std::vector<std::string> notes(std::uint64_t samples) const override {
     return dataset_->notes(samples);

@@ -30,6 +30,9 @@ class Views final : public Dataset {
   const Splits* splits() const override { return dataset_->splits(); }
   const Corpus& corpus() const override { return dataset_->corpus(); }
   void verify(const std::function<void()>& progress) const override { dataset_->verify(progress); }
+  SplitContent content(Split split, const std::function<void()>& progress) const override {
+    return dataset_->content(split, progress);
+  }
   std::string summary() const override { return dataset_->summary(); }
   std::vector<std::string> notes(std::uint64_t samples) const override {
     return dataset_->notes(samples);

@@ -20,7 +20,7 @@ constexpr double kMebibyte = 1.0 / (1 << 20);
 constexpr KnownName kKnownNames[] = {
     {"loss", "Training loss", "loss", "per target"},
     {"validation_loss", "Validation loss", "validation loss", "per target"},
-    {"validation_bits_per_byte", "Validation bits/byte", "validation loss", "bits per byte"},
+    {"validation_bits_per_byte", "Validation bits/byte", "validation bits per byte", ""},
     {"validation_accuracy", "Validation accuracy (%)", "validation accuracy", "%", 100},
     {"train_s", "Training (s)", "training time", "s"},
     {"tokens_per_s", "Tokens/s", "throughput", "tokens/s"},

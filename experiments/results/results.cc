@@ -154,7 +154,8 @@ std::vector<MetricColumn> default_metrics(const StudyResults& results) {
   Trials done;
   for (const TrialRecord& trial : results.trials)
     if (trial.state == TrialState::done) done.push_back(&trial);
-  const bool by_text = !why_unlike(done, "validation_loss").empty();
+  const bool by_text =
+      !why_unlike(done, "validation_loss").empty() && why_unlike(done, kBitsPerByte).empty();
   std::vector<MetricColumn> metrics;
   for (const std::string& name :
        {std::string(by_text ? kBitsPerByte : ""),

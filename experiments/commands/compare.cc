@@ -130,11 +130,10 @@ int run_compare(const CompareCommand& options) {
     for (const auto& [name, found] : bits) json["bits"][name] = to_json(found);
     print_once(json_line(json));
   } else {
-    print_once(fmt::format("{}{}{}\n{}\n{}\n{}\n",
-                           rows.empty() ? "" : text_table(rows, rows[0].size()), note,
-                           note.empty() ? "" : "\n",
-                           table_text(page.table, TableFormat::text, TableCells::full),
-                           fmt::join(lines, "\n"), options.output));
+    print_once(fmt::format(
+        "{}{}{}\n{}\n{}\n{}\n", rows.empty() ? "" : text_table(rows, rows[0].size()), note,
+        note.empty() ? "" : "\n", table_text(page.table, TableFormat::text, TableCells::full),
+        fmt::join(lines, "\n"), options.output));
   }
   return options.same && !same ? static_cast<int>(Exit::failure) : 0;
 }

@@ -20,6 +20,12 @@ std::string text_share(const Validation& validation) {
   return fmt::format("{} of {} targets", grouped(validation.targets), grouped(validation.of));
 }
 
+std::string_view loss_unit(const RunConfig& config) {
+  return task_of(config.model.family, config.model.task).targets == TargetKind::scores
+             ? "per target"
+             : "nats per target";
+}
+
 Measure measure_of(const RunConfig& config, const Dataset& dataset, const Tokenizer& tokenizer,
                    Split split, const std::function<void()>& progress) {
   const Task& task = task_of(config.model.family, config.model.task);

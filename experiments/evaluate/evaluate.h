@@ -56,6 +56,8 @@ nlohmann::ordered_json measure_json(const Validation& validation);
 /// rows.
 using SampleLogits = std::function<void(std::uint64_t sample, std::span<const float> logits)>;
 
+/// "nats per target"; of squared errors, which are none, "per target".
+std::string_view loss_unit(const RunConfig& config);
 /// "440,440 targets", "32,768 of 440,440 targets".
 std::string text_share(const Validation& validation);
 /// ", accuracy 96.43%, matthews_correlation 0.9283": all metrics; empty where there are none.

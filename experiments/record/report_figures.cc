@@ -65,15 +65,15 @@ nlohmann::ordered_json to_json(const MemoryUse& use) {
 RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step) {
   if (std::error_code error;
       !std::filesystem::is_regular_file(run_file(directory, kConfigFile), error))
-    throw_input(std::filesystem::exists(run_file(directory, kMetricsFile), error)
-                    ? "this run has no config.toml and no trace, as one that was imported: there is "
-                      "no step to report on"
-                    : "this is no run directory",
-                directory,
-                std::filesystem::exists(run_file(directory, kMetricsFile), error)
-                    ? fmt::format("concertina compare {} runs/OTHER, whose page has its curves",
-                                  directory)
-                    : "the directory of a run: runs/NAME");
+    throw_input(
+        std::filesystem::exists(run_file(directory, kMetricsFile), error)
+            ? "this run has no config.toml and no trace, as one that was imported: there is "
+              "no step to report on"
+            : "this is no run directory",
+        directory,
+        std::filesystem::exists(run_file(directory, kMetricsFile), error)
+            ? fmt::format("concertina compare {} runs/OTHER, whose page has its curves", directory)
+            : "the directory of a run: runs/NAME");
   RunFiles run{.trace = read_run_trace(trace_path(directory, step)),
                .metrics = metrics_of(read_lines(run_file(directory, kMetricsFile))),
                .config = read_file(run_file(directory, kConfigFile), 1 << 20),

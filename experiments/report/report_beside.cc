@@ -71,15 +71,15 @@ std::string beside_section(const RunFiles& run, const RunCourse& course, const B
                       "<p class=\"note\">{} has no evaluation to compare: set "
                       "<code>eval.every</code>.</p>\n",
                       html::escape(mine.loss.empty() ? run.trace.run : other->name));
-  const ValidationPoint &here = run.validations.front(),
-                        &there = other->log.validations.front();
+  const ValidationPoint &here = run.validations.front(), &there = other->log.validations.front();
   if (here.data.empty() || here.data != there.data || here.measure != there.measure ||
       here.tokens != there.tokens)
-    return text + fmt::format("<p class=\"note\">The held-out losses of {} are not compared: {}.</p>\n",
-                              html::escape(other->name),
-                              here.data.empty() || there.data.empty()
-                                  ? "it is not recorded which data they are of"
-                                  : "the held-out data, the tokenizers or the tasks differ");
+    return text +
+           fmt::format("<p class=\"note\">The held-out losses of {} are not compared: {}.</p>\n",
+                       html::escape(other->name),
+                       here.data.empty() || there.data.empty()
+                           ? "it is not recorded which data they are of"
+                           : "the held-out data, the tokenizers or the tasks differ");
   const double last = mine.loss.back(), then = theirs.at(mine.end), end = theirs.loss.back();
   text += fmt::format(
       "<p class=\"lead\">This run trained for {} and ends at a held-out loss of {}. {} was at {} "

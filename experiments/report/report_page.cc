@@ -34,12 +34,12 @@ std::string step_tile(const RunFiles& run, const ReportFigures& figures, const S
 }
 
 std::string bubble_tile(const RunFiles& run, const ReportFigures& figures, const StepTotals& all) {
-  return tile(html::share_text(figures.bubble()),
-              fmt::format("bubble of steps {}, mean of ranks; predicted {}{}",
-                          recorded_steps(run.trace), html::share_text(figures.predicted_bubble()),
-                          std::isfinite(all.bubble)
-                              ? "; of all steps " + html::share_text(all.bubble)
-                              : ""));
+  return tile(
+      html::share_text(figures.bubble()),
+      fmt::format(
+          "bubble of steps {}, mean of ranks; predicted {}{}", recorded_steps(run.trace),
+          html::share_text(figures.predicted_bubble()),
+          std::isfinite(all.bubble) ? "; of all steps " + html::share_text(all.bubble) : ""));
 }
 
 std::string memory_tile(const ReportFigures& figures) {
@@ -127,8 +127,7 @@ std::string report_page(const RunFiles& run, const ReportFigures& figures,
       header(run, figures) + beside_section(run, course, beside) +
           timeline_section(run.trace, figures) + bubble_section(figures) +
           memory_section(run.trace, figures) + training_section(run, course) +
-          classes_section(run) +
-          changes_section(run, course) + about_section(run) + setup(run) +
+          classes_section(run) + changes_section(run, course) + about_section(run) + setup(run) +
           fmt::format(
               "<p class=\"note\">Ranks' clocks were compared by ping-pong before and after the "
               "recorded steps; times of different ranks are right to {}. trace.json of the same "

@@ -23,8 +23,7 @@ struct Curve {
   bool share = false;  // is shown in percent
 };
 
-constexpr Curve kLossCurve{
-    "loss, per target", "loss", &MetricsPoint::loss, false, true, false};
+constexpr Curve kLossCurve{"loss, per target", "loss", &MetricsPoint::loss, false, true, false};
 constexpr Curve kOtherCurves[] = {
     {"tokens per second", "tokens-per-second", &MetricsPoint::tokens_per_s, true, true, true},
     {"bubble", "bubble", &MetricsPoint::bubble, true, true, false, true},

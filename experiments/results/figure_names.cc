@@ -61,8 +61,8 @@ BetterEnd better_by_name(const std::string& column) {
   if (ends("_per_s") || column == "mfu" || ends("accuracy") || ends("exact_match") || ends("f1") ||
       ends("precision") || ends("recall") || ends("correlation"))
     return BetterEnd::higher;
-  if (ends("loss") || ends("bits_per_byte") || ends("_error") || ends("_ms") || ends("_s") || ends("_bytes") || column == "seconds" ||
-      column.find("bubble") != std::string::npos)
+  if (ends("loss") || ends("bits_per_byte") || ends("_error") || ends("_ms") || ends("_s") ||
+      ends("_bytes") || column == "seconds" || column.find("bubble") != std::string::npos)
     return BetterEnd::lower;
   return BetterEnd::neither;
 }
@@ -97,8 +97,8 @@ FigureName name_of_figure(const std::string& column) {
   if (is_time_to(column)) {
     const std::string of = metric_of_time_to(column);
     const FigureName metric = name_of_figure(of);
-    const std::string target =
-        column.substr(kTimeTo.size() + of.size() + 1, column.size() - kTimeTo.size() - of.size() - 3);
+    const std::string target = column.substr(kTimeTo.size() + of.size() + 1,
+                                             column.size() - kTimeTo.size() - of.size() - 3);
     const bool of_baseline = target.starts_with(kBaselineTarget);
     std::string said = of_baseline ? kBaselineTarget : "";
     const std::string figure = target.substr(said.size());

@@ -84,9 +84,8 @@ void include_stopped(StudyResults& results) {
   results.with_stopped = true;
   results.rung_steps.clear();
   results.rungs.clear();
-  results.notes.push_back(
-      fmt::format("trials {} were stopped: their figures are of the steps that they did",
-                  to_ranges(numbers)));
+  results.notes.push_back(fmt::format(
+      "trials {} were stopped: their figures are of the steps that they did", to_ranges(numbers)));
 }
 
 Cell cell_of(const TrialRecord& trial, const std::string& column) {
@@ -160,8 +159,9 @@ std::vector<MetricColumn> default_metrics(const StudyResults& results) {
   for (const std::string& name :
        {std::string(by_text ? kBitsPerByte : ""),
         results.metric.empty() ? std::string("validation_loss") : results.metric,
-        std::string(of_task == kOfTasks.end() ? "" : *of_task), std::string("loss"), std::string("tokens_per_s"), std::string("median_step_ms"),
-        std::string("bubble"), std::string("peak_bytes")})
+        std::string(of_task == kOfTasks.end() ? "" : *of_task), std::string("loss"),
+        std::string("tokens_per_s"), std::string("median_step_ms"), std::string("bubble"),
+        std::string("peak_bytes")})
     if (has_column(results, name) &&
         std::ranges::find(metrics, name, &MetricColumn::name) == metrics.end())
       metrics.push_back(metric_column(results, name));

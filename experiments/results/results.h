@@ -99,8 +99,8 @@ struct MetricColumn {
 /// Error{bad_input} if no trial has the column, or for another word after the colon.
 MetricColumn metric_column(const StudyResults& results, const std::string& word);
 /// validation_bits_per_byte where trials differ in the tokenizer; the study's metric, else
-/// validation_loss; what the task counts, such as validation_accuracy; loss, tokens_per_s, median_step_ms, bubble,
-/// peak_bytes: as far as some trial has them.
+/// validation_loss; what the task counts, such as validation_accuracy; loss, tokens_per_s,
+/// median_step_ms, bubble, peak_bytes: as far as some trial has them.
 std::vector<MetricColumn> default_metrics(const StudyResults& results);
 
 /// Whether the key says how a step is computed and not what: parallel.*, ranks, run.threads.

@@ -118,7 +118,8 @@ void take_evaluation(const ValidationPoint& point, TrialRecord& record) {
                 [](const auto& figure) { return figure.first.starts_with("validation_"); });
   for (const auto& [name, value] : point.figures)
     if (name != "step" && name != "seconds") record.figures["validation_" + name] = value;
-  for (const auto& [name, text] : {std::pair("data", point.data), std::pair("measure", point.measure)})
+  for (const auto& [name, text] :
+       {std::pair("data", point.data), std::pair("measure", point.measure)})
     if (!text.empty()) record.facts[std::string("validation_") + name] = text;
 }
 

@@ -80,7 +80,8 @@ struct SampleAt {
 
 struct Splits;  // io/datasets/split_files.h
 
-/// What a split holds, whatever the tokenizer: figures on splits of one digest are of the same data.
+/// What a split holds, whatever the tokenizer: figures on splits of one digest are of the same
+/// data.
 struct SplitContent {
   std::string sha256{};     // of its texts, labels or pictures
   std::uint64_t bytes = 0;  // of the text whose tokens are the targets; 0: they are not all of it
@@ -120,8 +121,8 @@ class Dataset {
   /// Reads whole the files that say their own hash. Input error: one that holds something else.
   /// `progress` is called now and then.
   virtual void verify(const std::function<void()>& /*progress*/) const {}
-  /// Of a split that has samples. Where nothing is known of what the samples are made of, two splits
-  /// are the same if their samples are. `progress` is called now and then.
+  /// Of a split that has samples. Where nothing is known of what the samples are made of, two
+  /// splits are the same if their samples are. `progress` is called now and then.
   virtual SplitContent content(Split split, const std::function<void()>& progress) const;
   /// Some lines for a person: files, sizes, samples per epoch, how it begins.
   virtual std::string summary() const = 0;

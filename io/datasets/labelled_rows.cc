@@ -88,9 +88,8 @@ std::uint64_t row_hash(const LabelledRow& row, bool pair) {
 }
 
 std::uint64_t exact_hash(const LabelledRow& row) {
-  return content_hash(
-      fmt::format("{} {}\n{}\n{}\n{}", row.text[0].size(), row.text[1].size(), row.text[0],
-                  row.text[1], row.label.text));
+  return content_hash(fmt::format("{} {}\n{}\n{}\n{}", row.text[0].size(), row.text[1].size(),
+                                  row.text[0], row.text[1], row.label.text));
 }
 
 }  // namespace concertina

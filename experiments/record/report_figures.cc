@@ -92,11 +92,14 @@ RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step
 StepTotals total(const std::vector<MetricsPoint>& metrics) {
   StepTotals totals;
   std::vector<double> times;
+  double shares = 0, shared = 0;  // of bubbles, by steps
   double tokens = 0, rated_seconds = 0, idle = 0, idle_seconds = 0, rated = 0, paces = 0;
   for (const MetricsPoint& point : metrics) {
     const double time = point.step_ms * 1e-3, seconds = point.batches * time;
     const bool has_rate = std::isfinite(point.tokens_per_s) && point.tokens_per_s > 0;
     if (has_rate) rated += point.batches, paces += point.batches / point.tokens_per_s;
+    if (std::isfinite(point.bubble))
+      shares += point.bubble * point.batches, shared += point.batches;
     if (!std::isfinite(time) || time <= 0) continue;
     times.push_back(time);
     totals.steps += static_cast<std::int64_t>(point.batches);
@@ -106,7 +109,7 @@ StepTotals total(const std::vector<MetricsPoint>& metrics) {
   }
   if (!times.empty()) totals.median_seconds = median(std::move(times));
   if (rated > 0) totals.tokens_per_s = rated_seconds > 0 ? tokens / rated_seconds : rated / paces;
-  if (idle_seconds > 0) totals.bubble = idle / idle_seconds;
+  if (shared > 0) totals.bubble = idle_seconds > 0 ? idle / idle_seconds : shares / shared;
   return totals;
 }
 

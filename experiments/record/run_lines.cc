@@ -67,14 +67,20 @@ std::vector<nlohmann::json> read_lines(const std::string& path) {
   return lines;
 }
 
+/// Of what takes time: 0 says that nothing was measured.
+static Figure positive_in(const nlohmann::json& line, const char* key) {
+  const Figure value = number_in(line, key);
+  return value > 0 ? value : kNoFigure;
+}
+
 std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines) {
   std::vector<MetricsPoint> points;
   for (const nlohmann::json& line : lines)
     points.push_back({.batches = batches_in(line),
                       .step = number_in(line, "step"),
                       .loss = number_in(line, "loss"),
-                      .tokens_per_s = number_in(line, "tokens_per_s"),
-                      .step_ms = number_in(line, "step_ms"),
+                      .tokens_per_s = positive_in(line, "tokens_per_s"),
+                      .step_ms = positive_in(line, "step_ms"),
                       .bubble = number_in(line, "bubble"),
                       .lr = number_in(line, "lr"),
                       .grad_norm = number_in(line, "grad_norm"),

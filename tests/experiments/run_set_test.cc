@@ -82,7 +82,7 @@ TEST_P(MissingFigures, AreInNoTableAndNeverTheBest) {
       const TableCell& cell = table.rows[subset].cells[f];
       const bool there = has_figure(subset, f);
       EXPECT_EQ(cell.summary.n, there ? 1 : 0) << subset << " " << kFigures[f].key;
-      if (there) EXPECT_NEAR(cell.summary.mean, kFigures[f].value, 1e-9);
+      EXPECT_NEAR(there ? cell.summary.mean : 0, there ? kFigures[f].value : 0, 1e-9);
       EXPECT_FALSE(cell.best) << subset << " " << kFigures[f].key;
       const auto& figures = json["groups"][subset]["metrics"][kFigures[f].column];
       EXPECT_EQ(figures.contains("mean") && figures["mean"].is_number(), there);
@@ -99,8 +99,12 @@ TEST_P(MissingFigures, AreInNoPageOrPictureOfTheRun) {
       EXPECT_EQ(std::ranges::any_of(curve.value, [](double y) { return std::isfinite(y); }),
                 has_figure(subset, f));
       // One of the two runs has the figure.
-      const StudyPlot plot = plot_study(
-          runs, {.kind = PlotKind::bars, .x = "run", .y = kFigures[f].column, .mixed = true});
+      PlotOptions options;
+      options.kind = PlotKind::bars;
+      options.x = "run";
+      options.y = kFigures[f].column;
+      options.mixed = true;
+      const StudyPlot plot = plot_study(runs, options);
       const BarSeries& bars = std::get<Bars>(plot.chart.marks).series.at(0);
       EXPECT_EQ(std::ranges::count_if(bars.values, [](double y) { return std::isfinite(y); }), 1);
     }

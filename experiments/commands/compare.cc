@@ -8,6 +8,7 @@
 #include "core/number_text.h"
 #include "core/text_table.h"
 #include "experiments/commands/study_options.h"
+#include "experiments/results/measures.h"
 #include "experiments/results/study_course.h"
 #include "experiments/results/study_report.h"
 #include "experiments/study/run_bits.h"
@@ -44,16 +45,33 @@ Rows differences(const StudyResults& runs) {
   return rows;
 }
 
-/// The highest of the runs' last held-out losses, which all of them came to; rounded up.
+/// The highest of the runs' last held-out losses, which all of them came to; rounded up. None where
+/// they cannot be compared.
 std::optional<std::string> common_target(const StudyResults& runs) {
   constexpr double kDigits = 1e4;
+  const Trials all = chosen_trials(runs, {});
+  const std::string metric =
+      why_unlike(all, "validation_loss").empty() ? "validation_loss" : kBitsPerByte;
+  if (!why_unlike(all, metric).empty()) return std::nullopt;
   double worst = -HUGE_VAL;
   for (const TrialRecord& run : runs.trials) {
-    const StepCurve curve = curve_of(read_log(run.directory), "validation_loss");
+    if (!run.figures.contains(metric)) return std::nullopt;
+    const StepCurve curve = curve_of(read_log(run.directory), metric);
     if (curve.value.empty() || !std::isfinite(curve.value.back())) return std::nullopt;
     worst = std::max(worst, curve.value.back());
   }
-  return fmt::format("validation_loss={}", std::ceil(worst * kDigits) / kDigits);
+  return fmt::format("{}={}", metric, std::ceil(worst * kDigits) / kDigits);
+}
+
+/// What is known of the configs where no row of differences says it.
+std::string same_configs(const StudyResults& runs) {
+  std::vector<std::string> without;
+  for (const TrialRecord& run : runs.trials)
+    if (run.facts.contains(kNoConfig)) without.push_back(name_of_run(run));
+  if (without.empty())
+    return runs.axes.empty() ? "no key of the configs differs, but for where the runs are" : "";
+  return fmt::format("{} {} no config: {} keys cannot be compared", fmt::join(without, ", "),
+                     without.size() == 1 ? "has" : "have", without.size() == 1 ? "its" : "their");
 }
 
 /// Each run beside the first one.
@@ -65,10 +83,11 @@ std::vector<std::pair<std::string, BitsOfTwo>> bits_of(const StudyResults& runs)
 }
 
 /// What a page says first: configs, then bits.
-std::string first_section(const Rows& rows, const std::vector<std::string>& bits) {
+std::string first_section(const Rows& rows, const std::string& note,
+                          const std::vector<std::string>& bits) {
   std::string text = "<h2>Configs</h2>\n";
-  text += rows.empty() ? "<p class=\"note\">No key differs, but for where the runs are.</p>\n"
-                       : html::table(rows);
+  if (!rows.empty()) text += html::table(rows);
+  if (!note.empty()) text += "<p class=\"note\">" + html::escape(note) + "</p>\n";
   text += "<h2>Bits</h2>\n<ul class=\"note\">\n";
   for (const std::string& line : bits) text += "<li>" + html::escape(line) + "</li>\n";
   return text + "</ul>\n";
@@ -95,11 +114,13 @@ int run_compare(const CompareCommand& options) {
     lines.push_back(
         fmt::format("{} against {}: {}", name, name_of_run(runs.trials[0]), bits_text(found)));
   const Rows rows = differences(runs);
-  page.first = first_section(rows, lines);
+  const std::string note = same_configs(runs);
+  page.first = first_section(rows, note, lines);
   atomic_replace(options.output, study_page(page));
   const bool same = std::ranges::none_of(bits, [](const auto& one) { return one.second.differ(); });
   if (options.json) {
     nlohmann::ordered_json json = {{"differences", nlohmann::ordered_json::object()},
+                                   {"configs", note},
                                    {"bits", nlohmann::ordered_json::object()},
                                    {"table", to_json(page.table)},
                                    {"page", options.output}};
@@ -109,12 +130,10 @@ int run_compare(const CompareCommand& options) {
     for (const auto& [name, found] : bits) json["bits"][name] = to_json(found);
     print_once(json_line(json));
   } else {
-    print_once(fmt::format("{}\n{}\n{}\n{}\n",
-                           rows.empty()
-                               ? "no key of the configs differs, but for where the runs are\n"
-                               : text_table(rows, rows[0].size()),
-                           table_text(page.table, TableFormat::text, TableCells::full),
-                           fmt::join(lines, "\n"), options.output));
+    print_once(fmt::format(
+        "{}{}{}\n{}\n{}\n{}\n", rows.empty() ? "" : text_table(rows, rows[0].size()), note,
+        note.empty() ? "" : "\n", table_text(page.table, TableFormat::text, TableCells::full),
+        fmt::join(lines, "\n"), options.output));
   }
   return options.same && !same ? static_cast<int>(Exit::failure) : 0;
 }

@@ -99,10 +99,8 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
                     step_text(step, stored), split, result.loss, bits, std::exp(result.loss),
                     text_share(result)));
   } else {
-    const bool squares =
-        task_of(launch.config.model.family, launch.config.model.task).targets == TargetKind::scores;
-    print_once(fmt::format("{}: {} loss {:.4f} {}per target{}, over {}\n", step_text(step, stored),
-                           split, result.loss, squares ? "" : "nats ", metrics_text(result),
+    print_once(fmt::format("{}: {} loss {:.4f} {}{}, over {}\n", step_text(step, stored), split,
+                           result.loss, loss_unit(launch.config), metrics_text(result),
                            text_share(result)) +
                confusion_text(result, launch.dataset->classes()));
   }

@@ -53,8 +53,10 @@ int run_report(const ReportOptions& options) {
   }
   const StepTotals all = total(run.metrics);
   if (all.steps > 0)
-    fmt::print("{} steps: median {:.2f} ms, {} tokens/s\n", grouped(all.steps),
-               all.median_seconds * 1e3, grouped(std::llround(all.tokens_per_s())));
+    fmt::print("{} steps: median {:.2f} ms{}\n", grouped(all.steps), all.median_seconds * 1e3,
+               std::isfinite(all.tokens_per_s)
+                   ? fmt::format(", {} tokens/s", grouped(std::llround(all.tokens_per_s)))
+                   : "");
   fmt::print("recorded step {}: {:.2f} ms, predicted {:.2f} ms ({:+.1f}%)\n",
              run.trace.steps[figures.typical][0].step, figures.seconds * 1e3,
              figures.predicted_seconds * 1e3, 100 * figures.error());
@@ -71,7 +73,7 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
          "run directory; with --serve also a study's folder, or none: the run in runs/ that "
          "was written last")
       ->type_name("RUN");
-  app.add_option("--output", options.output, "the page; RUN/report.html if not given")
+  app.add_option("--out,--output", options.output, "the page; RUN/report.html if not given")
       ->type_name("FILE");
   app.add_option("--beside", options.beside,
                  "another run, whose held-out loss is drawn over this one's by seconds of training")

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <map>
+
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/command.h"
@@ -38,12 +41,23 @@ NamedStudy study_of(const StudyRunCommand& options) {
   return study;
 }
 
-void preview(const StudySpec& spec, const StudyPaths& paths) {
+/// What `run` would launch: refuses what that refuses, and leaves out trials that have ended.
+void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) {
+  std::map<int, TrialState> states;
+  if (std::filesystem::exists(paths.study())) {
+    require_same_study(paths.root, spec);
+    for (const TrialRecord& trial : read_study(paths.root).trials)
+      states[trial.number] = trial.state;
+  }
   std::string text;
-  for (const Trial& trial : trials_of(spec))
+  for (const Trial& trial : trials_of(spec)) {
+    const TrialState state = states[trial.number];
+    const bool failed = state == TrialState::failed || state == TrialState::timed_out;
+    if (state != TrialState::open && !(failed && retry_failed)) continue;
     text += fmt::format("{}: {}\n   {}\n", trial.number, settings_text(trial.settings),
                         launch_line(spec, paths, trial, own_program()));
-  print_once(text);
+  }
+  print_once(text.empty() ? "no trial is left\n" : text);
 }
 
 nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummary& summary) {
@@ -105,7 +119,7 @@ int run_study(const StudyRunCommand& options) {
   const auto [spec, toml, directory] = study_of(options);
   require_launcher(spec);
   if (options.dry_run) {
-    preview(spec, StudyPaths(directory, spec));
+    preview(spec, StudyPaths(directory, spec), options.retry_failed);
     return 0;
   }
   hold_study_signals();

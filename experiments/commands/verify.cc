@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/number_text.h"
 #include "experiments/bench/random_samples.h"
 #include "experiments/commands/command.h"
@@ -78,7 +79,8 @@ nlohmann::ordered_json json_of(const RunVerdict& verdict) {
   return {{"steps", verdict.steps},           {"same", verdict.same()},
           {"freezes", verdict.freezes},       {"layout_changes", verdict.layouts},
           {"cached_samples", verdict.cached}, {"first_step", verdict.first_step},
-          {"layout", verdict.layout},         {"differ", verdict.differ}};
+          {"layout", verdict.layout},         {"differ", verdict.differ},
+          {"exercised", verdict.exercised()}};
 }
 
 std::string text_of(const RunVerdict& verdict) {
@@ -115,6 +117,10 @@ int verify_policies(const VerifyOptions& options, MpiEnvironment& mpi) {
         counted(steps, "step"), counted(launch.world.size(), "rank")));
   const RunVerdict verdict = verify_run(launch, steps);
   if (launch.leads()) print_once(options.json ? json_line(json_of(verdict)) : text_of(verdict));
+  if (launch.leads() && !verdict.exercised())
+    log::warn(
+        "nothing was verified: no layer was frozen, no layout changed and no cache read; try: more "
+        "--steps, or a policy that acts within them");
   return verdict.same() ? 0 : static_cast<int>(Exit::failure);
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/version.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_value.h"
 #include "io/file.h"
@@ -96,13 +97,38 @@ void read_config_file(const std::string& path, RunConfig& config) {
               config);
 }
 
+namespace {
+
+/// The version of the program that the run in `path` was last launched with; empty: not known.
+std::string version_of_run(const std::string& path) try {
+  const std::string file = run_file(path, kLaunchesFile);
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return "";
+  std::string lines = read_file(file, 64 << 20);
+  while (lines.ends_with('\n')) lines.pop_back();
+  const auto last = nlohmann::json::parse(lines.substr(lines.rfind('\n') + 1), nullptr, false);
+  return last.is_object() ? last.value("version", "") : "";
+} catch (const std::exception&) {
+  return "";
+}
+
+}  // namespace
+
 void read_run_directory(const std::string& path, RunConfig& config) {
   namespace fs = std::filesystem;
   const std::string file = (fs::path(path) / kConfigFile).string();
   if (std::error_code error; !fs::exists(file, error))
     throw_input("this is no run directory: it has no config.toml", path,
                 "the directory of a run: runs/NAME");
-  read_config_file(file, config);
+  try {
+    read_config_file(file, config);
+  } catch (const Error& error) {
+    const std::string then = version_of_run(path), now(program_version().number);
+    if (then.empty() || then == now) throw;
+    throw_input(fmt::format("{}; the run is of version {}, and this is version {}", error.message(),
+                            then, now),
+                error.where(), fmt::format("{}; or concertina {}", error.fix(), then));
+  }
   fs::path directory = fs::path(path).lexically_normal();
   if (!directory.has_filename()) directory = directory.parent_path();
   if (directory.filename() == "." || directory.filename() == "..")

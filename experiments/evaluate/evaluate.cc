@@ -12,11 +12,42 @@
 #include "experiments/machine/exit.h"
 #include "experiments/machine/gather.h"
 #include "io/datasets/mixture.h"
+#include "models/task.h"
 
 namespace concertina {
 std::string text_share(const Validation& validation) {
   if (validation.targets == validation.of) return grouped(validation.of) + " targets";
   return fmt::format("{} of {} targets", grouped(validation.targets), grouped(validation.of));
+}
+
+std::string_view loss_unit(const RunConfig& config) {
+  return task_of(config.model.family, config.model.task).targets == TargetKind::scores
+             ? "per target"
+             : "nats per target";
+}
+
+Measure measure_of(const RunConfig& config, const Dataset& dataset, const Tokenizer& tokenizer,
+                   Split split, const std::function<void()>& progress) {
+  const Task& task = task_of(config.model.family, config.model.task);
+  const auto named = std::ranges::find(tasks(), &task, [](const auto& one) { return &one.value; });
+  Measure measure{.data = dataset.content(split, progress), .unit = std::string(named->name)};
+  if (field_index(dataset, "targets") >= 0)
+    measure.unit += fmt::format(", tokens of {:.16}", tokenizer.fingerprint());
+  if (task.masks) measure.unit += fmt::format(", samples of {}", config.model.context);
+  return measure;
+}
+
+nlohmann::ordered_json measure_json(const Validation& validation) {
+  const Measure& measure = validation.measure;
+  if (measure.unit.empty()) return nlohmann::ordered_json::object();
+  nlohmann::ordered_json json{{"data", measure.data.sha256}, {"measure", measure.unit}};
+  if (measure.data.bytes == 0) return json;
+  const auto bytes = static_cast<double>(measure.data.bytes);
+  json["data_bytes"] = measure.data.bytes;
+  if (validation.targets == validation.of)
+    json["bits_per_byte"] =
+        validation.loss * static_cast<double>(validation.targets) / (bytes * std::log(2.0));
+  return json;
 }
 
 std::string metrics_text(const Validation& validation) {

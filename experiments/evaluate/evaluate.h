@@ -27,6 +27,13 @@ struct HeldOut {
   std::int64_t batches = 0;
 };
 
+/// What the figures of an evaluation are of: others are compared with them only where this is the
+/// same.
+struct Measure {
+  SplitContent data{};
+  std::string unit{};  // the task; where targets are tokens, the tokenizer too
+};
+
 struct Validation {
   double loss = 0;                   // mean over the targets, nats
   bool tokens = false;               // are targets: e^loss is a perplexity then, and only then
@@ -35,12 +42,22 @@ struct Validation {
   std::vector<Metric> metrics{};     // what the task counts beside the loss
   Confusion confusion{};             // of classes
   std::int64_t samples = 0;          // that were seen
+  Measure measure{};                 // on rank 0 of a run
 };
+
+/// Reads the split whole. `progress` is called now and then.
+Measure measure_of(const RunConfig& config, const Dataset& dataset, const Tokenizer& tokenizer,
+                   Split split, const std::function<void()>& progress);
+/// Keys: data, data_bytes, measure; bits_per_byte, where all of a text was evaluated. None of an
+/// evaluation that does not say what it is of.
+nlohmann::ordered_json measure_json(const Validation& validation);
 
 /// Gets the logits of one held-out sample on the rank that has them: of one row, or of all its
 /// rows.
 using SampleLogits = std::function<void(std::uint64_t sample, std::span<const float> logits)>;
 
+/// "nats per target"; of squared errors, which are none, "per target".
+std::string_view loss_unit(const RunConfig& config);
 /// "440,440 targets", "32,768 of 440,440 targets".
 std::string text_share(const Validation& validation);
 /// ", accuracy 96.43%, matthews_correlation 0.9283": all metrics; empty where there are none.

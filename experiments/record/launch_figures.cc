@@ -59,6 +59,8 @@ nlohmann::ordered_json to_json(const LaunchFigures& figures, const LaunchSummary
                  {"validation_of_tokens", summary.validation.of}});
   for (const Metric& metric : summary.validation.metrics)
     json["validation_" + metric.name] = metric.value;
+  const nlohmann::ordered_json measure = measure_json(summary.validation);
+  for (const auto& [key, value] : measure.items()) json["validation_" + key] = value;
   if (figures.steps() > 0)
     json.update({{"tokens_per_s", figures.tokens_per_s()},
                  {"median_step_ms", figures.median_seconds() * 1e3},

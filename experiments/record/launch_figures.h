@@ -60,8 +60,8 @@ struct LaunchSummary {
 };
 
 /// Keys: steps, launch_steps, loss, grad_norm, lr, validation_loss, validation_tokens,
-/// validation_of_tokens, tokens_per_s, median_step_ms, steps_s, launch_s, eval_s, checkpoint_s,
-/// bubble, peak_bytes, cache (an object).
+/// validation_of_tokens, the task's metrics and measure_json() likewise, tokens_per_s,
+/// median_step_ms, steps_s, launch_s, eval_s, checkpoint_s, bubble, peak_bytes, cache (an object).
 nlohmann::ordered_json to_json(const LaunchFigures& figures, const LaunchSummary& summary);
 
 }  // namespace concertina

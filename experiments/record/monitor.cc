@@ -79,6 +79,7 @@ void Monitor::validation(std::int64_t step, const Validation& result, bool final
                                {"seconds", result.seconds},
                                {"final", final}};
   for (const Metric& metric : result.metrics) facts[metric.name] = metric.value;
+  facts.update(measure_json(result));
   event(step, "validation", facts);
   if (!final) curve_tokens_ = result.targets;
   const bool on_curve = curve_tokens_ == 0 || curve_tokens_ == result.targets;

@@ -65,7 +65,15 @@ nlohmann::ordered_json to_json(const MemoryUse& use) {
 RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step) {
   if (std::error_code error;
       !std::filesystem::is_regular_file(run_file(directory, kConfigFile), error))
-    throw_input("this is no run directory", directory, "the directory of a run: runs/NAME");
+    throw_input(
+        std::filesystem::exists(run_file(directory, kMetricsFile), error)
+            ? "this run has no config.toml and no trace, as one that was imported: there is "
+              "no step to report on"
+            : "this is no run directory",
+        directory,
+        std::filesystem::exists(run_file(directory, kMetricsFile), error)
+            ? fmt::format("concertina compare {} runs/OTHER, whose page has its curves", directory)
+            : "the directory of a run: runs/NAME");
   RunFiles run{.trace = read_run_trace(trace_path(directory, step)),
                .metrics = metrics_of(read_lines(run_file(directory, kMetricsFile))),
                .config = read_file(run_file(directory, kConfigFile), 1 << 20),
@@ -83,28 +91,36 @@ RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step
 
 StepTotals total(const std::vector<MetricsPoint>& metrics) {
   StepTotals totals;
-  std::vector<double> seconds;
-  double idle = 0;
+  std::vector<double> times;
+  double shares = 0, shared = 0;  // of bubbles, by steps
+  double tokens = 0, rated_seconds = 0, idle = 0, idle_seconds = 0, rated = 0, paces = 0;
   for (const MetricsPoint& point : metrics) {
-    const double time = point.step_ms * 1e-3;
-    if (!std::isfinite(time * point.tokens_per_s) || time <= 0) continue;
-    seconds.push_back(time);
+    const double time = point.step_ms * 1e-3, seconds = point.batches * time;
+    const bool has_rate = std::isfinite(point.tokens_per_s) && point.tokens_per_s > 0;
+    if (has_rate) rated += point.batches, paces += point.batches / point.tokens_per_s;
+    if (std::isfinite(point.bubble))
+      shares += point.bubble * point.batches, shared += point.batches;
+    if (!std::isfinite(time) || time <= 0) continue;
+    times.push_back(time);
     totals.steps += static_cast<std::int64_t>(point.batches);
-    totals.seconds += point.batches * time;
-    totals.tokens += point.tokens_per_s * point.batches * time;
-    if (std::isfinite(point.bubble)) idle += point.bubble * point.batches * time;
+    totals.seconds += seconds;
+    if (has_rate) tokens += point.tokens_per_s * seconds, rated_seconds += seconds;
+    if (std::isfinite(point.bubble)) idle += point.bubble * seconds, idle_seconds += seconds;
   }
-  totals.median_seconds = median(std::move(seconds));
-  if (totals.seconds > 0) totals.bubble = idle / totals.seconds;
+  if (!times.empty()) totals.median_seconds = median(std::move(times));
+  if (rated > 0) totals.tokens_per_s = rated_seconds > 0 ? tokens / rated_seconds : rated / paces;
+  if (shared > 0) totals.bubble = idle_seconds > 0 ? idle / idle_seconds : shares / shared;
   return totals;
 }
 
 nlohmann::ordered_json to_json(const StepTotals& totals) {
-  return {{"steps", totals.steps},
-          {"tokens_per_s", totals.tokens_per_s()},
-          {"median_step_ms", totals.median_seconds * 1e3},
-          {"steps_s", totals.seconds},
-          {"bubble", totals.bubble}};
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (totals.steps > 0) json.update({{"steps", totals.steps}, {"steps_s", totals.seconds}});
+  for (const auto& [name, figure] : {std::pair("tokens_per_s", totals.tokens_per_s),
+                                     std::pair("median_step_ms", totals.median_seconds * 1e3),
+                                     std::pair("bubble", totals.bubble)})
+    if (std::isfinite(figure)) json[name] = figure;
+  return json;
 }
 
 double ReportFigures::bubble() const {

@@ -33,15 +33,16 @@ struct RunFiles {
 /// trace, or a damaged one.
 RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step = {});
 
-/// All steps of a run, whatever launch they are of.
+/// All steps of a run, whatever launch they are of. Each figure is of the steps that have it.
 struct StepTotals {
-  std::int64_t steps = 0;
-  double seconds = 0, tokens = 0;
-  double median_seconds = 0, bubble = 0;  // bubble: of all these seconds
-
-  double tokens_per_s() const { return seconds > 0 ? tokens / seconds : 0; }
+  std::int64_t steps = 0;  // whose time is known
+  double seconds = 0;      // that they took
+  Figure median_seconds = kNoFigure;
+  Figure tokens_per_s = kNoFigure;  // where no time is known, of steps of equally many tokens
+  Figure bubble = kNoFigure;        // of the seconds of steps that have one
 };
 StepTotals total(const std::vector<MetricsPoint>& metrics);
+/// Of the figures that there are.
 nlohmann::ordered_json to_json(const StepTotals& totals);
 
 struct RankFigures {

@@ -20,7 +20,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr Figure kUnknown = kNoFigure;
 
 double layers_in(double units, const std::vector<int>& layer_ends) {
   if (std::isnan(units) || (units > 0 && layer_ends.empty())) return kUnknown;
@@ -243,7 +243,7 @@ std::int64_t RunCourse::steps() const {
 }
 
 double RunCourse::speed_up() const {
-  return segments.empty() ? 1 : segments[0].mean * static_cast<double>(steps()) / seconds();
+  return segments.empty() ? kUnknown : segments[0].mean * static_cast<double>(steps()) / seconds();
 }
 
 const RunSegment* RunCourse::segment_after(const RunChange& change) const {
@@ -304,8 +304,10 @@ std::string course_text(const RunCourse& course) {
     text += fmt::format("after step {:.0f}: {}\n", note.step, note.text);
   if (!course.cache.empty()) text += course.cache + "\n";
   if (course.changes.empty()) return text;
-  text += fmt::format("{}, which took {}\n", counted(std::ssize(course.changes), "change"),
-                      duration_text(course.change_seconds()));
+  text += counted(std::ssize(course.changes), "change");
+  if (course.change_seconds() > 0)
+    text += fmt::format(", which took {}", duration_text(course.change_seconds()));
+  text += "\n";
   for (const RunChange& change : course.changes) {
     text += fmt::format("  after step {:.0f}: {}{}\n", change.step, change_text(course, change),
                         change.why.empty() ? "" : fmt::format(" ({})", change.why));
@@ -317,6 +319,7 @@ std::string course_text(const RunCourse& course) {
     if (!cost.empty() && !speed.empty()) cost += "; ";
     if (!(cost + speed).empty()) text += fmt::format("    {}{}\n", cost, speed);
   }
+  if (course.segments.empty()) return text;
   return text + fmt::format("  the whole run, changes included: {:.2f}x as fast as at first\n",
                             course.speed_up());
 }

@@ -47,7 +47,7 @@ std::string cache_text(const nlohmann::json& event, const std::vector<int>& laye
 
 }  // namespace
 
-double number_in(const nlohmann::json& line, const char* key) {
+Figure number_in(const nlohmann::json& line, const char* key) {
   const auto at = line.find(key);
   return at != line.end() && at->is_number() ? at->get<double>() : std::nan("");
 }
@@ -67,14 +67,20 @@ std::vector<nlohmann::json> read_lines(const std::string& path) {
   return lines;
 }
 
+/// Of what takes time: 0 says that nothing was measured.
+static Figure positive_in(const nlohmann::json& line, const char* key) {
+  const Figure value = number_in(line, key);
+  return value > 0 ? value : kNoFigure;
+}
+
 std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines) {
   std::vector<MetricsPoint> points;
   for (const nlohmann::json& line : lines)
     points.push_back({.batches = batches_in(line),
                       .step = number_in(line, "step"),
                       .loss = number_in(line, "loss"),
-                      .tokens_per_s = number_in(line, "tokens_per_s"),
-                      .step_ms = number_in(line, "step_ms"),
+                      .tokens_per_s = positive_in(line, "tokens_per_s"),
+                      .step_ms = positive_in(line, "step_ms"),
                       .bubble = number_in(line, "bubble"),
                       .lr = number_in(line, "lr"),
                       .grad_norm = number_in(line, "grad_norm"),
@@ -92,13 +98,15 @@ std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& e
     return value >= 0 && value < 1e18 ? static_cast<std::int64_t>(value) : 0;
   };
   for (const nlohmann::json& line : events) {
-    if (text_in(line, "event") != "validation") continue;
+    if (text_in(line, "event") != "validation" || !std::isfinite(number_in(line, "step"))) continue;
     points.push_back({.step = number_in(line, "step"),
                       .loss = number_in(line, "loss"),
                       .tokens = count(line, "tokens"),
                       .of_tokens = count(line, "of_tokens"),
                       .seconds = number_in(line, "seconds"),
-                      .time = text_in(line, "time")});
+                      .time = text_in(line, "time"),
+                      .data = text_in(line, "data"),
+                      .measure = text_in(line, "measure")});
     for (const auto& [key, value] : line.items())
       if (value.is_number()) points.back().figures[key] = value.get<double>();
   }

@@ -3,6 +3,7 @@
 // Invariant: a key that a line lacks, or that is of another type, is a NaN or an empty text.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,24 +11,30 @@
 
 namespace concertina {
 
-/// A line of metrics.jsonl; a value that it has as null, or not at all, is NaN.
+/// A number of a log. NaN: there is none. It is never shown as a number, drawn, averaged or best.
+using Figure = double;
+inline constexpr Figure kNoFigure = std::numeric_limits<Figure>::quiet_NaN();
+
+/// A line of metrics.jsonl.
 struct MetricsPoint {
   double batches = 1;  // steps that the line is of, done at once
-  double step = 0, loss = 0, tokens_per_s = 0, step_ms = 0, bubble = 0, lr = 0, grad_norm = 0;
+  Figure step = kNoFigure, loss = kNoFigure, tokens_per_s = kNoFigure, step_ms = kNoFigure,
+         bubble = kNoFigure, lr = kNoFigure, grad_norm = kNoFigure;
   std::string time{}, layout{};
-  double frozen_units = 0;
+  Figure frozen_units = kNoFigure;
 };
 
 /// A "validation" line of events.jsonl.
 struct ValidationPoint {
-  double step = 0, loss = 0;
-  std::int64_t tokens = 0, of_tokens = 0;   // 0: a program of before did not say
-  double seconds = 0;                       // that the evaluation took
+  Figure step = kNoFigure, loss = kNoFigure;
+  std::int64_t tokens = 0, of_tokens = 0;   // 0: the line does not say
+  Figure seconds = kNoFigure;               // that the evaluation took
   std::string time{};                       // when it had ended
+  std::string data{}, measure{};            // as of measure_json()
   std::map<std::string, double> figures{};  // the numbers of the line, as "accuracy"
 };
 
-double number_in(const nlohmann::json& line, const char* key);
+Figure number_in(const nlohmann::json& line, const char* key);
 std::string text_in(const nlohmann::json& line, const char* key);
 
 /// The whole lines of `path` that are objects; none if there is no such file.

@@ -57,8 +57,8 @@ StepCurve training_seconds(const RunLog& log) {
     if (before != nullptr && std::ranges::none_of(log.launches, between)) {
       elapsed += seconds_between(before->time, point.time);
       for (const ValidationPoint& evaluation : log.validations)
-        if (between(evaluation.time) && std::isfinite(evaluation.seconds))
-          elapsed -= evaluation.seconds;
+        if (between(evaluation.time)) elapsed -= evaluation.seconds;
+      if (std::isnan(elapsed)) return {};
     }
     seconds[point.step] = elapsed;
     before = &point;

@@ -28,7 +28,8 @@ struct StepCurve {
 /// The training seconds up to the end of each step: wall time, with decisions, changes of the
 /// layout and checkpoints, without evaluations. The clock starts at the end of the first step, in
 /// which kernels are made; it stands still between launches and for the first step of each. Of a
-/// step that was done twice, the last time counts. Empty of a run whose log has no times.
+/// step that was done twice, the last time counts. Empty of a run whose log lacks a time, or that
+/// of an evaluation.
 StepCurve training_seconds(const RunLog& log);
 /// The tokens up to the end of each step, targets or not. Of a step that was done twice, the last
 /// time counts.

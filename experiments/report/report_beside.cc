@@ -71,6 +71,15 @@ std::string beside_section(const RunFiles& run, const RunCourse& course, const B
                       "<p class=\"note\">{} has no evaluation to compare: set "
                       "<code>eval.every</code>.</p>\n",
                       html::escape(mine.loss.empty() ? run.trace.run : other->name));
+  const ValidationPoint &here = run.validations.front(), &there = other->log.validations.front();
+  if (here.data.empty() || here.data != there.data || here.measure != there.measure ||
+      here.tokens != there.tokens)
+    return text +
+           fmt::format("<p class=\"note\">The held-out losses of {} are not compared: {}.</p>\n",
+                       html::escape(other->name),
+                       here.data.empty() || there.data.empty()
+                           ? "it is not recorded which data they are of"
+                           : "the held-out data, the tokenizers or the tasks differ");
   const double last = mine.loss.back(), then = theirs.at(mine.end), end = theirs.loss.back();
   text += fmt::format(
       "<p class=\"lead\">This run trained for {} and ends at a held-out loss of {}. {} was at {} "
@@ -84,7 +93,7 @@ std::string beside_section(const RunFiles& run, const RunCourse& course, const B
   lines.series = {series_of(mine, run.trace.run, 0), series_of(theirs, other->name, 3)};
   return text + "<div class=\"grid2\">\n" +
          html::figure("loss-by-seconds",
-                      draw({.title = "held-out loss, nats per target",
+                      draw({.title = "held-out loss, per target",
                             .x = {.label = "seconds of training", .from_zero = true},
                             .y = {},
                             .marks = lines,

@@ -185,11 +185,13 @@ std::vector<LineMark> change_marks(const RunCourse& course) {
 std::string changes_section(const RunFiles& run, const RunCourse& course) {
   const std::string notes = notes_list(course);
   if (course.changes.empty()) return notes.empty() ? "" : "<h2>Changes</h2>\n" + notes;
-  return fmt::format(
-             "<h2>Changes</h2>\n<p class=\"lead\">{} between steps, which took {} in all, besides "
-             "the times of the steps.</p>\n",
-             counted(std::ssize(course.changes), "change"),
-             duration_text(course.change_seconds())) +
+  const std::string cost =
+      course.change_seconds() > 0
+          ? fmt::format(", which took {} in all, besides the times of the steps",
+                        duration_text(course.change_seconds()))
+          : "";
+  return fmt::format("<h2>Changes</h2>\n<p class=\"lead\">{} between steps{}.</p>\n",
+                     counted(std::ssize(course.changes), "change"), cost) +
          strip(run.metrics, course) + change_table(course) + ladder_table(course) + notes;
 }
 

@@ -34,10 +34,12 @@ std::string step_tile(const RunFiles& run, const ReportFigures& figures, const S
 }
 
 std::string bubble_tile(const RunFiles& run, const ReportFigures& figures, const StepTotals& all) {
-  return tile(html::share_text(figures.bubble()),
-              fmt::format("bubble of steps {}, mean of ranks; predicted {}{}",
-                          recorded_steps(run.trace), html::share_text(figures.predicted_bubble()),
-                          all.steps > 0 ? "; of all steps " + html::share_text(all.bubble) : ""));
+  return tile(
+      html::share_text(figures.bubble()),
+      fmt::format(
+          "bubble of steps {}, mean of ranks; predicted {}{}", recorded_steps(run.trace),
+          html::share_text(figures.predicted_bubble()),
+          std::isfinite(all.bubble) ? "; of all steps " + html::share_text(all.bubble) : ""));
 }
 
 std::string memory_tile(const ReportFigures& figures) {
@@ -75,13 +77,13 @@ std::string header(const RunFiles& run, const ReportFigures& figures) {
       escape(trace.schedule), trace.layout.pipelines.back().last_microbatch,
       counted(std::ssize(trace.steps), "step"));
   text += step_tile(run, figures, all) + bubble_tile(run, figures, all);
-  if (all.steps > 0)
-    text += tile(grouped(std::llround(std::min(all.tokens_per_s(), 1e18))),
+  if (std::isfinite(all.tokens_per_s))
+    text += tile(grouped(std::llround(std::min(all.tokens_per_s, 1e18))),
                  "tokens per second: all tokens over the seconds of all steps");
-  if (!run.validations.empty()) {
+  if (!run.validations.empty() && std::isfinite(run.validations.back().loss)) {
     const ValidationPoint& last = run.validations.back();
     text += tile(number_text(last.loss),
-                 fmt::format("held-out loss at step {:.0f}, nats per target{}", last.step,
+                 fmt::format("held-out loss at step {:.0f}, per target{}", last.step,
                              last.tokens > 0 ? ", over " + grouped(last.tokens) + " targets" : ""));
   }
   text += best_tile(run);
@@ -125,8 +127,7 @@ std::string report_page(const RunFiles& run, const ReportFigures& figures,
       header(run, figures) + beside_section(run, course, beside) +
           timeline_section(run.trace, figures) + bubble_section(figures) +
           memory_section(run.trace, figures) + training_section(run, course) +
-          classes_section(run) +
-          changes_section(run, course) + about_section(run) + setup(run) +
+          classes_section(run) + changes_section(run, course) + about_section(run) + setup(run) +
           fmt::format(
               "<p class=\"note\">Ranks' clocks were compared by ping-pong before and after the "
               "recorded steps; times of different ranks are right to {}. trace.json of the same "

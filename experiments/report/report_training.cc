@@ -20,13 +20,13 @@ struct Curve {
   const char* file;  // name of the saved figure
   MetricsValue value;
   bool from_zero, smooth, rates;
+  bool share = false;  // is shown in percent
 };
 
-constexpr Curve kLossCurve{
-    "loss, nats per target", "loss", &MetricsPoint::loss, false, true, false};
+constexpr Curve kLossCurve{"loss, per target", "loss", &MetricsPoint::loss, false, true, false};
 constexpr Curve kOtherCurves[] = {
     {"tokens per second", "tokens-per-second", &MetricsPoint::tokens_per_s, true, true, true},
-    {"bubble", "bubble", &MetricsPoint::bubble, true, true, false},
+    {"bubble", "bubble", &MetricsPoint::bubble, true, true, false, true},
     {"gradient norm, before clipping", "gradient-norm", &MetricsPoint::grad_norm, true, true,
      false},
     {"learning rate", "learning-rate", &MetricsPoint::lr, true, false, false},
@@ -53,6 +53,7 @@ Lines lines_of(const std::vector<MetricsPoint>& metrics, const Curve& curve) {
 std::string last_of(const std::vector<MetricsPoint>& metrics, const Curve& curve) {
   const double last = metrics.back().*(curve.value);
   if (!std::isfinite(last)) return "no number";
+  if (curve.share) return html::share_text(last);
   return last >= 1e4 && last < 1e15 ? grouped(std::llround(last)) : fmt::format("{:.5g}", last);
 }
 
@@ -85,7 +86,8 @@ std::string loss_figure(const RunFiles& run, const RunCourse& course) {
     const ValidationPoint& last = run.validations.back();
     more = fmt::format("; held out {}", number_text(last.loss));
     if (last.tokens > 0)
-      more += fmt::format(" over {} of {} targets", grouped(last.tokens), grouped(last.of_tokens));
+      more += fmt::format(" over {}{} targets", grouped(last.tokens),
+                          last.of_tokens > 0 ? " of " + grouped(last.of_tokens) : "");
   }
   return curve_figure(run.metrics, kLossCurve, lines, more);
 }
@@ -113,7 +115,10 @@ std::string training_section(const RunFiles& run, const RunCourse& course) {
         smoothing_span(run.metrics.size()));
   text += "<div class=\"grid2\">\n" + loss_figure(run, course);
   for (const Curve& curve : kOtherCurves)
-    text += curve_figure(run.metrics, curve, lines_of(run.metrics, curve));
+    if (std::ranges::any_of(run.metrics, [&](const MetricsPoint& point) {
+          return std::isfinite(point.*(curve.value));
+        }))
+      text += curve_figure(run.metrics, curve, lines_of(run.metrics, curve));
   return text + "</div>\n" + held_out_note(run);
 }
 

@@ -18,8 +18,9 @@ struct KnownName {
 
 constexpr double kMebibyte = 1.0 / (1 << 20);
 constexpr KnownName kKnownNames[] = {
-    {"loss", "Training loss", "loss", "nats per target"},
-    {"validation_loss", "Validation loss", "validation loss", "nats per target"},
+    {"loss", "Training loss", "loss", "per target"},
+    {"validation_loss", "Validation loss", "validation loss", "per target"},
+    {"validation_bits_per_byte", "Validation bits/byte", "validation bits per byte", ""},
     {"validation_accuracy", "Validation accuracy (%)", "validation accuracy", "%", 100},
     {"train_s", "Training (s)", "training time", "s"},
     {"tokens_per_s", "Tokens/s", "throughput", "tokens/s"},
@@ -60,8 +61,8 @@ BetterEnd better_by_name(const std::string& column) {
   if (ends("_per_s") || column == "mfu" || ends("accuracy") || ends("exact_match") || ends("f1") ||
       ends("precision") || ends("recall") || ends("correlation"))
     return BetterEnd::higher;
-  if (ends("loss") || ends("_error") || ends("_ms") || ends("_s") || ends("_bytes") || column == "seconds" ||
-      column.find("bubble") != std::string::npos)
+  if (ends("loss") || ends("bits_per_byte") || ends("_error") || ends("_ms") || ends("_s") ||
+      ends("_bytes") || column == "seconds" || column.find("bubble") != std::string::npos)
     return BetterEnd::lower;
   return BetterEnd::neither;
 }
@@ -86,12 +87,18 @@ bool is_time_to(const std::string& column) {
   return column.starts_with(kTimeTo) && column.ends_with("_s");
 }
 
+std::string metric_of_time_to(const std::string& column) {
+  if (!is_time_to(column)) return column;
+  const std::string rest = column.substr(kTimeTo.size(), column.size() - kTimeTo.size() - 2);
+  return rest.substr(0, rest.rfind('_'));
+}
+
 FigureName name_of_figure(const std::string& column) {
   if (is_time_to(column)) {
-    const std::string rest = column.substr(kTimeTo.size(), column.size() - kTimeTo.size() - 2);
-    const std::size_t at = rest.rfind('_');
-    const FigureName metric = name_of_figure(rest.substr(0, at));
-    const std::string target = rest.substr(at + 1);
+    const std::string of = metric_of_time_to(column);
+    const FigureName metric = name_of_figure(of);
+    const std::string target = column.substr(kTimeTo.size() + of.size() + 1,
+                                             column.size() - kTimeTo.size() - of.size() - 3);
     const bool of_baseline = target.starts_with(kBaselineTarget);
     std::string said = of_baseline ? kBaselineTarget : "";
     const std::string figure = target.substr(said.size());

@@ -32,6 +32,8 @@ inline constexpr const char* kBaselineTarget = "baseline";
 /// The column of the training seconds until a metric reaches a target.
 std::string time_to(const std::string& metric, const std::string& target);
 bool is_time_to(const std::string& column);
+/// The metric whose target a time_to() is of; of any other column itself.
+std::string metric_of_time_to(const std::string& column);
 
 /// How the figures of a column are written: so many decimals, or as powers of ten.
 struct FigureDigits {

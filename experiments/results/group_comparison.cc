@@ -12,6 +12,7 @@
 #include "core/nearest.h"
 #include "core/number_text.h"
 #include "experiments/results/figure_names.h"
+#include "experiments/results/measures.h"
 #include "experiments/results/study_table_text.h"
 
 namespace concertina {
@@ -168,7 +169,12 @@ std::string mark_best_of(const TableSource& source, StudyTable& table, std::size
                          const Baselines& baselines) {
   const MetricColumn& metric = table.metrics[m];
   const std::vector<std::size_t> order = by_mean(table, m);
-  if (metric.better == BetterEnd::neither || order.empty()) return {};
+  Trials compared;
+  for (const std::size_t r : order)
+    compared.insert(compared.end(), source.groups[r].done.begin(), source.groups[r].done.end());
+  if (metric.better == BetterEnd::neither || order.empty() ||
+      !why_unlike(compared, metric.name).empty())
+    return {};
   const std::size_t best = order.front();
   // Figures that are printed alike are marked alike.
   const std::vector<std::string> means = printed_means(table, m);
@@ -210,10 +216,19 @@ SampleDifference GroupComparison::difference(const TrialGroup& first, const Tria
                          confidence);
 }
 
+std::string GroupComparison::unlike(const TrialGroup& first, const TrialGroup& second,
+                                    const std::string& metric) {
+  Trials both = first.done;
+  both.insert(both.end(), second.done.begin(), second.done.end());
+  return why_unlike(both, metric);
+}
+
 std::vector<std::pair<double, double>> GroupComparison::pairs(const TrialGroup& first,
                                                               const TrialGroup& second,
                                                               const std::string& metric) const {
-  if (never_came(first, metric) + never_came(second, metric) > 0) return {};
+  if (never_came(first, metric) + never_came(second, metric) > 0 ||
+      !unlike(first, second, metric).empty())
+    return {};
   const PairedValues a = paired_values(*this, first, metric);
   const PairedValues b = paired_values(*this, second, metric);
   std::vector<std::pair<double, double>> pairs;
@@ -309,7 +324,9 @@ std::string compare_with_baseline(const TableSource& source, StudyTable& table) 
       TableCell& cell = table.rows[r].cells[m];
       if (!baselines.of_row[r] || cell.summary.n == 0) continue;
       const TrialGroup& base = source.groups[*baselines.of_row[r]];
-      if (never_came(base, metric) > 0) continue;
+      if (never_came(base, metric) > 0 ||
+          !GroupComparison::unlike(base, source.groups[r], metric).empty())
+        continue;
       cell.difference = source.comparison.difference(base, source.groups[r], metric);
       cell.p = cell.difference->p;
       if (cell.p) p.push_back(&cell.p);

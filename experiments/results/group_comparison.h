@@ -23,8 +23,11 @@ struct GroupComparison {
   /// mean counts. Less than two pairs: Welch's test of all values.
   SampleDifference difference(const TrialGroup& first, const TrialGroup& second,
                               const std::string& metric) const;
-  /// The values of trials that pair up; none where some of a time_to() never came: those that did
-  /// would stand for all.
+  /// Why the groups cannot be compared in this metric; empty: they can. As of why_unlike().
+  static std::string unlike(const TrialGroup& first, const TrialGroup& second,
+                            const std::string& metric);
+  /// The values of trials that pair up; none where groups are unlike, or where some of a time_to()
+  /// never came: those that did would stand for all.
   std::vector<std::pair<double, double>> pairs(const TrialGroup& first, const TrialGroup& second,
                                                const std::string& metric) const;
 };

@@ -11,6 +11,7 @@
 #include "core/nearest.h"
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
+#include "experiments/results/measures.h"
 
 namespace concertina {
 namespace {
@@ -80,11 +81,11 @@ void include_stopped(StudyResults& results) {
       numbers.push_back(trial.number);
     }
   if (numbers.empty()) return;
+  results.with_stopped = true;
   results.rung_steps.clear();
   results.rungs.clear();
-  results.notes.push_back(
-      fmt::format("trials {} were stopped: their figures are of the steps that they did",
-                  to_ranges(numbers)));
+  results.notes.push_back(fmt::format(
+      "trials {} were stopped: their figures are of the steps that they did", to_ranges(numbers)));
 }
 
 Cell cell_of(const TrialRecord& trial, const std::string& column) {
@@ -143,11 +144,24 @@ MetricColumn metric_column(const StudyResults& results, const std::string& word)
 }
 
 std::vector<MetricColumn> default_metrics(const StudyResults& results) {
+  // The first that there is, of what a task counts beside its loss.
+  constexpr std::array kOfTasks = {"validation_accuracy", "validation_exact_match",
+                                   "validation_entity_f1", "validation_subset_accuracy",
+                                   "validation_pearson_correlation"};
+  const auto of_task =
+      std::ranges::find_if(kOfTasks, [&](const char* name) { return has_column(results, name); });
+  Trials done;
+  for (const TrialRecord& trial : results.trials)
+    if (trial.state == TrialState::done) done.push_back(&trial);
+  const bool by_text =
+      !why_unlike(done, "validation_loss").empty() && why_unlike(done, kBitsPerByte).empty();
   std::vector<MetricColumn> metrics;
   for (const std::string& name :
-       {results.metric.empty() ? std::string("validation_loss") : results.metric,
-        std::string("loss"), std::string("tokens_per_s"), std::string("median_step_ms"),
-        std::string("bubble"), std::string("peak_bytes")})
+       {std::string(by_text ? kBitsPerByte : ""),
+        results.metric.empty() ? std::string("validation_loss") : results.metric,
+        std::string(of_task == kOfTasks.end() ? "" : *of_task), std::string("loss"),
+        std::string("tokens_per_s"), std::string("median_step_ms"), std::string("bubble"),
+        std::string("peak_bytes")})
     if (has_column(results, name) &&
         std::ranges::find(metrics, name, &MetricColumn::name) == metrics.end())
       metrics.push_back(metric_column(results, name));

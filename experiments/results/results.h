@@ -64,6 +64,7 @@ struct StudyResults {
   /// reached. Other studies leave both empty.
   std::vector<std::int64_t> rung_steps;
   std::map<int, std::vector<TrialRung>> rungs;
+  bool with_stopped = false;         // include_stopped()
   std::vector<std::string> notes{};  // that a reader must see beside any of these figures
 };
 
@@ -97,8 +98,9 @@ struct MetricColumn {
 /// metric goes the way that the study has it, others as of name_of_figure(). Throws
 /// Error{bad_input} if no trial has the column, or for another word after the colon.
 MetricColumn metric_column(const StudyResults& results, const std::string& word);
-/// The study's metric, else validation_loss; loss, tokens_per_s, median_step_ms, bubble,
-/// peak_bytes: as far as some trial has them.
+/// validation_bits_per_byte where trials differ in the tokenizer; the study's metric, else
+/// validation_loss; what the task counts, such as validation_accuracy; loss, tokens_per_s,
+/// median_step_ms, bubble, peak_bytes: as far as some trial has them.
 std::vector<MetricColumn> default_metrics(const StudyResults& results);
 
 /// Whether the key says how a step is computed and not what: parallel.*, ranks, run.threads.

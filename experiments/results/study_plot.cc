@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
+#include "experiments/results/measures.h"
 #include "experiments/results/statistics.h"
 #include "experiments/results/study_claims.h"
 #include "experiments/results/study_notes.h"
@@ -193,8 +194,7 @@ Scatter plot_scatter(const StudyResults& results, const Trials& trials, const Pl
                y_factor = name_of_figure(shape.y.name).factor;
   const MetricColumn x = metric_column(results, shape.x);
   Scatter scatter;
-  scatter.x = x.better;
-  scatter.y = shape.y.better;
+  if (unlike_notes(trials, {x, shape.y}).empty()) scatter.x = x.better, scatter.y = shape.y.better;
   const std::vector<std::string> axes = plot_axes(results, trials);
   for (const TrialGroup& group : groups_of(trials, options.group)) {
     ScatterSeries series{.name = series_name(options.group, group)};
@@ -263,6 +263,9 @@ PlotShape plot_shape(const StudyResults& results, const Trials& trials,
   if (shape.group.empty())
     std::ranges::copy_if(axes, std::back_inserter(shape.group),
                          [&](const std::string& axis) { return axis != shape.x; });
+  // Figures of trials that were stopped are of fewer steps: another line.
+  if (results.with_stopped && shape.x != "step" && values_in(trials, "steps").size() > 1)
+    shape.group.emplace_back("steps");
   shape.kind = options.kind == PlotKind::automatic ? default_kind(trials, shape) : options.kind;
   return shape;
 }
@@ -315,9 +318,13 @@ std::vector<std::string> plot_notes(const StudyResults& results, const Trials& c
   const Trials done = done_of(chosen);
   std::vector<std::string> notes = provenance_notes(done, results, options.mixed);
   notes.insert(notes.begin(), results.notes.begin(), results.notes.end());
+  std::ranges::copy(unlike_notes(done, {{shape.x}, shape.y}), std::back_inserter(notes));
+  const bool stopped = std::ranges::any_of(
+      chosen, [](const TrialRecord* trial) { return trial->state == TrialState::stopped; });
   if (done.size() < chosen.size())
-    notes.push_back(fmt::format("{} of {} trials are done; the others are not drawn", done.size(),
-                                chosen.size()));
+    notes.push_back(fmt::format("{} of {} trials are done; the others are not drawn{}", done.size(),
+                                chosen.size(),
+                                stopped ? "; --stopped draws those that the search stopped" : ""));
   std::vector<int> lost;
   if (shape.x != "step")
     for (const TrialRecord* trial : done)

@@ -30,12 +30,12 @@ struct PageCurve {
   Clock clock = nullptr;
 };
 constexpr PageCurve kPageCurves[] = {
-    {"loss", "loss, nats per target"},
-    {"loss", "loss, nats per target", false, false, "tokens", tokens_by_step},
-    {"loss", "loss, nats per target", false, false, "seconds of training", training_seconds},
-    {"validation_loss", "validation loss, nats per target"},
-    {"validation_loss", "validation loss, nats per target", false, false, "tokens", tokens_by_step},
-    {"validation_loss", "validation loss, nats per target", false, false, "seconds of training",
+    {"loss", "loss, per target"},
+    {"loss", "loss, per target", false, false, "tokens", tokens_by_step},
+    {"loss", "loss, per target", false, false, "seconds of training", training_seconds},
+    {"validation_loss", "validation loss, per target"},
+    {"validation_loss", "validation loss, per target", false, false, "tokens", tokens_by_step},
+    {"validation_loss", "validation loss, per target", false, false, "seconds of training",
      training_seconds},
     {"tokens_per_s", "tokens per second", true, true},
     {"bubble", "bubble", true},
@@ -69,7 +69,8 @@ std::vector<GroupCurve> group_curves(const StudyPage& page, const PageCurve& wha
         curve.trials.push_back(timed_curve(run->second.course, what));
     if (what.clock != nullptr && curve.trials.size() > 1) return {};
     curve.mean = mean_of(curve.trials, page.table.confidence);
-    if (curve.mean.step.size() < 2) continue;
+    if (std::ranges::count_if(curve.mean.mean, [](double y) { return std::isfinite(y); }) < 2)
+      continue;
     const auto same = std::ranges::find(curves, curve.mean, &GroupCurve::mean);
     if (same == curves.end())
       curves.push_back(std::move(curve));
@@ -181,8 +182,8 @@ std::string step_time_section(const StudyPage& page) {
           CauseBar{time->label, time->ms * (1 - time->bubble), 0, time->causes, {}, {}});
       for (double& share : bar.causes.by_cause) share *= time->ms;
       if (!time->by_cause) bar.idle = time->ms * time->bubble;
-      bar.text = fmt::format("{}, bubble {}", duration_text(time->ms * 1e-3),
-                             html::share_text(time->bubble));
+      bar.text = fmt::format("{}, bubble {} of {} steps", duration_text(time->ms * 1e-3),
+                             html::share_text(time->bubble), time->by_cause ? "recorded" : "all");
     }
   if (bars.empty()) return {};
   return "<h2>Where the time went</h2>\n<p class=\"lead\">A step of each group, mean over its "

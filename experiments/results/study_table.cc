@@ -12,6 +12,7 @@
 #include "experiments/machine/machine.h"
 #include "experiments/results/figure_names.h"
 #include "experiments/results/group_comparison.h"
+#include "experiments/results/measures.h"
 #include "experiments/results/study_claims.h"
 #include "experiments/results/study_notes.h"
 
@@ -165,7 +166,7 @@ void keep(std::optional<double>& kept, double value, bool least) {
 }
 
 std::string metric_text(std::optional<double> value, const FigureName& name) {
-  return value ? fmt::format("{:#.5g}", name.factor * *value) : "-";
+  return value ? fmt::format("{:#.5g}", name.factor * *value) : "—";
 }
 
 std::string settings_label(const Settings& settings) {
@@ -211,6 +212,7 @@ std::optional<SearchCourse> search_course(const StudyResults& results) {
   for (const std::int64_t steps : results.rung_steps) course.rungs.push_back({.steps = steps});
   course.steps_of_all = results.rung_steps.back() * std::ssize(results.trials);
   for (const TrialRecord& trial : results.trials) add_trial(course, results, trial);
+  if (!why_unlike(chosen_trials(results, {}), results.metric).empty()) course.best = 0;
   return course;
 }
 
@@ -253,6 +255,7 @@ StudyTable make_table(const StudyResults& results, const TableOptions& options) 
   add(results.notes);
   add({compare_with_baseline(source, table)});
   require_compared(source, table);
+  add(unlike_notes(done, source.metrics));
   add({pooled_note(source)});
   const std::vector<std::string> contests = mark_best(source, table);
   if (options.contests) add(contests);
@@ -272,7 +275,9 @@ std::vector<std::string> search_lines(const SearchCourse& course) {
   const FigureName name = name_of_figure(course.metric);
   std::string first =
       fmt::format("successive halving of {} trials by {}: ", course.trials, name.short_title());
-  first += course.best == 0
+  first += course.best == 0 && course.rungs.back().reached > 0
+               ? "there is no best, since they are not compared"
+           : course.best == 0
                ? fmt::format("none has reached the last step, {}", course.rungs.back().steps)
                : fmt::format("the best is trial {} ({}), {} after {} steps", course.best,
                              settings_label(course.best_settings),

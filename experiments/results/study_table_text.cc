@@ -71,7 +71,7 @@ std::string mean_line(const StudyTable& table, const TableRow& row, const TableC
                                  ? fmt::format("never in {} of {}", cell.never, row.trials.size())
                              : summary.nan > 0      ? "NaN"
                              : summary.infinite > 0 ? "infinite"
-                                                    : "-";
+                                                    : "—";
     return words.aligned ? fmt::format("  {:>{}}", text, style.width) : text;
   }
   std::string mean = cell_figure(style.factor * summary.mean, style.digits, words);

@@ -35,8 +35,10 @@ std::map<std::int64_t, MetricsPoint> by_step(const std::string& directory) {
 }
 
 void compare_logs(const std::string& one, const std::string& other, BitsOfTwo& bits) {
-  const auto theirs = by_step(other);
-  for (const auto& [step, point] : by_step(one)) {
+  const auto mine = by_step(one), theirs = by_step(other);
+  bits.last = mine.empty() ? 0 : mine.rbegin()->first;
+  bits.other_last = theirs.empty() ? 0 : theirs.rbegin()->first;
+  for (const auto& [step, point] : mine) {
     const auto found = theirs.find(step);
     if (found == theirs.end()) continue;
     ++bits.steps;
@@ -162,10 +164,12 @@ std::string bits_text(const BitsOfTwo& bits) {
                        bits.one, bits.other);
   else
     text = fmt::format("the same losses over {}", counted(bits.steps, "step"));
-  if (bits.same_state)
-    text += *bits.same_state
-                ? fmt::format("; the same final state ({}...)", bits.state.substr(0, kShown))
-                : "; another final state";
+  if (bits.last != bits.other_last)
+    text += fmt::format("; one is shorter: {} steps against {}", bits.other_last, bits.last);
+  else if (bits.same_state && !*bits.same_state)
+    text += "; another final state";
+  if (bits.same_state.value_or(false))
+    text += fmt::format("; the same final state ({}...)", bits.state.substr(0, kShown));
   if (!bits.why_no_tensor.empty()) return text + "; " + bits.why_no_tensor;
   if (!bits.tensor)
     return text + (bits.checkpoints > 0 ? fmt::format("; the same bits in {}",
@@ -181,7 +185,9 @@ std::string bits_text(const BitsOfTwo& bits) {
 }
 
 nlohmann::ordered_json to_json(const BitsOfTwo& bits) {
-  nlohmann::ordered_json json = {{"same", !bits.differ()}, {"steps", bits.steps}};
+  nlohmann::ordered_json json = {{"same", !bits.differ()},
+                                 {"steps", bits.steps},
+                                 {"last_steps", {bits.last, bits.other_last}}};
   if (bits.step)
     json["log"] = {
         {"step", *bits.step}, {"figure", bits.figure}, {"one", bits.one}, {"other", bits.other}};

@@ -22,7 +22,8 @@ struct TensorDifference {
 };
 
 struct BitsOfTwo {
-  std::int64_t steps = 0;  // that both have in their logs
+  std::int64_t steps = 0;                 // that both have in their logs
+  std::int64_t last = 0, other_last = 0;  // step of each log
   /// The first of these whose loss or gradient norm differs, and both values of `figure`.
   std::optional<std::int64_t> step{};
   std::string figure{};

@@ -12,6 +12,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/record/training_clock.h"
 #include "experiments/results/config_values.h"
+#include "experiments/results/measures.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/trial_record.h"
 #include "io/run_files.h"
@@ -100,11 +101,7 @@ TrialRecord record_of(int number, const std::string& directory, std::string name
     name += fmt::format(" (at step {:.0f})", log.metrics.back().step);
   }
   harvest(record);
-  if (!log.validations.empty()) {
-    record.figures.emplace("validation_loss", log.validations.back().loss);
-    for (const auto& [figure, value] : log.validations.back().figures)
-      record.figures.emplace("validation_" + figure, value);
-  }
+  if (!is_file(directory, kConfigFile)) record.facts[kNoConfig] = "none";
   record.settings.emplace_back(kRunColumn, std::move(name));
   return record;
 }

@@ -14,6 +14,7 @@
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_lines.h"
 #include "experiments/record/training_clock.h"
+#include "experiments/results/config_values.h"
 #include "io/file.h"
 #include "io/run_files.h"
 #include "io/sha256.h"
@@ -80,6 +81,11 @@ void take_launch(const Json& launch, TrialRecord& record) {
   if (libraries.is_object() && !libraries.empty()) record.facts["libraries"] = dumped(libraries);
 }
 
+/// JSON has no NaN and no infinity: a figure that is one is written as null.
+double figure_of(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
 /// A run that was killed after its last checkpoint has nothing left to train: the result.json of
 /// its last launch is without the figures of its steps, which its log has.
 void add_logged_steps(TrialRecord& record) {
@@ -88,13 +94,33 @@ void add_logged_steps(TrialRecord& record) {
   if (lines.empty() || number_in(lines.back(), "step") != record.figures["steps"]) return;
   Json logged = to_json(total(metrics_of(lines)));
   for (const char* key : {"loss", "lr", "grad_norm", "peak_bytes"})
-    logged[key] = number_in(lines.back(), key);
-  for (const auto& [key, value] : logged.items()) record.figures.emplace(key, value.get<double>());
+    for (const nlohmann::json& line : lines)
+      if (line.contains(key)) logged[key] = line[key];
+  for (const auto& [key, value] : logged.items())
+    if (value.is_number() || value.is_null()) record.figures.emplace(key, figure_of(value));
 }
 
-/// JSON has no NaN and no infinity: a figure that is one is written as null.
-double figure_of(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+/// The evaluation that the run is known by: that of the checkpoint which it keeps as its best, or
+/// of one that has not ended the last so far. Nothing: that of result.json.
+const ValidationPoint* evaluation_of(const RunLog& log, const TrialRecord& record) {
+  if (log.validations.empty()) return nullptr;
+  if (!record.figures.contains("validation_loss")) return &log.validations.back();
+  const auto best = record.figures.find("best_step");
+  if (best == record.figures.end() ||
+      setting_text(keys_of_run(record.directory)["checkpoint.best"]).empty())
+    return nullptr;
+  const auto found = std::ranges::find(log.validations, best->second, &ValidationPoint::step);
+  return found == log.validations.end() ? nullptr : &*found;
+}
+
+void take_evaluation(const ValidationPoint& point, TrialRecord& record) {
+  std::erase_if(record.figures,
+                [](const auto& figure) { return figure.first.starts_with("validation_"); });
+  for (const auto& [name, value] : point.figures)
+    if (name != "step" && name != "seconds") record.figures["validation_" + name] = value;
+  for (const auto& [name, text] :
+       {std::pair("data", point.data), std::pair("measure", point.measure)})
+    if (!text.empty()) record.facts[std::string("validation_") + name] = text;
 }
 
 /// Throws Json::exception where a value is not of its type.
@@ -153,8 +179,11 @@ void harvest(TrialRecord& record) {
   if (const Json result = read_json(run_file(record.directory, kResultFile)); result.is_object())
     flatten(result, "", record);
   add_logged_steps(record);
-  if (const StepCurve seconds = training_seconds(read_log(record.directory));
-      !seconds.value.empty())
+  const RunLog log = read_log(record.directory);
+  if (const ValidationPoint* const point = evaluation_of(log, record))
+    take_evaluation(*point, record);
+  if (const StepCurve seconds = training_seconds(log);
+      !seconds.value.empty() && seconds.value.back() > 0)
     record.figures["train_s"] = seconds.value.back();
   take_launch(last_line(run_file(record.directory, kLaunchesFile)), record);
 }

@@ -281,7 +281,13 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
     if (launch_.monitor) launch_.monitor->validation(step, evaluated_.result, final);
     return evaluated_.result;
   }
-  const Validation result = evaluate(trainer_, launch_.dataset, {.batches = batches}, stop);
+  Validation result = evaluate(trainer_, launch_.dataset, {.batches = batches}, stop);
+  if (launch_.monitor && result.targets > 0) {
+    if (!measure_)
+      measure_ = measure_of(launch_.config, *launch_.dataset, *launch_.tokenizer, Split::validation,
+                            [this] { launch_.watchdog.beat(); });
+    result.measure = *measure_;
+  }
   summary_.eval_seconds += result.seconds;
   if (stopped_by_ != 0) return result;
   evaluated_ = {step, batches, result};

@@ -84,7 +84,8 @@ class Training {
   struct {
     std::int64_t step = -1, batches = 0;
     Validation result{};
-  } evaluated_;  // last
+  } evaluated_;                     // last
+  std::optional<Measure> measure_;  // on rank 0, of evaluations
   bool told_eval_share_ = false;
   Saves saves_;
   std::int64_t done_;             // steps

@@ -27,6 +27,8 @@ struct RunVerdict {
   std::vector<std::string> differ{};  // what, then: loss, gradient norm, frozen units, units
   std::string layout{};               // of the run with its policies, then
   bool same() const { return differ.empty(); }
+  /// Whether any policy or cache did something: else the two runs were one and the same.
+  bool exercised() const { return freezes + layouts > 0 || cached > 0; }
 };
 
 /// Trains `steps` steps of the config of `launch` twice: at the layout that it begins with and

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "core/tensor.h"
 #include "dataset_table.h"
+#include "io/datasets/split_files.h"
+#include "io/sha256.h"
 
 namespace concertina {
 
@@ -26,6 +29,26 @@ const DatasetFormat& find_format(const std::string& name) {
 
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options) {
   return find_format(options.format).make(options);
+}
+
+SplitContent FileDataset::content(Split split, const std::function<void()>& progress) const {
+  if (const Splits* const items = splits(); items != nullptr)
+    if (const SplitContent& known = items->content[static_cast<std::size_t>(split)];
+        !known.sha256.empty())
+      return known;
+  std::vector<std::vector<std::byte>> rows;
+  std::vector<View> views;
+  for (const Field& field : fields()) {
+    rows.emplace_back(static_cast<std::size_t>(field.elements()) * size_of(field.type));
+    views.push_back({rows.back().data(), static_cast<std::size_t>(field.elements()), field.type});
+  }
+  Sha256 hash;
+  for (std::uint64_t sample = 0; sample < samples(split); ++sample) {
+    write({.split = split, .sample = sample}, views);
+    for (const std::vector<std::byte>& row : rows) hash.update(row);
+    progress();
+  }
+  return {.sha256 = hash.hex()};
 }
 
 int field_index(const Dataset& dataset, std::string_view name) {

@@ -83,6 +83,12 @@ struct Splits;  // io/datasets/split_files.h
 
 class QuestionAnswers;  // io/datasets/questions.h
 
+/// What a split holds, whatever the tokenizer: figures on splits of one digest are of the same data.
+struct SplitContent {
+  std::string sha256{};     // of its texts, labels or pictures
+  std::uint64_t bytes = 0;  // of the text whose tokens are the targets; 0: they are not all of it
+};
+
 /// Invariant: every function is pure, so that no dataset and no decorator (DatasetAround) compiles
 /// before it has said what each of them means for it. Defaults are those of FileDataset.
 class Dataset {
@@ -122,6 +128,8 @@ class Dataset {
   /// splits() does not. Throws an input error with the file and the place. `progress` is called now
   /// and then.
   virtual void verify(const std::function<void()>& progress) const = 0;
+  /// Identifies the data of a split that has samples. `progress` is called now and then.
+  virtual SplitContent content(Split split, const std::function<void()>& progress) const = 0;
   /// Some lines for a person: files, sizes, samples per epoch, how it begins.
   virtual std::string summary() const = 0;
   /// Lines for the log of a run that draws so many samples; none where there is nothing to say.
@@ -141,6 +149,8 @@ class FileDataset : public Dataset {
     return samples(Split::train);
   }
   std::uint64_t views() const override { return 1; }
+  /// Where splits() does not identify the data, two splits are the same if their samples are.
+  SplitContent content(Split split, const std::function<void()>& progress) const override;
   std::vector<std::string> notes(std::uint64_t) const override { return {}; }
 };
 
@@ -168,6 +178,9 @@ class DatasetAround : public Dataset {
   std::uint64_t views() const override { return inner_->views(); }
   const Corpus& corpus() const override { return inner_->corpus(); }
   void verify(const std::function<void()>& progress) const override { inner_->verify(progress); }
+  SplitContent content(Split split, const std::function<void()>& progress) const override {
+    return inner_->content(split, progress);
+  }
   std::string summary() const override { return inner_->summary(); }
   std::vector<std::string> notes(std::uint64_t samples) const override {
     return inner_->notes(samples);

@@ -16,6 +16,8 @@ namespace concertina {
 struct ItemKey {
   std::uint64_t content = 0;
   std::int32_t label = 0;
+  std::uint64_t exact = 0;  // a hash of all that it holds, its label too unless that is a class
+  std::uint64_t bytes = 0;  // of its text, where each token of that is a target
 };
 
 /// Shares of the items that are held out: together less than 1.

@@ -14,7 +14,7 @@ Splits split_images(const DataOptions& options, const ImageSet& set) {
   const std::uint64_t all = set.counts[0] + set.counts[1] + set.counts[2];
   std::vector<ItemKey> keys;
   for (std::uint64_t i = 0; i < all; ++i)
-    keys.push_back({set.store->content(i), set.store->label(i)});
+    keys.push_back({set.store->content(i), set.store->label(i), set.store->content(i)});
   return split_items(options, set.counts,
                      {.keys = keys, .classes = set.classes, .words = {.item = "image"}});
 }

@@ -87,4 +87,9 @@ std::uint64_t row_hash(const LabelledRow& row, bool pair) {
   return content_hash(folded);
 }
 
+std::uint64_t exact_hash(const LabelledRow& row) {
+  return content_hash(fmt::format("{} {}\n{}\n{}\n{}", row.text[0].size(), row.text[1].size(),
+                                  row.text[0], row.text[1], row.label.text));
+}
+
 }  // namespace concertina

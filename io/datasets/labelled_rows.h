@@ -62,5 +62,7 @@ class LabelledRows {
 
 /// The hash by which rows are told to be the same: their texts are, but for case and space.
 std::uint64_t row_hash(const LabelledRow& row, bool pair);
+/// That of all that it holds, as it is written.
+std::uint64_t exact_hash(const LabelledRow& row);
 
 }  // namespace concertina

@@ -25,6 +25,10 @@ class MaskedTokens final : public DatasetAround {
   bool repeats() const override { return false; }
   /// A label that a row has is not learned.
   std::span<const std::string> classes() const override { return {}; }
+  /// The targets are a part of the text.
+  SplitContent content(Split split, const std::function<void()>& progress) const override {
+    return {.sha256 = inner().content(split, progress).sha256};
+  }
 
  private:
   /// Marks `candidates`: places of tokens that may be chosen. Returns how many of them are chosen.

@@ -149,7 +149,8 @@ std::vector<ItemKey> SentenceTable::row_keys() const {
   keys.reserve(rows_.rows().size());
   for (std::size_t row = 0; row < rows_.rows().size(); ++row)
     keys.push_back({row_hash(rows_.rows()[row], rows_.is_pair()),
-                    rows_.has_labels() && kind_ == TargetKind::label ? labels_.numbers[row] : 0});
+                    rows_.has_labels() && kind_ == TargetKind::label ? labels_.numbers[row] : 0,
+                    exact_hash(rows_.rows()[row])});
   return keys;
 }
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "io/datasets/windows.h"
+#include "io/sha256.h"
 
 namespace concertina {
 namespace {
@@ -93,6 +94,20 @@ void count_classes(Splits& splits, const ItemFacts& facts) {
     counts.resize(facts.classes.size());
     for (std::uint64_t i = 0; i < splits.sizes[s]; ++i)
       ++counts[static_cast<std::size_t>(facts.keys[splits.item(static_cast<Split>(s), i)].label)];
+  }
+}
+
+void digest_content(Splits& splits, const ItemFacts& facts) {
+  for (std::size_t s = 1; s < kSplitCount; ++s) {
+    Sha256 hash;
+    for (std::uint64_t i = 0; i < splits.sizes[s]; ++i) {
+      const ItemKey& key = facts.keys[splits.item(static_cast<Split>(s), i)];
+      hash.update(fmt::format("{:x} ", key.exact));
+      if (!facts.classes.empty())
+        hash.update(facts.classes[static_cast<std::size_t>(key.label)] + "\n");
+      splits.content[s].bytes += key.bytes;
+    }
+    if (splits.sizes[s] > 0) splits.content[s].sha256 = hash.hex();
   }
 }
 
@@ -225,6 +240,7 @@ Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3
   splits.compared = !facts.keys.empty();
   if (!splits.compared) return splits;
   count_classes(splits, facts);
+  digest_content(splits, facts);
   count_trained(splits, facts);
   for (const Split held : {Split::validation, Split::test})
     check_overlap(options, splits, parts[static_cast<std::size_t>(held)], held);

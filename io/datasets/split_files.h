@@ -51,6 +51,7 @@ struct Splits {
   std::array<std::vector<std::uint64_t>, 3> of_class{};  // items of each class; empty: no classes
   std::array<std::uint64_t, 3> trained{};  // held-out items whose content is trained on too
   bool compared = false;                   // `trained` says something
+  std::array<SplitContent, 3> content{};   // of held-out splits; empty without keys
   SplitWords words{};
 
   std::uint64_t size(Split split) const { return sizes[static_cast<std::size_t>(split)]; }

@@ -5,6 +5,8 @@
 // A text is cut into pieces, at white space and around ASCII punctuation, each of which becomes
 // tokens by itself (with a space before it where the text has one), so that a span of tokens is a
 // span of the text.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -187,7 +189,10 @@ Splits SquadDataset::split_questions(const DataOptions& options,
   std::vector<std::uint64_t> contents;
   for (const SquadPassage& passage : passages_) contents.push_back(folded_hash(passage.text));
   std::vector<ItemKey> keys;
-  for (const SquadQuestion& question : questions_) keys.push_back({contents[question.passage]});
+  for (const SquadQuestion& question : questions_)
+    keys.push_back({contents[question.passage], 0,
+                    content_hash(fmt::format("{}\n{}", passages_[question.passage].text,
+                                             fmt::join(question.answers, "\n")))});
   return split_items(
       options, counts,
       {.keys = keys,

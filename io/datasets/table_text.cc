@@ -51,7 +51,9 @@ Splits splits_of(const DataOptions& options, const LabelledRows& rows,
                  const std::array<std::uint64_t, 3>& counts) {
   std::vector<ItemKey> keys;
   keys.reserve(rows.rows().size());
-  for (const LabelledRow& row : rows.rows()) keys.push_back({row_hash(row, false)});
+  for (const LabelledRow& row : rows.rows())
+    keys.push_back({row_hash(row, false), 0, exact_hash(row),
+                    options.documents == "packed" ? 0 : row.text[0].size() + 1});
   return split_items(options, counts, {.keys = keys, .words = {.item = "document"}});
 }
 

@@ -1,6 +1,7 @@
 #include "io/datasets/tagged_words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -22,7 +23,7 @@ namespace {
 struct TaggedSentence {
   std::vector<std::int32_t> tokens{};
   std::vector<std::pair<std::int32_t, std::int32_t>> tags{};  // a word's first token, and its class
-  std::uint64_t content = 0;
+  std::uint64_t content = 0, exact = 0;
 };
 
 class TaggedWords final : public FileDataset {
@@ -88,7 +89,8 @@ TaggedWords::TaggedWords(std::string_view format, const DataOptions& options)
   }
   number_tags(options.class_names);
   std::vector<ItemKey> keys;
-  for (const TaggedSentence& sentence : sentences_) keys.push_back({sentence.content});
+  for (const TaggedSentence& sentence : sentences_)
+    keys.push_back({sentence.content, 0, sentence.exact});
   splits_ = split_items(options, counts, {.keys = keys, .words = {.item = "sentence"}});
   for (const Split split : {Split::train, Split::validation, Split::test}) {
     std::vector<std::int64_t>& before = before_[static_cast<std::size_t>(split)];
@@ -211,6 +213,8 @@ void TaggedWords::add(std::span<const std::string> words, std::span<const std::s
     throw_input("no word of the sentence has a token", place, "a word in each sentence");
   if (std::ssize(sentence.tokens) > most) sentence.tokens.resize(static_cast<std::size_t>(most));
   sentence.content = content_hash(folded);
+  sentence.exact =
+      content_hash(fmt::format("{}\n{}", fmt::join(words, "\t"), fmt::join(tags, "\t")));
   sentences_.push_back(std::move(sentence));
 }
 

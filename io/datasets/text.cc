@@ -110,6 +110,19 @@ std::shared_ptr<const Corpus> corpus_of(const DataOptions& options,
   return corpus;
 }
 
+/// Bytes at the end of the first `bytes` of the corpus that the tokens [first, first + count) are;
+/// 0 where the tokenizer does not give the text back as it was.
+std::uint64_t bytes_of_last(const Corpus& corpus, std::uint64_t bytes, const TokenSequence& all,
+                            std::uint64_t first, std::uint64_t count, const Tokenizer& tokenizer) {
+  std::vector<std::int32_t> tokens(count);
+  all.read(first, tokens);
+  const std::string decoded = tokenizer.decode(tokens);
+  if (decoded.size() > bytes) return 0;
+  std::string text(decoded.size(), '\0');
+  corpus.read(bytes - text.size(), std::as_writable_bytes(std::span(text)));
+  return text == decoded ? text.size() : 0;
+}
+
 std::unique_ptr<Dataset> make_text(const DataOptions& options) {
   windows_are_fixed(options.windows);
   const std::shared_ptr<const Tokenizer> tokenizer = or_bytes(options.tokenizer);
@@ -117,6 +130,7 @@ std::unique_ptr<Dataset> make_text(const DataOptions& options) {
   WindowedTokens parts;
   std::array<std::uint64_t, 3> sizes{};
   parts.corpus = corpus_of(options, sizes);
+  parts.text = sizes;
   if (bytes)
     parts.tokens = std::make_unique<ByteTokens>(parts.corpus);
   else
@@ -124,6 +138,10 @@ std::unique_ptr<Dataset> make_text(const DataOptions& options) {
   if (options.validation_files.empty()) {
     sizes[1] = held_out(sizes[0], options.validation);
     sizes[0] -= sizes[1];
+    parts.text[1] = bytes ? sizes[1]
+                          : bytes_of_last(*parts.corpus, parts.text[0], *parts.tokens, sizes[0],
+                                          sizes[1], *tokenizer);
+    parts.text[0] -= parts.text[1];
   }
   parts.sizes = sizes;
   parts.most_overlap = options.most_overlap;

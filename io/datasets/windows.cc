@@ -1,12 +1,14 @@
 #include "io/datasets/windows.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/rng.h"
 #include "io/datasets/text_overlap.h"
+#include "io/sha256.h"
 
 namespace concertina {
 
@@ -78,6 +80,7 @@ class WindowedDataset final : public FileDataset {
   }
 
   void write(const SampleAt& at, std::span<const View> views) const override;
+  SplitContent content(Split split, const std::function<void()>& progress) const override;
   std::string summary() const override;
 
  private:
@@ -137,6 +140,27 @@ void WindowedDataset::write(const SampleAt& at, std::span<const View> views) con
   }
   if (tokens != nullptr) std::fill(tokens + valid, tokens + cut_.length, 0);
   if (targets != nullptr) std::fill(targets + valid, targets + cut_.length, kIgnored);
+}
+
+SplitContent WindowedDataset::content(Split split, const std::function<void()>& progress) const {
+  if (parts_.splits != nullptr) return Dataset::content(split, progress);
+  const auto at = static_cast<std::size_t>(split);
+  const bool known = parts_.text[at] > 0;
+  const std::array<std::uint64_t, 3>& sizes = known ? parts_.text : parts_.sizes;
+  const std::uint64_t begin = std::accumulate(sizes.begin(), sizes.begin() + at, std::uint64_t{0});
+  Sha256 hash;
+  std::vector<std::int32_t> chunk(1 << 18);
+  for (std::uint64_t done = 0, n = 0; done < sizes[at]; done += n) {
+    n = std::min<std::uint64_t>(chunk.size(), sizes[at] - done);
+    const auto part = std::span(chunk).first(n);
+    if (known)
+      parts_.corpus->read(begin + done, std::as_writable_bytes(part).first(n));
+    else
+      parts_.tokens->read(begin + done, part);
+    hash.update(std::as_bytes(part).first(known ? n : part.size_bytes()));
+    progress();
+  }
+  return {.sha256 = hash.hex(), .bytes = parts_.text[at]};
 }
 
 std::string WindowedDataset::summary() const {

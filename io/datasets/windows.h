@@ -67,6 +67,7 @@ struct WindowedTokens {
   std::shared_ptr<const Corpus> corpus;
   std::unique_ptr<const TokenSequence> tokens;
   std::array<std::uint64_t, 3> sizes{};
+  std::array<std::uint64_t, 3> text{};  // bytes of the corpus likewise; 0: not known
   std::int64_t vocabulary = 0;
   std::string word = "byte";               // what a token is called
   std::string begins;                      // how the text begins, for a person

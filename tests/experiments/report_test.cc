@@ -286,7 +286,7 @@ TEST(Report, RatesAndStepsAreOfTheWholeRun) {
                            .grad_norm = 1,
                            .time = "2026-11-22T02:15:09.042Z"});
   const StepTotals totals = total(run.metrics);
-  EXPECT_DOUBLE_EQ(totals.tokens_per_s(), 500);
+  EXPECT_DOUBLE_EQ(totals.tokens_per_s, 500);
   EXPECT_DOUBLE_EQ(totals.median_seconds, 1);
   EXPECT_DOUBLE_EQ(totals.bubble, 2.4 / 6);
   run.validations = {{2, 1.5, 4096, 440440}, {3, 1.4, 4096, 440440}, {3, 1.625, 440440, 440440}};
@@ -301,11 +301,11 @@ TEST(Report, RatesAndStepsAreOfTheWholeRun) {
   EXPECT_NE(behind(page, "<div class=\"tile\"><b>1 s</b><span>").find("median of all 3; step 3"),
             std::string::npos);
   for (const char* text :
-       {"held-out loss at step 3, nats per target, over 440,440 targets",
-        "2026-11-22T02:15:09.042Z", "concertina train &lt;x&gt;", "node7", "commit abc",
-        "host node7, ranks 0-3", "gradient norm", "learning rate",
-        "held out 1.6250 over 440,440 of 440,440 targets", "class=\"save\" data-name=\"loss\"",
-        "class=\"save\" data-name=\"timeline\"", "@media print", "gpt, 3 layers"})
+       {"held-out loss at step 3, per target, over 440,440 targets", "2026-11-22T02:15:09.042Z",
+        "concertina train &lt;x&gt;", "node7", "commit abc", "host node7, ranks 0-3",
+        "gradient norm", "learning rate", "held out 1.6250 over 440,440 of 440,440 targets",
+        "class=\"save\" data-name=\"loss\"", "class=\"save\" data-name=\"timeline\"",
+        "@media print", "gpt, 3 layers"})
     EXPECT_NE(page.find(text), std::string::npos) << text;
   EXPECT_EQ(page.find("MB"), std::string::npos);
   EXPECT_NE(page.find(" MiB"), std::string::npos);
@@ -499,7 +499,7 @@ TEST(RunCourse, CountsTheStepsOfLinesThatAreOfSeveral) {
   const StepTotals totals = total(metrics);
   EXPECT_EQ(totals.steps, 30);
   EXPECT_DOUBLE_EQ(totals.seconds, 0.08);
-  EXPECT_DOUBLE_EQ(totals.tokens, 30);
+  EXPECT_DOUBLE_EQ(totals.tokens_per_s, 375);
 }
 
 /// Lines of an older program have no frozen_units; a model that is not known has no layers; a

@@ -689,5 +689,98 @@ TEST(StudyTable, SettlesDigitsByTheUncertainty) {
   EXPECT_EQ(text(std::nan(""), {1}, {}), "NaN");
 }
 
+/// What a run says of its evaluation, and a figure of it.
+struct Evaluated {
+  const char *data, *measure;
+  double tokens = 100;
+};
+
+StudyResults evaluated(const Evaluated& one, const Evaluated& other) {
+  StudyResults results;
+  results.name = "two";
+  results.loose = true;
+  // The first is better per target, the second per byte.
+  const double losses[] = {2, 3}, bits[] = {7, 5};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Evaluated& run = i == 0 ? one : other;
+    TrialRecord& trial = add(results, {{"run", i == 0 ? "a" : "b"}},
+                             {{"validation_loss", losses[i]},
+                              {"validation_accuracy", 0.1 + 0.1 * static_cast<double>(i)},
+                              {"validation_bits_per_byte", bits[i]},
+                              {"validation_tokens", run.tokens},
+                              {"time_to_validation_loss_3_s", losses[i]},
+                              {"median_step_ms", losses[i]}});
+    if (run.data != nullptr) trial.facts["validation_data"] = run.data;
+    if (run.measure != nullptr) trial.facts["validation_measure"] = run.measure;
+    if (run.data == nullptr) trial.facts["config"] = "none";
+  }
+  return results;
+}
+
+/// Every pair of data, task, tokenizer, and part that was evaluated: a winner only among figures of
+/// one measure, of bits per byte whatever the tokenizer, and a sentence where there is none.
+TEST(StudyTable, MarksAWinnerOnlyAmongFiguresOfOneMeasure) {
+  const char* const kData[] = {"d1", "d2", nullptr};
+  const char* const kUnits[] = {"causal-lm, tokens of a", "causal-lm, tokens of b",
+                                "classification"};
+  int right = 0;
+  for (const char* data : kData)
+    for (const char* unit : kUnits)
+      for (const char* other_data : kData)
+        for (const char* other_unit : kUnits)
+          for (const double tokens : {100.0, 50.0}) {
+            const StudyResults results =
+                evaluated({data, unit, 100}, {other_data, other_unit, tokens});
+            TableOptions options;
+            options.by = {"run"};
+            options.metrics = {"validation_loss", "validation_bits_per_byte",
+                               "time_to_validation_loss_3_s", "median_step_ms",
+                               "validation_accuracy"};
+            options.baseline = {"run=a"};
+            const StudyTable table = make_table(results, options);
+            const bool same_data = data != nullptr && data == other_data;
+            const bool same = same_data && unit == other_unit && tokens == 100;
+            const bool alike[] = {same, same_data, same, true, same};
+            const int best[] = {0, 1, 0, 0, 1};
+            for (std::size_t m = 0; m < 5; ++m) {
+              for (int row = 0; row < 2; ++row)
+                EXPECT_EQ(table.rows[static_cast<std::size_t>(row)].cells[m].best,
+                          alike[m] && row == best[m])
+                    << m << (data ? data : "-") << (other_data ? other_data : "-") << unit
+                    << other_unit << tokens;
+              EXPECT_EQ(table.rows[1].cells[m].difference.has_value(), alike[m]);
+            }
+            EXPECT_EQ(has(text_of(results, options), "not compared, no best is marked"), !same);
+            right += same ? 1 : 0;
+          }
+  EXPECT_EQ(right, 6);
+}
+
+TEST(StudyTable, ComparesBitsPerByteWhereTokenizersDifferAndTheTextIsTheSame) {
+  const StudyResults results =
+      evaluated({"d", "causal-lm, tokens of a"}, {"d", "causal-lm, tokens of b"});
+  const std::vector<MetricColumn> metrics = default_metrics(results);
+  EXPECT_EQ(metrics[0].name, "validation_bits_per_byte");
+  EXPECT_EQ(metrics[1].name, "validation_loss");
+  EXPECT_EQ(metrics[2].name, "validation_accuracy");
+  EXPECT_EQ(default_metrics(evaluated({"d", "m"}, {"d", "m"}))[0].name, "validation_loss");
+}
+
+/// A study of before has no digests: its settings say whether its trials are of the same data.
+TEST(StudyTable, TakesFiguresWithoutADigestForAlikeIfNoSettingOfDataDiffers) {
+  for (const char* key : {"parallel.pp", "optimizer.lr", "data.validation", "data.tokenizer",
+                          "data.text", "data.files", "eval.batches", "model.task"}) {
+    StudyResults results;
+    results.name = "s";
+    results.axes = {key};
+    add(results, {{key, "1"}}, {{"validation_loss", 2}, {"loss", 2}});
+    add(results, {{key, "2"}}, {{"validation_loss", 3}, {"loss", 3}});
+    const StudyTable table = make_table(results, {});
+    const std::string name = key;
+    const bool alike = name.starts_with("parallel") || name.starts_with("optimizer");
+    for (std::size_t m = 0; m < 2; ++m) EXPECT_EQ(table.rows[0].cells[m].best, alike) << key;
+  }
+}
+
 }  // namespace
 }  // namespace concertina

@@ -25,9 +25,9 @@ def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
     for step, row in run.metrics.iterrows():
         figures = {f"train/{name}": float(row[name]) for name in _FIGURES if name in row}
         if step in validations.index:
-            evaluated = validations.loc[typing.cast(int, step)].drop(["time", "tokens", "of_tokens"], errors="ignore")
+            evaluated = validations.loc[typing.cast(int, step)].drop(["time", "tokens", "of_tokens", "data_bytes"], errors="ignore")
             figures |= {f"validation/{name}": float(value) for name, value in evaluated.items() if isinstance(value, (int, float))}
-        time = row["time"].timestamp() if "time" in row else 0.0
+        time = row["time"].timestamp() if "time" in row and row["time"] == row["time"] else 0.0
         yield typing.cast(int, step), time, {name: value for name, value in figures.items() if math.isfinite(value)}
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import pathlib
 import tomllib
 import typing
@@ -69,20 +70,24 @@ class Run:
         frame = pd.DataFrame(lines)
         if "time" in frame:
             frame["time"] = pd.to_datetime(frame["time"], utc=True)
-            frame["seconds"] = self._seconds(frame)
-        for column in ("loss", "lr", "grad_norm"):  # null where not finite
+            seconds = self._seconds(frame)
+            if np.isfinite(seconds).all():  # else a line, or an evaluation, does not say its time
+                frame["seconds"] = seconds
+        for column in ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"):  # null where not finite
             if column in frame:
                 frame[column] = frame[column].astype("float64")
         frame = frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
         if {"tokens_per_s", "step_ms"} <= set(frame):
             of_step = frame["tokens_per_s"] * frame["step_ms"] / 1e3
-            frame["tokens"] = (of_step * frame.get("batches", 1)).round().cumsum()
+            batches = frame["batches"].fillna(1) if "batches" in frame else 1
+            if of_step.notna().all():
+                frame["tokens"] = (of_step * batches).round().cumsum()
         return frame
 
     def _seconds(self, frame: pd.DataFrame) -> np.ndarray:
         """The training clock at each line: core of experiments/record/training_clock.cc."""
-        starts = pd.to_datetime([line["start"] for line in read_lines(self.path / "launches.jsonl")], utc=True)
-        evaluations = [(pd.Timestamp(line["time"]), line.get("seconds") or 0.0)
+        starts = pd.to_datetime([line["start"] for line in read_lines(self.path / "launches.jsonl") if "start" in line], utc=True)
+        evaluations = [(pd.Timestamp(line["time"]), math.nan if line.get("seconds") is None else line["seconds"])
                        for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation" and "time" in line]
         clock: dict[int, float] = {}
         found, elapsed, before = [], 0.0, None
@@ -106,7 +111,7 @@ class Run:
     @functools.cached_property
     def validations(self) -> pd.DataFrame:
         """A row per evaluation, by step: `loss`, and what the task counts."""
-        lines = [line for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation"]
+        lines = [line for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation" and "step" in line]
         frame = pd.DataFrame(lines, columns=None if lines else ["step", "loss"]).drop(columns="event", errors="ignore")
         return frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
 
@@ -166,9 +171,13 @@ def _named(runs: typing.Iterable[Run | str | pathlib.Path]) -> dict[str, Run]:
 
 
 def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFrame:
-    """A row per config key in which runs differ, a column per run; but for where the runs are."""
+    """A row per config key in which runs differ, a column per run; but for where the runs are.
+
+    A run of another program has no config, and no column.
+    """
     places = {"run.name", "run.dir", "checkpoint.dir", "cache.dir"}
-    frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()} for name, run in _named(runs).items()})
+    frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()}
+                          for name, run in _named(runs).items() if run.config})
     differ = [key for key in frame.index if key not in places and frame.loc[key].nunique(dropna=False) > 1]
     return frame.loc[differ].sort_index()
 
@@ -185,6 +194,8 @@ def curves(runs: typing.Iterable[Run | str | pathlib.Path], column: str = "loss"
             continue
         curve = frame[figure]
         if by != "step":
+            if by not in run.metrics:  # its log does not say them
+                continue
             clock = run.metrics[by]
             curve = curve[curve.index.isin(clock.index)]
             curve.index = pd.Index(clock.loc[curve.index], name=by)

@@ -15,6 +15,7 @@
 #include <map>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "io/cache_tier.h"
 #include "io/file_lock.h"
 #include "io/log_lines.h"
@@ -43,6 +44,12 @@ struct Kind {
   bool needs_root = false;
   bool in_own_place = false;  // wrong only where others can write
 };
+
+/// What was logged: to stdout, in a program that has not set up its log.
+std::string captured() {
+  log::flush();
+  return testing::internal::GetCapturedStdout();
+}
 
 /// What a link in the place of a file names.
 std::string target() {
@@ -243,10 +250,10 @@ TEST(Trust, NothingIsBelievedThatThisUserDidNotWrite) {
         std::error_code ignored;
         fs::remove(path, ignored);
         kind.make(path, good, random);
-        testing::internal::CaptureStderr();
+        testing::internal::CaptureStdout();
         EXPECT_FALSE(place.believed(path));
         EXPECT_FALSE(place.believed(path));
-        const std::string said = testing::internal::GetCapturedStderr();
+        const std::string said = captured();
         EXPECT_EQ(count_of(said, path + ": "), 1U) << said;
         fs::remove_all(path, ignored);
         fs::remove_all(target(), ignored);
@@ -314,11 +321,11 @@ TEST(Trust, NamesThatAnotherUserHasAreLeftToHim) {
   const int code = in_child([&] {
     if (::setresgid(kVictim, kVictim, kVictim) != 0 || ::setresuid(kVictim, kVictim, kVictim) != 0)
       return 1;
-    testing::internal::CaptureStderr();
+    testing::internal::CaptureStdout();
     for (std::int64_t step = 1; step < 7; ++step) write_snapshot(run, step, 1);
     if (newest_snapshot_part(run) != 0) return 2;
     remove_snapshots(run.prefix);
-    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string said = captured();
     for (const std::size_t generation : {0, 1})
       if (count_of(said, snapshot_path(run.prefix, 0, generation) + ": ") != 1) return 3;
     return 0;

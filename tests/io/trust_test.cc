@@ -205,9 +205,7 @@ std::vector<Read> places() {
        [](const std::string& path) {
          std::uint64_t from = 0;
          bool any = false;
-         each_log_line(path, from, [&](std::string_view line, bool) {
-           any = any || parse_json(line).is_object();
-         });
+         each_log_object(path, from, [&](const nlohmann::json&, bool) { any = true; });
          return any;
        },
        false},

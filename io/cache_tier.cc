@@ -79,22 +79,10 @@ std::uint64_t slot_bytes(std::uint64_t entry_bytes) {
   return (sizeof(EntryHeader) + entry_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
-File open_cache_file(const std::string& path, int flags) {
-  // O_NONBLOCK: a named pipe in its place must not make us wait.
-  const int descriptor =
-      ::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (descriptor < 0) throw_io("open", path);
-  return {descriptor, path};
-}
-
-/// The header of a regular file of this user, or an empty one if it is something else.
+/// The header of a file, or an empty one if that is shorter.
 TierHeader read_tier_header(const File& file) {
-  struct stat status {};
-  if (::fstat(file.descriptor(), &status) != 0) throw_io("fstat", file.path());
   TierHeader header;
-  if (S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
-      status.st_size >= static_cast<off_t>(sizeof header))
-    file.read_at(0, bytes_of(header));
+  if (file.size() >= sizeof header) file.read_at(0, bytes_of(header));
   return header;
 }
 
@@ -102,9 +90,18 @@ bool is_of(const TierHeader& header, const Sha256Digest& owner) {
   return header == tier_header(owner, header.slots);
 }
 
-[[noreturn]] void throw_foreign(const std::string& path) {
-  throw_input("something else is where cached activations would be: it was left alone", path,
-              "move it away");
+[[noreturn]] void throw_foreign(const std::string& path, const std::string& why) {
+  throw_input(
+      fmt::format("something else is where cached activations would be, and was left alone: {}",
+                  why),
+      path, "move it away");
+}
+
+File open_tier(const std::string& path) try {
+  return open_regular(path, FilePlace::shared, O_RDWR);
+} catch (const Error& error) {
+  if (error.system_error() != 0) throw;
+  throw_foreign(path, error.message());
 }
 
 /// A full disk is an error here, not in the middle of a step.
@@ -145,7 +142,7 @@ CacheTier::CacheTier(File file, const CacheSlots& slots) : file_(std::move(file)
 CacheTier CacheTier::create(const std::string& path, const Sha256Digest& owner,
                             const CacheSlots& slots) {
   remove(path, owner);
-  CacheTier tier(open_cache_file(path, O_RDWR | O_CREAT | O_EXCL), slots);
+  CacheTier tier(File(path, File::Mode::create, S_IRUSR | S_IWUSR), slots);
   try {
     // First of all: a file of this name that has bytes but not these is not ours.
     TierHeader header = tier_header(owner, slots);
@@ -160,22 +157,24 @@ CacheTier CacheTier::create(const std::string& path, const Sha256Digest& owner,
 
 CacheTier CacheTier::open(const std::string& path, const Sha256Digest& owner,
                           std::uint64_t entry_bytes) {
-  File file = open_cache_file(path, O_RDWR);
+  File file = open_tier(path);
   const TierHeader header = read_tier_header(file);
-  if (!is_of(header, owner) || header.slots.entry_bytes != entry_bytes) throw_foreign(path);
+  if (!is_of(header, owner) || header.slots.entry_bytes != entry_bytes ||
+      header.slots.file_bytes() > file.size())
+    throw_foreign(path, "it is of another run, or was cut short");
   return {std::move(file), header.slots};
 }
 
 void CacheTier::remove(const std::string& path, const Sha256Digest& owner) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) {
-    if (errno == ENOENT) return;
-    throw_io("lstat", path);
+  try {
+    const File file = open_tier(path);
+    // Its maker was killed before the first write if it is empty.
+    if (file.size() != 0 && !is_of(read_tier_header(file), owner))
+      throw_foreign(path, "it is of another run");
+  } catch (const Error& error) {
+    if (error.system_error() == ENOENT) return;
+    throw;
   }
-  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) throw_foreign(path);
-  // Its maker was killed before the first write if it is empty.
-  if (status.st_size != 0 && !is_of(read_tier_header(open_cache_file(path, O_RDONLY)), owner))
-    throw_foreign(path);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_io("unlink", path);
 }
 

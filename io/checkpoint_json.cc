@@ -8,6 +8,7 @@
 #include "io/checkpoint_format.h"
 #include "io/part_hash.h"
 #include "io/sha256.h"
+#include "io/strict_json.h"
 
 namespace concertina {
 namespace {
@@ -15,28 +16,12 @@ namespace {
 constexpr const char* kFormat = "concertina-checkpoint";
 constexpr std::int64_t kVersion = 1;
 constexpr std::uint64_t kMaxNumber = std::uint64_t{1} << 62;
+constexpr int kDeepest = 64;  // lists and objects in one another
 
 /// Whether `value` is an integer in [0, kMaxNumber].
 bool is_size(const nlohmann::json& value) {
   if (value.is_number_unsigned()) return value.get<std::uint64_t>() <= kMaxNumber;
   return value.is_number_integer() && value.get<std::int64_t>() >= 0;
-}
-
-/// Whether lists and objects are nested deeper than in any manifest: whoever copied or printed them
-/// would run out of stack.
-bool too_deep(const std::string& text) {
-  constexpr int kDeepest = 64;
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') quoted = !quoted;
-    if (quoted && c == '\\') ++i;  // also over an escaped quote
-    if (quoted) continue;
-    if ((c == '[' || c == '{') && ++depth > kDeepest) return true;
-    if (c == ']' || c == '}') --depth;
-  }
-  return false;
 }
 
 /// An object on the way down a document, with the place for errors.
@@ -173,9 +158,8 @@ ShardRecord parse_shard_record(const nlohmann::json& record, const std::string& 
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& where) {
-  const bool deep = too_deep(text);
   const nlohmann::json document =
-      deep ? nlohmann::json() : nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+      nested_deeper(text, kDeepest) ? nlohmann::json() : parse_json(text);
   const Reader reader(document, where);
   if (reader.text("format") != kFormat) reader.reject("'format' is not " + std::string(kFormat));
   if (const auto version = reader.number("version"); version != kVersion)

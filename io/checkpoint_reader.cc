@@ -73,7 +73,7 @@ std::string read_manifest_text(const std::string& directory) {
 void verify_shard(const std::string& directory, const ShardRecord& shard,
                   std::vector<std::string>& problems) {
   const std::string path = directory + "/" + shard.file;
-  const File file(path, File::Mode::read);
+  const File file = open_regular(path, FilePlace::named);
   const auto ignore = [](std::uint64_t, std::span<const std::byte>) {};
   for (const StoredPiece& piece : shard.pieces)
     for (const StoredPart& part : piece.parts) {
@@ -189,6 +189,7 @@ CheckpointReader::CheckpointReader(const std::string& directory)
 
 CheckpointReader::CheckpointReader(OpenCommit commit)
     : directory_(std::move(commit.path)),
+      place_(commit.place),
       manifest_(std::move(commit.manifest)),
       index_(index_pieces(manifest_.shards)) {}
 
@@ -268,7 +269,7 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
     throw_input(fmt::format("the checkpoint has no '{}' of '{}'", part, piece.tensor), directory_,
                 "the optimizer that made the checkpoint: compare [optimizer] in both configs");
   const std::string path = directory_ + "/" + manifest_.shards[shard].file;
-  const File file(path, File::Mode::read);
+  const File file = open_regular(path, place_);
   const auto wanted = std::as_writable_bytes(out);
   const std::uint64_t from = begin * sizeof(float), to = from + wanted.size();
   PartHash hash(stored->sha256);

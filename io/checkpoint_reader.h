@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/checkpoint_format.h"
+#include "io/file.h"
 
 namespace concertina {
 
@@ -22,6 +23,7 @@ Manifest open_manifest(const std::string& directory);
 struct OpenCommit {
   std::string path;
   Manifest manifest;
+  FilePlace place = FilePlace::named;  // of the shards
 };
 /// The newest commit, or nothing if there is none. If it is damaged: an input error that says
 /// which older one is intact; never a silent fallback.
@@ -77,6 +79,7 @@ class CheckpointReader {
                   std::uint64_t begin, std::span<float> out, const Beat& beat) const;
 
   std::string directory_;
+  FilePlace place_;
   Beat beat_;
   Manifest manifest_;
   PieceIndex index_;

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iterator>
 
 #include "core/error.h"
+#include "io/log_lines.h"
 
 namespace concertina {
 namespace {
@@ -91,27 +91,35 @@ std::string ChromeTrace::finish() {
 
 nlohmann::json read_chrome_trace(const std::string& path,
                                  const std::function<void(const nlohmann::json&)>& see) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw_input("there is no trace here", path,
-                "a run that recorded one: log.trace above 0, and at least one step trained");
-  std::string line;
-  std::size_t number = 1;
-  std::getline(file, line);
-  if (!line.starts_with(kHead) || !line.ends_with(kEvents)) throw_damaged(path, number);
+  nlohmann::json about;
+  std::uint64_t from = 0;
+  std::size_t number = 0;
+  bool ended = false;
   const auto parse = [&](std::string_view text) {
-    nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+    nlohmann::json value = parse_json(text);
     if (!value.is_object()) throw_damaged(path, number);
     return value;
   };
-  nlohmann::json about = parse(
-      std::string_view(line).substr(kHead.size(), line.size() - kHead.size() - kEvents.size()));
-  while (++number, std::getline(file, line)) {
-    if (line == kTail) return about;
-    if (line.ends_with(',')) line.pop_back();
-    if (!line.empty()) see(parse(line));
+  const auto read_line = [&](std::string_view line, bool) {
+    if (++number == 1) {
+      if (!line.starts_with(kHead) || !line.ends_with(kEvents)) throw_damaged(path, number);
+      about = parse(line.substr(kHead.size(), line.size() - kHead.size() - kEvents.size()));
+    } else if (line == kTail) {
+      ended = true;
+    } else if (!ended) {
+      if (line.ends_with(',')) line.remove_suffix(1);
+      if (!line.empty()) see(parse(line));
+    }
+  };
+  try {
+    each_line(path, from, read_line);
+  } catch (const Error& error) {
+    if (error.system_error() != ENOENT) throw;
+    throw_input("there is no trace here", path,
+                "a run that recorded one: log.trace above 0, and at least one step trained");
   }
-  throw_damaged(path, number);
+  if (!ended) throw_damaged(path, number + 1);
+  return about;
 }
 
 }  // namespace concertina

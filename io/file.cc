@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -67,11 +69,11 @@ int open_flags(File::Mode mode) {
     case File::Mode::read:
       return O_RDONLY;
     case File::Mode::create:
-      return O_WRONLY | O_CREAT | O_EXCL;
+      return O_RDWR | O_CREAT | O_EXCL;
     case File::Mode::append:
       return O_WRONLY | O_CREAT | O_APPEND;
     case File::Mode::open_or_create:
-      return O_RDWR | O_CREAT;
+      return O_RDWR | O_CREAT | O_NOFOLLOW;
   }
   return O_RDONLY;
 }
@@ -85,6 +87,45 @@ auto retried(const Call& call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;
+}
+
+[[noreturn]] void refuse_file(const std::string& path, const std::string& why) {
+  throw_input(fmt::format("cannot read this file: {}", why), path, "move it away");
+}
+
+File open_checked(const std::string& path, int flags, unsigned permissions) {
+  // O_NONBLOCK: a named pipe in place of a file must not make us wait for its other end.
+  const int descriptor =
+      retried([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, permissions); });
+  if (descriptor >= 0) return {descriptor, path};
+  const int code = errno;
+  const bool reads = (flags & O_ACCMODE) != O_WRONLY;
+  if (code == ELOOP && (flags & O_NOFOLLOW) != 0) refuse_file(path, "it is a link");
+  if (code == ENXIO && reads) refuse_file(path, "it is a socket or a device");
+  errno = code;
+  throw_io("open", path);
+}
+
+/// Whoever owns a directory may put anything there. One like /tmp is for everybody.
+bool is_of_owner_of_directory(const std::string& path, uid_t owner) {
+  struct stat directory {};
+  return ::stat(parent_of(path).c_str(), &directory) == 0 &&
+         (directory.st_mode & (S_ISVTX | S_IWOTH)) == 0 && directory.st_uid == owner;
+}
+
+/// Throws what open_regular() does.
+void require_place(const File& file, FilePlace place) {
+  const std::string& path = file.path();
+  struct stat status {};
+  if (::fstat(file.descriptor(), &status) != 0) throw_io("fstat", path);
+  if (S_ISDIR(status.st_mode)) refuse_file(path, "it is a directory");
+  if (!S_ISREG(status.st_mode)) refuse_file(path, "it is a pipe or a device, not a regular file");
+  if (place != FilePlace::shared && place != FilePlace::secret) return;
+  if (status.st_uid != ::geteuid() && !is_of_owner_of_directory(path, status.st_uid))
+    refuse_file(path, fmt::format("it belongs to another user (uid {})", status.st_uid));
+  const mode_t others = place == FilePlace::secret ? S_IRWXG | S_IRWXO : S_IWGRP | S_IWOTH;
+  if ((status.st_mode & others) != 0)
+    refuse_file(path, fmt::format("its mode {:o} lets other users in", status.st_mode & 07777));
 }
 
 }  // namespace
@@ -115,32 +156,29 @@ std::string why_not_writable(const std::string& path) {
 }
 
 std::string read_input_file(const std::string& path, std::uint64_t limit, const std::string& fix) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  const auto refuse = [&](const std::string& why) {
-    throw_input(fmt::format("cannot read this file: {}", why), path, fix);
-  };
-  if (error) refuse(error.message());
-  if (fs::is_directory(status)) refuse("it is a directory");
-  if (!fs::is_regular_file(status)) refuse("it is a pipe or a device, not a regular file");
   try {
     return read_file(path, limit);
   } catch (const Error& failed) {
-    if (failed.system_error() != 0) refuse(std::strerror(failed.system_error()));
-    throw;
+    if (failed.system_error() == 0) throw_input(failed.message(), path, fix);
+    throw_input(fmt::format("cannot read this file: {}", std::strerror(failed.system_error())),
+                path, fix);
   }
+}
+
+void warn_once(const std::string& path, const std::string& what) {
+  static std::mutex mutex;
+  static std::set<std::string> warned;
+  const std::lock_guard lock(mutex);
+  if (warned.insert(path).second) log::warn("{}: {}", path, what);
 }
 
 void throw_io(std::string_view call, const std::string& path) {
   throw_errno(call, path, advice(errno));
 }
 
-File::File(std::string path, Mode mode) : path_(std::move(path)) {
-  // O_NONBLOCK: a named pipe in place of a file must not make us wait for its other end.
-  descriptor_ = retried(
-      [&] { return ::open(path_.c_str(), open_flags(mode) | O_CLOEXEC | O_NONBLOCK, 0666); });
-  if (descriptor_ < 0) throw_io("open", path_);
+File::File(std::string path, Mode mode, unsigned permissions) : path_(std::move(path)) {
+  *this = open_checked(path_, open_flags(mode), permissions);
+  if (mode == Mode::open_or_create) require_place(*this, FilePlace::logged);
 }
 
 File::~File() {
@@ -196,16 +234,22 @@ void File::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
 
 void File::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t n = ::pread(descriptor_, bytes.data(), std::min(bytes.size(), kMaxTransfer),
-                              static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_io("pread", path_);
+    const std::size_t n = read_some(offset, bytes);
     if (n == 0)
       throw_input(fmt::format("the file ends at byte {}, {} bytes too early", offset, bytes.size()),
                   path_, "restore the file: it was truncated");
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-    offset += static_cast<std::uint64_t>(n);
+    bytes = bytes.subspan(n);
+    offset += n;
   }
+}
+
+std::size_t File::read_some(std::uint64_t offset, std::span<std::byte> bytes) const {
+  const ssize_t n = retried([&] {
+    return ::pread(descriptor_, bytes.data(), std::min(bytes.size(), kMaxTransfer),
+                   static_cast<off_t>(offset));
+  });
+  if (n < 0) throw_io("pread", path_);
+  return static_cast<std::size_t>(n);
 }
 
 void File::reserve(std::uint64_t bytes) {
@@ -241,8 +285,14 @@ File reserve_room(const std::string& directory, std::uint64_t bytes) {
   return file;
 }
 
-std::string read_file(const std::string& path, std::uint64_t limit) {
-  const File file(path, File::Mode::read);
+File open_regular(const std::string& path, FilePlace place, int flags) {
+  File file = open_checked(path, flags | (place == FilePlace::named ? 0 : O_NOFOLLOW), 0);
+  require_place(file, place);
+  return file;
+}
+
+std::string read_file(const std::string& path, std::uint64_t limit, FilePlace place) {
+  const File file = open_regular(path, place);
   const std::uint64_t size = file.size();
   if (size > limit)
     throw_input(fmt::format("the file has {} bytes, more than the {} allowed here", size, limit),
@@ -252,11 +302,11 @@ std::string read_file(const std::string& path, std::uint64_t limit) {
   return content;
 }
 
-void atomic_replace(const std::string& path, std::string_view content) {
+void atomic_replace(const std::string& path, std::string_view content, unsigned permissions) {
   const std::string temporary = path + ".tmp";
   if (::unlink(temporary.c_str()) != 0 && errno != ENOENT) throw_io("unlink", temporary);
   try {
-    File file(temporary, File::Mode::create);
+    File file(temporary, File::Mode::create, permissions);
     file.write(content);
     file.sync();
     file.close();

@@ -17,10 +17,6 @@ std::string find_program(const std::string& program);
 /// is not there or read-only; empty if one can.
 std::string why_not_writable(const std::string& path);
 
-/// Returns the whole file. Throws Error{bad_input} with `fix` if `path` is no regular file, cannot
-/// be read or has more than `limit` bytes.
-std::string read_input_file(const std::string& path, std::uint64_t limit, const std::string& fix);
-
 /// Throws a failure for errno after `call` on `path`, with advice for the usual causes (no space,
 /// no permission, file-size limit, ...).
 [[noreturn]] void throw_io(std::string_view call, const std::string& path);
@@ -30,13 +26,14 @@ class File {
  public:
   enum class Mode {
     read,            // must exist
-    create,          // must not exist; write
+    create,          // must not exist; read and write
     append,          // created if absent; write at the end
-    open_or_create,  // read and write
+    open_or_create,  // a regular file, no link to one; read and write
   };
 
   File() = default;
-  File(std::string path, Mode mode);
+  /// `permissions`: of a file that is created, but for those that the umask takes away.
+  File(std::string path, Mode mode, unsigned permissions = 0666);
   /// Takes over `descriptor`; `path` is for messages.
   File(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
   ~File();
@@ -55,6 +52,8 @@ class File {
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// All of `bytes`; a file that ends before is an error.
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
+  /// Some of the bytes from `offset` on; 0: the file ends there. Returns how many were read.
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const;
   /// Makes the file at least `bytes` long, with room for them where the file system can reserve
   /// any: there a full disk is an error now, not in the middle of a write.
   void reserve(std::uint64_t bytes);
@@ -74,12 +73,30 @@ class File {
 /// it holds nothing.
 File reserve_room(const std::string& directory, std::uint64_t bytes);
 
-/// The whole file; one longer than `limit` bytes is an input error.
-std::string read_file(const std::string& path, std::uint64_t limit);
+/// Where a file lies that is read, which decides what it must be besides a regular file.
+enum class FilePlace {
+  named,   // where the user says: links are followed
+  logged,  // in a run's directory, which may be another user's: it is no link
+  shared,  // where others can write: it is no link, belongs to this user (or to the owner of a
+           // directory that is not shared like /tmp), and nobody else may write to it
+  secret,  // the same, and nobody else may read it either
+};
+/// Opens a regular file, for reading unless `flags` of open(2) say otherwise; never waits. Anything
+/// else is an input error.
+File open_regular(const std::string& path, FilePlace place, int flags = 0);
+
+/// Returns the whole file. Input errors: as of open_regular(), and more than `limit` bytes.
+std::string read_file(const std::string& path, std::uint64_t limit,
+                      FilePlace place = FilePlace::named);
+/// The same for a file that the user names: whatever cannot be read is an input error with `fix`.
+std::string read_input_file(const std::string& path, std::uint64_t limit, const std::string& fix);
+
+/// Logs "`path`: `what`" as a warning, the first time that this process says anything of `path`.
+void warn_once(const std::string& path, const std::string& what);
 
 /// Replaces or creates `path` so that a reader, or a machine that lost power, sees the old content
 /// or the new one and nothing between: temporary file, fsync, rename, fsync of the directory.
-void atomic_replace(const std::string& path, std::string_view content);
+void atomic_replace(const std::string& path, std::string_view content, unsigned permissions = 0666);
 
 /// Makes the names in `directory` durable.
 void sync_directory(const std::string& directory);

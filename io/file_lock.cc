@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/host_name.h"
 #include "core/log.h"
+#include "io/strict_json.h"
 
 namespace concertina {
 namespace {
@@ -69,7 +70,7 @@ nlohmann::json to_json(const ProcessId& process) {
 
 /// Nothing if `text` names no process: it was not written whole, or by another program.
 std::optional<ProcessId> parse_process(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = parse_json(text);
   if (!json.is_object()) return std::nullopt;
   try {
     return ProcessId{json.at("host"), json.at("boot"), json.at("pid"), json.at("started")};
@@ -80,7 +81,7 @@ std::optional<ProcessId> parse_process(const std::string& text) {
 
 std::string read_or_empty(const std::string& path) {
   try {
-    return read_file(path, 4096);
+    return read_file(path, 4096, FilePlace::shared);
   } catch (const Error&) {
     return {};
   }
@@ -119,7 +120,7 @@ bool take_away(const std::string& made, const std::string& content) {
 void make_exclusively(const std::string& made, const std::string& what, const std::string& fix) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     try {
-      File file(made, File::Mode::create);
+      File file(made, File::Mode::create, 0644);
       file.write(to_json(this_process()).dump() + '\n');
       file.sync();
       return;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/log.h"
+#include "io/strict_json.h"
 
 namespace concertina {
 namespace {
@@ -15,7 +16,7 @@ std::string dump(const nlohmann::ordered_json& object, int indent) {
 
 /// Whether a line of the old file belongs to the run that resumes at `last_step`.
 bool keep(std::string_view line, std::int64_t last_step, const std::string& path) {
-  const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto object = parse_json(line);
   if (!object.is_object()) {
     log::warn("{}: dropped a line of {} bytes that is no JSON object", path, line.size());
     return false;

@@ -18,6 +18,8 @@
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/run_files.h"
+#include "io/sha256.h"
+#include "io/strict_json.h"
 
 namespace concertina {
 namespace {
@@ -35,8 +37,12 @@ struct RunIdentity {
 namespace stdfs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-std::string random_id() {
-  std::array<unsigned char, 16> bytes{};
+constexpr const char* kRunId = "/run.id";
+constexpr const char* kRunKey = "/run.key";
+
+template <std::size_t kBytes>
+std::string random_hex() {
+  std::array<unsigned char, kBytes> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     throw_io("getrandom", "the id of a new run");
   return fmt::format("{:02x}", fmt::join(bytes, ""));
@@ -46,18 +52,9 @@ bool is_id(const std::string& text) {
   return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-/// Empty if `directory` has none.
-std::string read_id(const std::string& directory) {
-  const std::string path = directory + "/run.id";
-  if (std::error_code error; !stdfs::is_regular_file(path, error)) return {};
-  std::string text = read_file(path, 4096);
-  text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
-  return is_id(text) ? text : std::string();
-}
-
 std::optional<RunIdentity> read_owner(const std::string& path) {
   if (std::error_code error; !stdfs::exists(path, error)) return std::nullopt;
-  const Json json = Json::parse(read_file(path, 1 << 16), nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(read_file(path, 1 << 16));
   const auto text = [&](const char* key) {
     return json.is_object() && json.contains(key) && json[key].is_string()
                ? json[key].get<std::string>()
@@ -73,18 +70,21 @@ std::optional<RunIdentity> read_owner(const std::string& path) {
 bool is_copy(const RunIdentity& owner, const RunIdentity& run) {
   std::error_code error;
   return !stdfs::equivalent(owner.directory, run.directory, error) && !error &&
-         read_id(owner.directory) == run.id;
+         read_run_id(owner.directory) == run.id;
 }
 
-/// The identity of the run in `directory`, which must exist; its file run.id is made if absent.
+/// The identity of the run in `directory`, which must exist; its files run.id and run.key are made
+/// if absent.
 RunIdentity run_identity(const std::string& directory) {
   stdfs::path absolute = stdfs::absolute(directory).lexically_normal();
   if (!absolute.has_filename()) absolute = absolute.parent_path();
-  std::string id = read_id(directory);
+  std::string id = read_run_id(directory);
   if (id.empty()) {
-    id = random_id();
-    atomic_replace(directory + "/run.id", id + '\n');
+    id = random_hex<16>();
+    atomic_replace(directory + kRunId, id + '\n');
   }
+  if (read_run_key(directory).empty())
+    atomic_replace(directory + kRunKey, random_hex<32>() + '\n', 0600);
   return {id, absolute.filename().string(), absolute.string()};
 }
 
@@ -168,6 +168,29 @@ void refuse_unwritable(const std::function<void()>& prepare) {
 }
 
 }  // namespace
+
+std::string read_run_id(const std::string& directory) {
+  const std::string path = directory + kRunId;
+  if (std::error_code error; !stdfs::is_regular_file(path, error)) return {};
+  std::string text = read_file(path, 4096);
+  text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
+  return is_id(text) ? text : std::string();
+}
+
+std::string read_run_key(const std::string& directory) {
+  const std::string path = directory + kRunKey;
+  try {
+    std::string text = read_file(path, 4096, FilePlace::secret);
+    text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
+    if (is_sha256_hex(text)) return text;
+    warn_once(path, "this is no key: snapshots that were made with it are not believed");
+  } catch (const Error& error) {
+    if (error.system_error() != ENOENT)
+      warn_once(path,
+                "snapshots that were made with this key are not believed: " + error.message());
+  }
+  return {};
+}
 
 bool RunDirectory::exists(const std::string& root, const std::string& name) {
   std::error_code error;

@@ -9,6 +9,12 @@
 
 namespace concertina {
 
+/// The id of the run in `directory`, which its first start makes; empty if it has none.
+std::string read_run_id(const std::string& directory);
+/// The key of the run in `directory`, which those who may not read its run.key do not know; empty
+/// if it has none. One that others may read or write is none, and is warned of.
+std::string read_run_key(const std::string& directory);
+
 class RunDirectory {
  public:
   /// Makes or opens `root`/`name` for writing and locks it, and the directory of its checkpoints,

@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <algorithm>
 
@@ -68,6 +69,15 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
 
 std::string sha256_hex(std::string_view text) {
   return sha256_hex(std::as_bytes(std::span(text)));
+}
+
+Sha256Digest hmac_sha256(std::string_view key, std::string_view text) {
+  Sha256Digest digest{};
+  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+           reinterpret_cast<unsigned char*>(digest.data()), nullptr) == nullptr)
+    throw_failure("HMAC failed", "HMAC");
+  return digest;
 }
 
 bool is_sha256_hex(std::string_view text) {

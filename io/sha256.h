@@ -37,6 +37,9 @@ class Sha256 {
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::string sha256_hex(std::string_view text);
 
+/// The HMAC (RFC 2104) of `text`: whoever does not know `key` cannot make it.
+Sha256Digest hmac_sha256(std::string_view key, std::string_view text);
+
 /// 64 lower-case hex digits.
 bool is_sha256_hex(std::string_view text);
 

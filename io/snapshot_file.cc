@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -19,6 +18,8 @@
 #include "core/error.h"
 #include "io/file.h"
 #include "io/part_hash.h"
+#include "io/run_directory.h"
+#include "io/strict_json.h"
 
 namespace concertina {
 namespace {
@@ -26,17 +27,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMemoryFolder = "/dev/shm";
+constexpr std::string_view kMemoryFiles = "/dev/shm/concertina-";
+constexpr std::size_t kIdDigits = 32;  // of a run.id, which follow
 constexpr const char* kUnfinished = ".partial";
 constexpr std::uint64_t kSnapshotAlign = 64;  // bytes
 /// The text grows with what policies have seen: a file has room for that, as making one anew takes
 /// longer than the copy.
 constexpr std::uint64_t kTextRoom = 64 << 10;
+constexpr std::uint64_t kMostDescription = 64 << 20;
 
 /// The end of a file: the text before it is its description.
 struct SnapshotTail {
-  char magic[8] = {'c', 'o', 'n', 'c', 's', 'n', 'a', 'p'};
+  char magic[8] = {'c', 'o', 'n', 'c', 's', 'n', 'p', '2'};
   std::uint64_t text_bytes = 0;
-  char hash[40] = {};  // of the text
+  Sha256Digest mac{};  // of the text, which has the hashes of all parts
 };
 constexpr SnapshotTail kNoTail;
 
@@ -59,47 +63,55 @@ ShardRecord places_of(std::span<const TensorPiece> pieces) {
   return record;
 }
 
-std::string description(const SnapshotOf& of, const nlohmann::json& metadata,
-                        const ShardRecord& record) {
-  return nlohmann::json{{"launch", of.launch}, {"rank", of.rank},      {"world", of.world},
-                        {"step", of.step},     {"metadata", metadata}, {"shard", to_json(record)}}
-      .dump();
+std::string description(const SnapshotRun& run, const SnapshotOf& of,
+                        const nlohmann::json& metadata, const ShardRecord& record) {
+  nlohmann::json json = to_json(SnapshotPart{of, metadata, record, {}});
+  json["directory"] = run.directory;
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-void write_tail(std::byte* end, const std::string& text) {
-  SnapshotTail tail;
-  tail.text_bytes = text.size();
-  const std::string hash = fast_part_hash(std::as_bytes(std::span(text)));
-  std::memcpy(tail.hash, hash.data(), std::min(hash.size(), sizeof tail.hash));
+void write_tail(std::byte* end, const std::string& key, const std::string& text) {
+  const SnapshotTail tail{.text_bytes = text.size(), .mac = hmac_sha256(key, text)};
   std::memcpy(end - sizeof tail - text.size(), text.data(), text.size());
   std::memcpy(end - sizeof tail, &tail, sizeof tail);
 }
 
-/// Nothing of a file that is no part, or damaged where it describes itself.
-std::optional<SnapshotPart> read_part(const std::string& path) {
+/// The description of a snapshot; an input error unless `key`, if any, has made it.
+nlohmann::json read_description(const File& file, const std::string* key) {
+  SnapshotTail tail;
+  const std::uint64_t size = file.size();
+  const auto require = [&](bool sound, const char* what) {
+    if (!sound) throw_input(what, file.path(), "remove it");
+  };
+  require(size >= sizeof tail, "it is too short for a snapshot");
+  file.read_at(size - sizeof tail, std::as_writable_bytes(std::span(&tail, 1)));
+  require(std::ranges::equal(tail.magic, kNoTail.magic), "it is no snapshot of this version");
+  require(tail.text_bytes <= std::min(size - sizeof tail, kMostDescription), "it is damaged");
+  std::string text(tail.text_bytes, '\0');
+  file.read_at(size - sizeof tail - text.size(), std::as_writable_bytes(std::span(text)));
+  require(key == nullptr || (!key->empty() && tail.mac == hmac_sha256(*key, text)),
+          "it is damaged, or was not made with the key of this run");
+  nlohmann::json json = parse_json(text);
+  require(json.is_object() && json["shard"].is_object() && json["shard"]["bytes"] == size,
+          "it was cut short, or is damaged");
+  return json;
+}
+
+/// The part that a process with the run's key has written to `path`, if one has.
+std::optional<SnapshotPart> read_part(const std::string& path, const std::string& key, bool warn) {
+  std::string why;
   try {
-    const File file(path, File::Mode::read);
-    SnapshotTail tail;
-    const std::uint64_t size = file.size();
-    if (size < sizeof tail) return std::nullopt;
-    file.read_at(size - sizeof tail, std::as_writable_bytes(std::span(&tail, 1)));
-    if (std::memcmp(tail.magic, kNoTail.magic, sizeof tail.magic) != 0 ||
-        tail.text_bytes > size - sizeof tail)
-      return std::nullopt;
-    std::string text(tail.text_bytes, '\0');
-    file.read_at(size - sizeof tail - text.size(), std::as_writable_bytes(std::span(text)));
-    const std::string hash = fast_part_hash(std::as_bytes(std::span(text)));
-    if (std::string_view(tail.hash, std::min(hash.size(), sizeof tail.hash)) != hash)
-      return std::nullopt;
-    const nlohmann::json json = nlohmann::json::parse(text);
-    SnapshotPart part = parse_snapshot_part(json);
+    const File file = open_regular(path, FilePlace::shared);
+    SnapshotPart part = parse_snapshot_part(read_description(file, &key));
     part.file = fs::path(path).filename().string();
     return part;
-  } catch (const Error&) {
-    return std::nullopt;
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
+  } catch (const Error& error) {
+    if (error.system_error() != ENOENT) why = error.message();
+  } catch (const nlohmann::json::exception& error) {
+    why = error.what();
   }
+  if (warn && !why.empty()) warn_once(path, "skipped: " + why);
+  return std::nullopt;
 }
 
 /// The parts of all ranks of one step of one launch as a commit; none if one is missing. Several
@@ -123,27 +135,28 @@ std::optional<OpenCommit> commit_of(std::vector<SnapshotPart> parts) {
   }
   for (std::size_t rank = 0; rank < parts.size(); ++rank)
     manifest.shards[rank].file = parts[rank].file;
-  return OpenCommit{kMemoryFolder, std::move(manifest)};
+  return OpenCommit{kMemoryFolder, std::move(manifest), FilePlace::shared};
 }
 
-/// The files of a run, also those that are not whole.
+/// The files whose names begin with `prefix`, also those that are not whole.
 std::vector<std::string> files_of(const std::string& prefix) {
   std::vector<std::string> files;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(kMemoryFolder, error))
-    if (entry.path().string().starts_with(prefix + ".")) files.push_back(entry.path());
+    if (entry.path().string().starts_with(prefix)) files.push_back(entry.path());
   return files;
 }
 
 }  // namespace
 
 std::string snapshot_prefix(const std::string& directory) {
-  const std::string path = directory + "/run.id";
-  constexpr std::size_t kDigits = 32;
-  if (std::error_code error; !fs::is_regular_file(path, error)) return {};
-  const std::string text = read_file(path, 4096);
-  if (text.size() < kDigits || text.find_first_not_of("0123456789abcdef") < kDigits) return {};
-  return fmt::format("{}/concertina-{}", kMemoryFolder, text.substr(0, kDigits));
+  const std::string id = read_run_id(directory);
+  return id.empty() ? id : fmt::format("{}{}", kMemoryFiles, id);
+}
+
+SnapshotRun snapshot_run(const std::string& directory) {
+  return {snapshot_prefix(directory), read_run_key(directory),
+          fs::absolute(directory).lexically_normal().string()};
 }
 
 nlohmann::json to_json(const SnapshotPart& part) {
@@ -170,7 +183,8 @@ void SnapshotSlot::release() {
 }
 
 void SnapshotSlot::publish() const {
-  ::rename((path_ + kUnfinished).c_str(), path_.c_str());
+  if (::rename((path_ + kUnfinished).c_str(), path_.c_str()) != 0)
+    warn_once(path_, fmt::format("no snapshot can have this name: {}", std::strerror(errno)));
 }
 
 void SnapshotSlot::open(std::uint64_t bytes) {
@@ -179,9 +193,8 @@ void SnapshotSlot::open(std::uint64_t bytes) {
   release();
   ::unlink(path_.c_str());
   ::unlink(partial.c_str());
-  const int descriptor = ::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (descriptor < 0) throw_io("open", partial);
-  const File file(descriptor, partial);
+  const File file(partial, File::Mode::create, S_IRUSR | S_IWUSR);
+  const int descriptor = file.descriptor();
   if (const int error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)); error != 0) {
     errno = error;
     ::unlink(partial.c_str());
@@ -196,12 +209,13 @@ void SnapshotSlot::open(std::uint64_t bytes) {
   bytes_ = bytes;
 }
 
-SnapshotFile::SnapshotFile(const std::string& prefix, int rank)
-    : slots_{SnapshotSlot(snapshot_path(prefix, rank, 0)),
-             SnapshotSlot(snapshot_path(prefix, rank, 1))} {
+SnapshotFile::SnapshotFile(SnapshotRun run, int rank)
+    : run_(std::move(run)),
+      slots_{SnapshotSlot(snapshot_path(run_.prefix, rank, 0)),
+             SnapshotSlot(snapshot_path(run_.prefix, rank, 1))} {
   // What is there may be gone on from: the older one is written over first.
-  const std::optional<SnapshotPart> first = read_part(slots_[0].path()),
-                                    second = read_part(slots_[1].path());
+  const std::optional<SnapshotPart> first = read_part(slots_[0].path(), run_.key, /*warn=*/false),
+                                    second = read_part(slots_[1].path(), run_.key, /*warn=*/false);
   if (first && (!second || second->of.step < first->of.step)) next_ = 1;
 }
 
@@ -211,7 +225,7 @@ void SnapshotFile::write(const SnapshotOf& of, const nlohmann::json& metadata,
   double start = now();
   ShardRecord record = places_of(pieces);
   // Hashes are as long as they will be; the number of bytes may become some digits longer.
-  const std::uint64_t text_bytes = description(of, metadata, record).size() + kSnapshotAlign;
+  const std::uint64_t text_bytes = description(run_, of, metadata, record).size() + kSnapshotAlign;
   const std::uint64_t needed = record.bytes + text_bytes + sizeof(SnapshotTail);
   SnapshotSlot& slot = slots_[next_];
   const std::uint64_t room = slot.bytes().size();
@@ -234,7 +248,8 @@ void SnapshotFile::write(const SnapshotOf& of, const nlohmann::json& metadata,
         hashing += now() - begin;
         ++at;
       }
-    write_tail(slot.bytes().data() + slot.bytes().size(), description(of, metadata, record));
+    write_tail(slot.bytes().data() + slot.bytes().size(), run_.key,
+               description(run_, of, metadata, record));
     slot.publish();
     hash_seconds_ = hashing;
     whole_ = true;
@@ -253,13 +268,13 @@ void SnapshotFile::finish() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::vector<SnapshotPart> snapshot_parts(const std::string& prefix) {
+std::vector<SnapshotPart> snapshot_parts(const SnapshotRun& run) {
   std::vector<SnapshotPart> parts;
-  if (prefix.empty()) return parts;
-  for (const std::string& file : files_of(prefix))
-    if (std::optional<SnapshotPart> part =
-            file.ends_with(kUnfinished) ? std::nullopt : read_part(file))
-      parts.push_back(std::move(*part));
+  if (run.prefix.empty()) return parts;
+  for (const std::string& file : files_of(run.prefix + "."))
+    if (!file.ends_with(kUnfinished))
+      if (std::optional<SnapshotPart> part = read_part(file, run.key, /*warn=*/true))
+        parts.push_back(std::move(*part));
   return parts;
 }
 
@@ -272,16 +287,30 @@ std::optional<OpenCommit> newest_whole(std::vector<SnapshotPart> parts) {
   return std::nullopt;
 }
 
-std::int64_t newest_snapshot_part(const std::string& prefix) {
+std::int64_t newest_snapshot_part(const SnapshotRun& run) {
   std::int64_t newest = 0;
-  for (const SnapshotPart& part : snapshot_parts(prefix)) newest = std::max(newest, part.of.step);
+  for (const SnapshotPart& part : snapshot_parts(run)) newest = std::max(newest, part.of.step);
   return newest;
 }
 
 void remove_snapshots(const std::string& prefix) {
   if (prefix.empty()) return;
   std::error_code ignored;
-  for (const std::string& file : files_of(prefix)) fs::remove(file, ignored);
+  for (const std::string& file : files_of(prefix + ".")) fs::remove(file, ignored);
+}
+
+std::map<std::string, SnapshotSet> own_snapshot_sets() {
+  std::map<std::string, SnapshotSet> sets;
+  for (const std::string& path : files_of(std::string(kMemoryFiles))) try {
+      const std::string prefix = path.substr(0, path.find('.'));
+      if (prefix.size() != kMemoryFiles.size() + kIdDigits) continue;
+      const File file = open_regular(path, FilePlace::shared);
+      sets[prefix].bytes += file.size();
+      sets[prefix].directory = read_description(file, nullptr).at("directory").get<std::string>();
+    } catch (const Error&) {  // of another user, or without a description
+    } catch (const nlohmann::json::exception&) {
+    }
+  return sets;
 }
 
 }  // namespace concertina

@@ -1,13 +1,16 @@
 // A rank's part of the state of a run, in memory that outlives its process: files in /dev/shm.
 // Invariants: of two generations one is whole at any moment, once the first is; a file has its name
-// only when all of it is there and hashed; what is read is what was written, or an input error.
-// It is no checkpoint: it goes with the machine. Other hosts may keep copies of its files.
+// only when all of it is there and hashed; what is read is what a process with the run's key wrote,
+// and everything else is skipped with one warning. Anybody may make files of these names: those of
+// other users are not read. It is no checkpoint: it goes with the machine. Other hosts may keep
+// copies of its files.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -20,8 +23,14 @@
 
 namespace concertina {
 
-/// The beginning of the names of the snapshots of the run in `directory`; empty if that has no
-/// run.id.
+/// A run, as its snapshots know it.
+struct SnapshotRun {
+  std::string prefix{};     // of the names of its files; empty: the run has no run.id
+  std::string key{};        // of run.key; empty: no snapshot is believed
+  std::string directory{};  // absolute
+};
+SnapshotRun snapshot_run(const std::string& directory);
+/// The prefix alone.
 std::string snapshot_prefix(const std::string& directory);
 
 /// Says which launch, rank and step a part is of.
@@ -47,7 +56,7 @@ class SnapshotSlot {
   /// Takes the name away from what is there, and makes room for exactly so many bytes. Throws a
   /// failure where there is no room.
   void open(std::uint64_t bytes);
-  /// Gives the file its name: all of it is there.
+  /// Gives the file its name: all of it is there. Warns where another user has taken the name.
   void publish() const;
 
   const std::string& path() const { return path_; }
@@ -63,7 +72,7 @@ class SnapshotSlot {
 
 class SnapshotFile {
  public:
-  SnapshotFile(const std::string& prefix, int rank);
+  SnapshotFile(SnapshotRun run, int rank);
   ~SnapshotFile() { finish(); }
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
@@ -83,6 +92,7 @@ class SnapshotFile {
   double seconds() const { return copy_seconds_ + hash_seconds_.load(); }
 
  private:
+  const SnapshotRun run_;
   std::array<SnapshotSlot, 2> slots_;
   std::size_t next_ = 0;
   std::thread thread_;
@@ -101,17 +111,27 @@ struct SnapshotPart {
 nlohmann::json to_json(const SnapshotPart& part);
 SnapshotPart parse_snapshot_part(const nlohmann::json& json);
 
-/// The parts of a run on this host, but those that are damaged in what they say of themselves.
-std::vector<SnapshotPart> snapshot_parts(const std::string& prefix);
+/// The parts of a run on this host. Files that are damaged in what they say of themselves, of
+/// another key or of another user are skipped, with one warning for each.
+std::vector<SnapshotPart> snapshot_parts(const SnapshotRun& run);
 
 /// The newest step of which the parts of all ranks are among these, as a commit that
 /// CheckpointReader reads, one shard per rank; none if there is none.
 std::optional<OpenCommit> newest_whole(std::vector<SnapshotPart> parts);
 
 /// The newest step of which this host has a part, whatever others have; 0 if there is none.
-std::int64_t newest_snapshot_part(const std::string& prefix);
+std::int64_t newest_snapshot_part(const SnapshotRun& run);
 
 /// Removes all snapshots of a run on this host.
 void remove_snapshots(const std::string& prefix);
+
+/// The snapshots of a run of this user, and the directory that they say it has, which nothing
+/// vouches for; empty: none says so.
+struct SnapshotSet {
+  std::string directory;
+  std::uint64_t bytes = 0;
+};
+/// Those of all runs on this host, by prefix.
+std::map<std::string, SnapshotSet> own_snapshot_sets();
 
 }  // namespace concertina

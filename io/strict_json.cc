@@ -9,9 +9,6 @@
 namespace concertina {
 namespace {
 
-/// A copy of what is nested takes the stack's memory; what others write has about ten.
-constexpr int kMostDepth = 100;
-
 /// Notes the keys of all objects that are open while a text is parsed.
 class KeysSeen {
  public:
@@ -20,9 +17,9 @@ class KeysSeen {
   explicit KeysSeen(const std::string& where) : where_(where) {}
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     const bool is_object = event == Json::parse_event_t::object_start;
-    if ((is_object || event == Json::parse_event_t::array_start) && depth >= kMostDepth)
+    if ((is_object || event == Json::parse_event_t::array_start) && depth >= kDeepestJson)
       throw_input(fmt::format("objects and lists are nested {} deep", depth + 1), where_,
-                  fmt::format("at most {}", kMostDepth));
+                  fmt::format("at most {}", kDeepestJson));
     if (is_object) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key) {
@@ -40,6 +37,20 @@ class KeysSeen {
 };
 
 }  // namespace
+
+bool nested_deeper(std::string_view text, int most) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;  // also over an escaped quote
+    if (quoted) continue;
+    if ((c == '[' || c == '{') && ++depth > most) return true;
+    if (c == ']' || c == '}') --depth;
+  }
+  return false;
+}
 
 nlohmann::json parse_strict_object(std::string_view text, const std::string& where) {
   KeysSeen seen(where);

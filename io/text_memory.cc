@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "io/sha256.h"
+#include "io/strict_json.h"
 
 namespace concertina {
 namespace {
@@ -35,7 +36,7 @@ std::string recall(const std::string& memory, const Json& stamps) {
   if (std::error_code error; !std::filesystem::is_regular_file(memory, error)) return {};
   try {
     const std::string text = read_file(memory, std::numeric_limits<std::uint64_t>::max());
-    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const Json json = parse_json<Json>(text);
     if (!json.is_object() || !json.contains("sha256") || !json["sha256"].is_string()) return {};
     const std::string digest = json["sha256"];
     // Compared as text: that is how paths were written.

@@ -127,6 +127,12 @@ violations() {
     'experiments/study/study_folder\.h' $program
   spelled "$1" 'the files of a checkpoint are named in io/checkpoint_format.h' \
     'manifest\.(json|sha256)' 'io/checkpoint_format\.h' $program
+  refuse "$1" 'files are read by io/file.h and io/log_lines.h, which never wait and state a limit; a stream is for /proc' \
+    'ifstream [a-z]+\(|fopen\(|std::fstream' \
+    'core/process_state\.cc|experiments/(doctor/cluster_probe|launcher/child_process|machine/(machine|program))\.cc|io/file_lock\.cc' \
+    $program
+  refuse "$1" 'text that others may have written is parsed by io/strict_json.h, up to a depth' '[jJ]son::parse\(' \
+    'io/strict_json\.|experiments/(hugging_face/published_|machine/gather|run/(agreement|checkpoint_writer))' $program
   rooms "$1"
   waits "$1"
   defined_twice "$1" $all
@@ -212,6 +218,8 @@ must_fail io/a.cc 'f("config.toml");'
 must_fail experiments/a.cc 'f(directory + "/metrics.jsonl");'
 must_fail experiments/commands/a.cc 'f("{}/results.csv");'
 must_fail io/a.h 'f("manifest.json");'
+must_fail experiments/a.cc '  std::ifstream file(path);'
+must_fail io/a.cc '  const auto json = nlohmann::json::parse(text, nullptr, false);'
 must_pass io/run_files.h 'f("config.toml");'
 must_pass io/a.cc 'f("there is no config.toml here");'
 must_fail src/a.cc 'int x;'

@@ -38,7 +38,7 @@ tables=$(cut -d. -f1 keys | sort -u | paste -sd'|')
 for document in $docs; do
   case $document in */python/README.md) continue ;; esac  # run.metrics is Python there
   grep -oE "(^|[^A-Za-z0-9_./-])($tables)\.[a-z_0-9]+" "$document" | sed 's/^[^a-z]//' | sort -u |
-    grep -vE '\.(h|h5|cc|id|lock|toml|json|txt|md|onnx|onnx_data|safetensors)$' > named
+    grep -vE '\.(h|h5|cc|id|key|lock|toml|json|txt|md|onnx|onnx_data|safetensors)$' > named
   while read -r key; do
     grep -qE "^$key(\.|$)" keys || fail "${document#"$top"/} names $key: there is no such config key"
   done < named

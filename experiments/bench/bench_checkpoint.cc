@@ -149,7 +149,7 @@ Json bench_checkpoint(const CheckpointBenchOptions& options) {
   const BenchState state(options);
   const BenchFolder folder(options.directory);
   const std::string raw = folder.path() + "/raw", commits = folder.path() + "/checkpoints";
-  SnapshotFile snapshot(folder.snapshots(), 0);
+  SnapshotFile snapshot({.prefix = folder.snapshots(), .key = std::string(64, 'a')}, 0);
   ShardStructure structure;
   Pair save, warm, cold, memory;
   std::int64_t step = 0;

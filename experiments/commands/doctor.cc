@@ -12,9 +12,11 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"
 #include "experiments/doctor/cluster_probe.h"
+#include "experiments/launcher/child_process.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/threads.h"
+#include "io/snapshot_file.h"
 
 namespace concertina {
 namespace {
@@ -50,6 +52,21 @@ Json ranks_json(const std::vector<RankCores>& cores, const std::vector<int>& thr
   return list;
 }
 
+/// What runs of this user have left in the memory of this host. One that is running is none of
+/// them.
+std::vector<std::string> snapshots_left() {
+  std::vector<std::string> warnings;
+  for (const auto& [prefix, set] : own_snapshot_sets()) {
+    const bool there = snapshot_prefix(set.directory) == prefix;
+    if (there && !marked(set.directory).empty()) continue;
+    warnings.push_back(fmt::format(
+        "{:.1f} MiB of memory are snapshots of a run in '{}', which {}: `rm {}.*` frees them",
+        static_cast<double>(set.bytes) / (1 << 20), set.directory,
+        there ? "is not running (`concertina run` goes on from them)" : "is gone", prefix));
+  }
+  return warnings;
+}
+
 std::vector<std::string> warnings_of(const RunConfig& config, const Json& report,
                                      const std::vector<RankCores>& cores,
                                      const std::vector<int>& threads) {
@@ -71,6 +88,7 @@ std::vector<std::string> warnings_of(const RunConfig& config, const Json& report
         "numerics.compute = \"bf16\" is emulated on this processor: slower than fp32");
   if (config.run.device == "cuda" && report["gpu"]["devices"].empty())
     warnings.push_back("run.device = \"cuda\", but there is no GPU: " + cuda::status());
+  for (std::string& left : snapshots_left()) warnings.push_back(std::move(left));
   if (report["mpi"]["ranks"] == 1 && isatty(STDOUT_FILENO) == 1)
     warnings.push_back("one rank only: to check a launch, put `mpirun -n RANKS` in front");
   return warnings;

@@ -7,6 +7,7 @@
 #include "experiments/hugging_face/published_config_text.h"
 #include "io/file.h"
 #include "io/run_files.h"
+#include "io/strict_json.h"
 #include "io/tokenizers/published_tokenizer.h"
 
 namespace concertina {
@@ -52,7 +53,7 @@ void keep_for_export(const RunConfig& config, std::span<const std::string> class
 std::vector<std::string> kept_classes(const RunConfig& config) {
   const std::string path = classes_path(config);
   if (std::error_code error; !fs::exists(path, error)) return {};
-  const auto json = nlohmann::json::parse(read_file(path, kMostNames), nullptr, false);
+  const auto json = parse_json(read_file(path, kMostNames));
   const bool texts = json.is_array() && std::ranges::all_of(json, [](const nlohmann::json& name) {
                        return name.is_string();
                      });

@@ -14,6 +14,7 @@
 #include "experiments/predict/machine_file.h"
 #include "io/file.h"
 #include "io/run_files.h"
+#include "io/strict_json.h"
 #include "models/recompute.h"
 #include "parallel/predict/rank_factors.h"
 #include "parallel/predict/unit_work.h"
@@ -228,8 +229,8 @@ CostSource read_costs(const std::string& path) {
     source.machine = read_machine_file(file);
     return source;
   }
-  const nlohmann::json json = nlohmann::json::parse(
-      read_input_file(file, kMostCostsFileBytes, kCostsFileHint), nullptr, false);
+  const nlohmann::json json =
+      parse_json(read_input_file(file, kMostCostsFileBytes, kCostsFileHint));
   if (json.is_discarded()) throw_input("this is no JSON", file, kCostsFileHint);
   source.measured = measured_from_json(json, file);
   source.machine = source.measured->machine;

@@ -35,6 +35,9 @@ STORAGES = {"DoubleStorage": ("F64", 8), "FloatStorage": ("F32", 4), "HalfStorag
             "BFloat16Storage": ("BF16", 2), "LongStorage": ("I64", 8), "IntStorage": ("I32", 4),
             "ShortStorage": ("I16", 2), "CharStorage": ("I8", 1), "ByteStorage": ("U8", 1),
             "BoolStorage": ("BOOL", 1)}
+# Bytes of a pickle, of which a tensor takes about 150: 100,000 tensors. What is packed may become any number of
+# bytes, and each byte of a pickle an object of 64.
+MOST_PICKLE = 16 << 20
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # of torch.save() before 1.6
 AGAIN = "the file as it was published, or a model with model.safetensors"
 DAMAGED = (pickle.UnpicklingError, ValueError, TypeError, KeyError, AttributeError, IndexError, EOFError,
@@ -70,16 +73,25 @@ KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(),
 
 
 class FromFile:
-    """Gives pickle what a file has. It has no readinto(), for which pickle would take as much memory as a
-    damaged length says before it looks whether there are so many bytes."""
+    """Gives pickle what a file has, up to MOST_PICKLE bytes. It has no readinto(), for which pickle would take as
+    much memory as a damaged length says before it looks whether there are so many bytes."""
 
-    def __init__(self, file):
-        self.file, self.readline = file, file.readline
+    def __init__(self, file, path):
+        self.file, self.path, self.left = file, path, MOST_PICKLE
+
+    def take(self, part):
+        self.left -= len(part)
+        if self.left < 0:
+            raise InputError(f"the names of its tensors take more than {MOST_PICKLE >> 20} MiB", self.path, AGAIN)
+        return part
+
+    def readline(self):
+        return self.take(self.file.readline(self.left + 1))
 
     def read(self, count):
         parts, piece = [], 1 << 20
         while count > 0 and (part := self.file.read(min(count, piece))):
-            parts.append(part)
+            parts.append(self.take(part))
             count -= len(part)
         return b"".join(parts)
 
@@ -88,7 +100,7 @@ class TensorUnpickler(pickle.Unpickler):
     """Reads one pickle of `path`."""
 
     def __init__(self, file, path):
-        super().__init__(FromFile(file), encoding="utf-8")
+        super().__init__(FromFile(file, path), encoding="utf-8")
         self.path = path
 
     def find_class(self, module, name):

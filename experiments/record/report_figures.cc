@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 
 #include "core/error.h"
@@ -11,7 +10,7 @@
 #include "core/tensor.h"
 #include "experiments/record/tracing.h"
 #include "experiments/run/planning.h"
-#include "io/file.h"
+#include "io/log_lines.h"
 #include "io/run_files.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"
@@ -76,14 +75,13 @@ RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step
             : "the directory of a run: runs/NAME");
   RunFiles run{.trace = read_run_trace(trace_path(directory, step)),
                .metrics = metrics_of(read_lines(run_file(directory, kMetricsFile))),
-               .config = read_file(run_file(directory, kConfigFile), 1 << 20),
+               .config = read_log_text(run_file(directory, kConfigFile)),
                .known = {},
                .validations = {},
                .launches = read_lines(run_file(directory, kLaunchesFile)),
                .events = read_lines(run_file(directory, kEventsFile))};
   run.validations = validations_of(run.events);
-  if (std::ifstream file(run_file(directory, kResultFile)); file)
-    run.result = nlohmann::json::parse(file, nullptr, false);
+  run.result = read_log_json(run_file(directory, kResultFile));
   if (!run.result.is_object()) run.result = nullptr;
   run.known = known_costs(directory, run.trace.layout, run.trace.plan);
   return run;

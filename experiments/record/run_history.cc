@@ -14,6 +14,7 @@
 #include "experiments/record/run_lines.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
+#include "io/log_lines.h"
 #include "io/run_files.h"
 
 namespace concertina {
@@ -22,14 +23,6 @@ namespace {
 namespace stdfs = std::filesystem;
 
 constexpr std::uint64_t kTail = 64 << 10;  // bytes of metrics.jsonl that hold its last line
-
-/// A file that may be absent, or have been cut short: then null.
-nlohmann::json read_json(const std::string& path) {
-  constexpr std::uint64_t kMostBytes = 64 << 20;
-  std::error_code ignored;
-  if (!stdfs::is_regular_file(path, ignored)) return nullptr;
-  return nlohmann::json::parse(read_file(path, kMostBytes), nullptr, false);
-}
 
 /// `path`.1, or the first number that is free.
 std::string free_name(const std::string& path) {
@@ -43,13 +36,13 @@ std::string free_name(const std::string& path) {
 std::int64_t last_step_in(const std::string& path) {
   std::error_code ignored;
   if (!stdfs::is_regular_file(path, ignored)) return 0;
-  const File file(path, File::Mode::read);
+  const File file = open_regular(path, FilePlace::logged);
   const std::uint64_t size = file.size();
   std::string text(std::min(size, kTail), '\0');
   file.read_at(size - text.size(), std::as_writable_bytes(std::span(text)));
   while (!text.empty()) {
     const std::size_t begin = text.find_last_of('\n') + 1;  // 0 without one
-    const auto line = nlohmann::json::parse(text.substr(begin), nullptr, false);
+    const auto line = parse_json(std::string_view(text).substr(begin));
     if (line.is_object() && line.contains("step") && line["step"].is_number_integer())
       return line["step"];
     text.resize(begin > 0 ? begin - 1 : 0);
@@ -74,7 +67,7 @@ RunHistory read_history(const std::string& directory) {
 }
 
 bool is_finished(const std::string& directory, const RunConfig& config, bool or_longer) {
-  const nlohmann::json result = read_json(run_file(directory, kResultFile));
+  const nlohmann::json result = read_log_json(run_file(directory, kResultFile));
   const std::vector<nlohmann::json> launches = read_lines(run_file(directory, kLaunchesFile));
   // A launch that was killed has null there.
   if (!result.is_object() || launches.empty() ||

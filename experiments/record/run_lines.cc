@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <filesystem>
+
+#include "io/log_lines.h"
 
 namespace concertina {
 namespace {
@@ -58,12 +60,23 @@ std::string text_in(const nlohmann::json& line, const char* key) {
 }
 
 std::vector<nlohmann::json> read_lines(const std::string& path) {
-  std::ifstream file(path);
   std::vector<nlohmann::json> lines;
-  for (std::string line; std::getline(file, line);)
-    // A line that is being written is no object.
-    if (nlohmann::json json = nlohmann::json::parse(line, nullptr, false); json.is_object())
-      lines.push_back(std::move(json));
+  std::uint64_t from = 0;
+  each_log_object(path, from, [&](nlohmann::json line, bool) { lines.push_back(std::move(line)); });
+  return lines;
+}
+
+void LineFollower::skip() {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path_, error);
+  read_ = error ? 0 : size;
+}
+
+std::vector<nlohmann::json> LineFollower::look() {
+  std::vector<nlohmann::json> lines;
+  each_log_object(path_, read_, [&](nlohmann::json line, bool whole) {
+    if (whole) lines.push_back(std::move(line));
+  });
   return lines;
 }
 

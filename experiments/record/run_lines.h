@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace concertina {
@@ -39,6 +40,22 @@ std::string text_in(const nlohmann::json& line, const char* key);
 
 /// The whole lines of `path` that are objects; none if there is no such file.
 std::vector<nlohmann::json> read_lines(const std::string& path);
+
+/// Sees each line of a file that is being written once, when it is whole.
+class LineFollower {
+ public:
+  /// `path` may not be there yet.
+  explicit LineFollower(std::string path) : path_(std::move(path)) {}
+  /// Leaves out what is there now.
+  void skip();
+  /// The lines that are new, and objects.
+  std::vector<nlohmann::json> look();
+
+ private:
+  std::string path_;
+  std::uint64_t read_ = 0;  // bytes
+};
+
 /// The lines that have a step.
 std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines);
 std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& events);

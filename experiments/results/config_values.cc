@@ -42,7 +42,7 @@ std::map<std::string, std::string> keys_of_run(const std::string& directory) {
   const std::string config = run_file(directory, kConfigFile);
   std::error_code error;
   if (!std::filesystem::is_regular_file(config, error)) return {};
-  return keys_of(read_file(config, kMostConfigBytes));
+  return keys_of(read_file(config, kMostConfigBytes, FilePlace::logged));
 }
 
 std::string setting_text(const std::string& toml) {

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "experiments/machine/machine.h"
+#include "io/strict_json.h"
 
 namespace concertina {
 namespace {
@@ -41,7 +42,7 @@ std::string fact_text(const std::string& text) {
 std::string fact_of(const TrialRecord& trial, const std::string& fact, const std::string& library) {
   const std::string text = cell_text(cell_of(trial, fact));
   if (library.empty()) return text;
-  const nlohmann::json libraries = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json libraries = parse_json(text);
   if (!libraries.is_object() || !libraries.contains(library)) return {};
   const nlohmann::json& version = libraries[library];
   return version.is_string() ? version.get<std::string>() : version.dump();
@@ -68,8 +69,7 @@ std::set<std::string> libraries_in(const Trials& trials, const std::string& fact
   if (fact != "libraries") return {""};
   std::set<std::string> names;
   for (const TrialRecord* trial : trials)
-    if (const auto json = nlohmann::json::parse(cell_text(cell_of(*trial, fact)), nullptr, false);
-        json.is_object())
+    if (const auto json = parse_json(cell_text(cell_of(*trial, fact))); json.is_object())
       for (const auto& [name, version] : json.items()) names.insert(name);
   return names;
 }

@@ -15,7 +15,6 @@
 #include "experiments/run/shared_snapshot.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
-#include "io/snapshot_file.h"
 
 namespace concertina {
 namespace {
@@ -170,12 +169,12 @@ std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path, 
 
 }  // namespace
 
-std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& prefix,
+std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& run,
                                           std::int64_t newer_than, std::int64_t most,
                                           const nlohmann::json& identity, nlohmann::json* stored) {
   const Watchdog::Patience patience(trainer.watchdog(), "loading a snapshot");
   Communicator& world = trainer.world();
-  const std::optional<SharedSnapshot> found = find_snapshot(world, trainer.hosts(), prefix, most);
+  const std::optional<SharedSnapshot> found = find_snapshot(world, trainer.hosts(), run, most);
   if (!found || found->commit.manifest.step <= newer_than) return std::nullopt;
   try {
     return load_opened(

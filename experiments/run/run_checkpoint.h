@@ -9,14 +9,15 @@
 
 #include "experiments/run/best_commit.h"
 #include "experiments/run/trainer.h"
+#include "io/snapshot_file.h"
 
 namespace concertina {
 
-/// Loads the newest snapshot of the run whose files begin with `prefix`, as load_checkpoint() does,
-/// if it is of a later step than `newer_than`, none later than `most`, and the hosts of the ranks
-/// have all of it together; returns its step. One that cannot be used is a warning, and the state
-/// is to be loaded from elsewhere. Collective.
-std::optional<std::int64_t> load_snapshot(Trainer& trainer, const std::string& prefix,
+/// Loads the newest snapshot of `run`, as load_checkpoint() does, if it is of a later step than
+/// `newer_than`, none later than `most`, and the hosts of the ranks have all of it together;
+/// returns its step. One that cannot be used is a warning, and the state is to be loaded from
+/// elsewhere. Collective.
+std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& run,
                                           std::int64_t newer_than, std::int64_t most,
                                           const nlohmann::json& identity, nlohmann::json* stored);
 

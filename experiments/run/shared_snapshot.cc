@@ -51,7 +51,7 @@ std::vector<Transfer> transfers(Communicator& world, const std::vector<int>& hos
 void send_shard(Communicator& world, const std::string& path, std::uint64_t bytes, int to) {
   std::vector<std::byte> content(bytes);
   try {
-    File(path, File::Mode::read).read_at(0, content);
+    open_regular(path, FilePlace::shared).read_at(0, content);
   } catch (const Error&) {
     std::ranges::fill(content, std::byte{});
   }
@@ -74,11 +74,11 @@ void receive_shard(Communicator& world, const std::string& path, std::uint64_t b
 }  // namespace
 
 std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vector<int>& hosts,
-                                            const std::string& prefix, std::int64_t most) {
+                                            const SnapshotRun& run, std::int64_t most) {
   const int own = hosts[static_cast<std::size_t>(world.rank())];
   nlohmann::json here = nlohmann::json::array();
   if (speakers(hosts).at(own) == world.rank())
-    for (const SnapshotPart& part : snapshot_parts(prefix))
+    for (const SnapshotPart& part : snapshot_parts(run))
       if (part.of.step <= most) here.push_back(to_json(part));
   std::vector<SnapshotPart> parts;
   std::map<std::pair<std::string, SnapshotOf>, std::set<int>> holders;

@@ -22,7 +22,7 @@ struct SharedSnapshot {
 /// if any. `hosts`: by rank. Every host's list of parts goes to every rank: some kilobytes per rank
 /// of the snapshot.
 std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vector<int>& hosts,
-                                            const std::string& prefix, std::int64_t most);
+                                            const SnapshotRun& run, std::int64_t most);
 
 /// Copies those of the shards `wanted` by this rank that its host lacks from hosts that have them.
 /// Throws a failure, on the ranks concerned, where there is no room; what could not be read comes

@@ -59,10 +59,10 @@ double steps_in(const std::string& directory) {
 
 /// The last lines of a text file.
 std::string tail_of(const std::string& path) {
-  const std::uintmax_t bytes = bytes_of(path);
-  if (bytes == 0) return {};
-  File file(path, File::Mode::read);
-  std::string text(static_cast<std::size_t>(std::min<std::uintmax_t>(bytes, kLogTailBytes)), '\0');
+  if (bytes_of(path) == 0) return {};
+  const File file = open_regular(path, FilePlace::logged);
+  const std::uint64_t bytes = file.size();
+  std::string text(static_cast<std::size_t>(std::min(bytes, kLogTailBytes)), '\0');
   file.read_at(bytes - text.size(), std::as_writable_bytes(std::span(text)));
   if (text.size() < bytes) text.erase(0, text.find('\n') + 1);
   return text;

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "experiments/record/line_follower.h"
 #include "experiments/record/run_lines.h"
 
 namespace concertina {

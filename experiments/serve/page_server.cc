@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <random>
@@ -24,6 +26,7 @@ namespace http = beast::http;
 using tcp = boost::asio::ip::tcp;
 
 constexpr std::chrono::seconds kClientSeconds{10};
+constexpr std::chrono::milliseconds kPause{200};  // after a connection that could not be accepted
 constexpr std::uint64_t kMostHeader = 16 << 10;
 
 /// 128 random bits.
@@ -87,6 +90,9 @@ struct PageRules {
     } catch (const Error& error) {
       return {500, "text/plain; charset=utf-8",
               fmt::format("{}\nat: {}\ntry: {}\n", error.message(), error.where(), error.fix())};
+    } catch (const std::exception& error) {  // such as a lack of memory: others are answered
+      log::warn("/{} was not answered: {}", target.path, error.what());
+      return {500, "text/plain; charset=utf-8", fmt::format("{}\n", error.what())};
     }
   }
 };
@@ -142,13 +148,18 @@ class Session : public std::enable_shared_from_this<Session> {
 struct PageListener {
   boost::asio::io_context context{1};
   tcp::acceptor acceptor{context};
+  boost::asio::steady_timer pause{context};
   PageRules rules{};
   std::string address{};
 
   void accept() {
     acceptor.async_accept([this](beast::error_code error, tcp::socket socket) {
-      if (!error) std::make_shared<Session>(std::move(socket), rules)->start();
-      accept();
+      if (!error) {
+        std::make_shared<Session>(std::move(socket), rules)->start();
+        return accept();
+      }
+      pause.expires_after(kPause);  // such as for a descriptor, of which there are no more
+      pause.async_wait([this](beast::error_code) { accept(); });
     });
   }
 };

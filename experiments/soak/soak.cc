@@ -8,7 +8,6 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -21,11 +20,11 @@
 #include "experiments/launcher/hosts.h"
 #include "experiments/launcher/launcher.h"
 #include "experiments/machine/signals.h"
-#include "experiments/record/line_follower.h"
 #include "experiments/record/run_history.h"
 #include "experiments/record/run_lines.h"
 #include "experiments/soak/fault_kinds.h"
 #include "io/file.h"
+#include "io/log_lines.h"
 #include "io/run_files.h"
 
 namespace concertina {
@@ -66,8 +65,7 @@ Process start(const SoakOptions& options, const char* name) {
 
 SoakRun read_run(const std::string& directory, double seconds) {
   SoakRun run{.seconds = seconds};
-  std::ifstream file(run_file(directory, kResultFile));
-  const auto result = nlohmann::json::parse(file, nullptr, false);
+  const nlohmann::json result = read_log_json(run_file(directory, kResultFile));
   if (result.is_object()) run.hash = text_in(result, "state_sha256");
   for (const nlohmann::json& line : read_lines(run_file(directory, kMetricsFile))) {
     run.step_seconds += number_in(line, "step_ms") / 1e3;

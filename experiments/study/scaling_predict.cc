@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "core/error.h"
@@ -12,6 +11,7 @@
 #include "experiments/run/planning.h"
 #include "experiments/study/scaling.h"
 #include "experiments/study/trial_record.h"
+#include "io/log_lines.h"
 #include "io/run_files.h"
 #include "parallel/predict/plan_costs.h"
 #include "parallel/simulate/idle_causes.h"
@@ -30,8 +30,7 @@ double mean(const std::vector<double>& values) {
 }
 
 std::optional<RunJson> result_of(const std::string& run) {
-  std::ifstream file(run_file(run, kResultFile));
-  RunJson json = RunJson::parse(file, nullptr, false);
+  RunJson json = read_log_json<RunJson>(run_file(run, kResultFile));
   if (!json.is_object() || !json.contains("median_step_ms")) return std::nullopt;
   return json;
 }

@@ -19,6 +19,7 @@
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/run_files.h"
+#include "io/strict_json.h"
 
 namespace concertina {
 namespace {
@@ -38,7 +39,7 @@ int count_requeue(const std::string& trial) {
   std::int64_t before = 0;
   int launches = 0;
   if (std::error_code error; std::filesystem::is_regular_file(path, error)) {
-    const auto json = nlohmann::json::parse(read_file(path, kMostRequeueBytes), nullptr, false);
+    const auto json = parse_json(read_file(path, kMostRequeueBytes));
     if (json.is_object() && json.value("/step"_json_pointer, nlohmann::json()).is_number() &&
         json.value("/launches"_json_pointer, nlohmann::json()).is_number()) {
       before = json["step"].get<std::int64_t>();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include <set>
@@ -14,6 +13,7 @@
 #include "experiments/machine/machine.h"
 #include "experiments/study/trial_launch.h"
 #include "io/file.h"
+#include "io/log_lines.h"
 
 namespace concertina {
 namespace {
@@ -106,16 +106,15 @@ struct Submitted {
 /// A line that was cut short counts for nothing: its trials are submitted again at worst.
 Submitted submitted_before(const std::string& study) {
   Submitted before;
-  std::ifstream file(study + "/" + kSubmissionsFile);
-  for (std::string line; std::getline(file, line);) {
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("job") || !json["job"].is_string()) continue;
+  std::uint64_t from = 0;
+  each_log_object(study + "/" + kSubmissionsFile, from, [&](const nlohmann::json& json, bool) {
+    if (!json.contains("job") || !json["job"].is_string()) return;
     const auto first = json.find("first");  // absent: trials are indices
     before.jobs.emplace(json["job"].get<std::string>(),
                         first != json.end() && first->is_number_integer() ? first->get<int>() : 0);
     for (const auto& trial : json.value("trials", nlohmann::json::array()))
       if (trial.is_number_integer()) before.trials.insert(trial.get<int>());
-  }
+  });
   return before;
 }
 

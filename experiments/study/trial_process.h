@@ -10,7 +10,7 @@
 
 #include "experiments/launcher/child_process.h"
 #include "experiments/record/best_figure.h"
-#include "experiments/record/line_follower.h"
+#include "experiments/record/run_lines.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/study_spec.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +15,7 @@
 #include "experiments/record/training_clock.h"
 #include "experiments/results/config_values.h"
 #include "io/file.h"
+#include "io/log_lines.h"
 #include "io/run_files.h"
 #include "io/sha256.h"
 
@@ -25,18 +25,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostBytes = 64 << 20;  // of a file of a trial
 constexpr const char* kDigest = "digest";
 
 std::string dumped(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
-/// A file that may be absent, or have been cut short: then null.
-Json read_json(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return nullptr;
-  return Json::parse(read_file(path, kMostBytes), nullptr, false);
 }
 
 /// The last line that is a JSON object; null if there is none.
@@ -158,7 +150,7 @@ std::string trial_json(const StoredTrial& trial) {
 }
 
 StoredTrial read_trial_json(const std::string& text, const std::string& source) {
-  Json json = Json::parse(text, nullptr, false);
+  Json json = parse_json<Json>(text);
   const auto refuse = [&]() {
     throw_input("this record of a trial is not as the study wrote it", source,
                 "the file as it was; or remove its directory, and `study run` repeats the trial");
@@ -176,7 +168,8 @@ StoredTrial read_trial_json(const std::string& text, const std::string& source) 
 }
 
 void harvest(TrialRecord& record) {
-  if (const Json result = read_json(run_file(record.directory, kResultFile)); result.is_object())
+  if (const Json result = read_log_json<Json>(run_file(record.directory, kResultFile));
+      result.is_object())
     flatten(result, "", record);
   add_logged_steps(record);
   const RunLog log = read_log(record.directory);
@@ -193,18 +186,18 @@ std::string error_in_log(const std::string& log, std::uint64_t begin) {
   std::error_code error;
   const std::uint64_t size = fs::file_size(log, error);
   if (error) return {};
-  std::ifstream file(log);
-  file.seekg(static_cast<std::streamoff>(std::max(begin, size - std::min(size, kMostRead))));
+  std::uint64_t from = std::max(begin, size - std::min(size, kMostRead));
   std::string message, tail;
   bool in_message = false;
-  for (std::string line; std::getline(file, line);) {
+  each_log_line(log, from, [&](std::string_view text, bool) {
+    const std::string line(text);
     const bool starts = line.find("concertina: error") != std::string::npos;
     if (starts) message = line.substr(line.find("error"));
     // "  at: " and "  try: " belong to it.
     if (in_message && !starts && line.starts_with("  ")) message += ";" + line.substr(1);
     in_message = starts || (in_message && line.starts_with("  "));
     if (!line.empty()) tail = line;
-  }
+  });
   constexpr std::size_t kMost = 2000;
   const std::string& text = message.empty() ? tail : message;
   return text.size() <= kMost ? terminal_text(text) : terminal_text(text.substr(0, kMost)) + " ...";

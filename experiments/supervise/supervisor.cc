@@ -18,8 +18,8 @@
 #include "experiments/launcher/launcher.h"
 #include "experiments/machine/launch_watch.h"
 #include "experiments/machine/signals.h"
-#include "experiments/record/line_follower.h"
 #include "experiments/record/run_history.h"
+#include "experiments/record/run_lines.h"
 #include "experiments/supervise/layout_for.h"
 #include "io/checkpoint_commit.h"
 #include "io/checkpoint_reader.h"
@@ -148,7 +148,7 @@ ChildOptions Supervisor::child() const {
 std::int64_t Supervisor::newest_state() const {
   recover_commits(checkpoints_);
   const std::optional<Commit> commit = newest_commit(checkpoints_);
-  return std::max(commit ? commit->step : 0, newest_snapshot_part(snapshot_prefix(directory_)));
+  return std::max(commit ? commit->step : 0, newest_snapshot_part(snapshot_run(directory_)));
 }
 
 void Supervisor::tell_to_stop(const ChildProcess& child) {
@@ -390,6 +390,26 @@ void Supervisor::run_launches() {
   }
 }
 
+/// What runs have left on this host whose directory was removed before this one had its name.
+void Supervisor::forget_former_runs() const {
+  for (const auto& [prefix, set] : own_snapshot_sets())
+    if (set.directory == directory_ && prefix != snapshot_prefix(directory_))
+      remove_snapshots(prefix);
+}
+
+/// After a failure somebody may mend what was wrong: what no checkpoint has is kept for that.
+bool Supervisor::needs_snapshots() const {
+  if (summary_.code == 0 || summary_.code == static_cast<int>(Exit::preempted)) return false;
+  const std::int64_t newest = newest_snapshot_part(snapshot_run(directory_));
+  const std::optional<Commit> commit = newest_commit(checkpoints_);
+  if (newest <= (commit ? commit->step : 0)) return false;
+  log::warn(
+      "step {} is in memory alone: the same command goes on from there, and `rm {}.*` frees "
+      "the memory",
+      newest, snapshot_prefix(directory_));
+  return true;
+}
+
 /// On all hosts: one that was not in the last launch may have some.
 void Supervisor::forget_snapshots() {
   remove_snapshots(snapshot_prefix(directory_));
@@ -407,11 +427,11 @@ SuperviseSummary Supervisor::run() {
                         "wait until that `concertina run` has ended, or end it");
     if (const int left = kill_marked(directory_); left > 0)
       log::warn("processes of an earlier launch of this run that had to be ended: {}", left);
+    forget_former_runs();
     newest_ = newest_state();
     run_launches();
   }
-  // After a failure somebody may mend what was wrong: then the newest state is still there.
-  if (summary_.code == 0 || summary_.code == static_cast<int>(Exit::preempted)) forget_snapshots();
+  if (!needs_snapshots()) forget_snapshots();
   if (!RunDirectory::exists(config_.run.dir, config_.run.name)) {  // refused: nothing is left of it
     std::error_code ignored;
     std::filesystem::remove(lock_path, ignored);

@@ -94,6 +94,8 @@ class Supervisor {
   bool goes_on(const End& end);
   double pause() const;
   bool stopped();
+  void forget_former_runs() const;
+  bool needs_snapshots() const;
   void forget_snapshots();
   Restart restart_of(const End& fault, std::int64_t from, bool in_place);
   void restart_after(const End& end);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <random>
 #include <utility>
@@ -17,14 +18,17 @@ Snapshots::Snapshots(Communicator& world, const std::vector<int>& hosts,
     : asked_(every) {
   const nlohmann::json shared = from_first(world, [&] {
     std::random_device random;
-    return nlohmann::json{{"prefix", snapshot_prefix(directory)},
+    run_ = snapshot_run(directory);
+    return nlohmann::json{{"prefix", run_.prefix},
+                          {"key", run_.key},
                           {"launch", (std::uint64_t{random()} << 32) | random()}};
   });
-  prefix_ = shared["prefix"].get<std::string>();
+  run_ = {shared["prefix"], shared["key"],
+          std::filesystem::absolute(directory).lexically_normal().string()};
   of_ = {.launch = shared["launch"], .rank = world.rank(), .world = world.size(), .step = 0};
-  if (takes && every >= 0 && !prefix_.empty()) {
-    file_ = std::make_unique<SnapshotFile>(prefix_, world.rank());
-    copies_ = std::make_unique<PartnerCopies>(world, hosts, prefix_);
+  if (takes && every >= 0 && !run_.prefix.empty()) {
+    file_ = std::make_unique<SnapshotFile>(run_, world.rank());
+    copies_ = std::make_unique<PartnerCopies>(world, hosts, run_.prefix);
   }
   every_ = std::max<std::int64_t>(1, every);
 }
@@ -73,7 +77,7 @@ void Snapshots::after_step(const Trainer& trainer, std::int64_t step,
 
 void Snapshots::remove() {
   finish();
-  remove_snapshots(prefix_);
+  remove_snapshots(run_.prefix);
 }
 
 }  // namespace concertina

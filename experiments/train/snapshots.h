@@ -24,7 +24,8 @@ class Snapshots {
   Snapshots(Communicator& world, const std::vector<int>& hosts, const std::string& directory,
             std::int64_t every, bool takes);
 
-  const std::string& prefix() const { return prefix_; }
+  /// The same on all ranks, but for the directory's path.
+  const SnapshotRun& run() const { return run_; }
 
   /// What the last snapshot took over `step_seconds`; infinite once one was not possible.
   double share(double step_seconds) const;
@@ -45,7 +46,7 @@ class Snapshots {
 
  private:
   const std::int64_t asked_;
-  std::string prefix_;
+  SnapshotRun run_;
   SnapshotOf of_;
   std::unique_ptr<SnapshotFile> file_;  // null: off
   std::unique_ptr<PartnerCopies> copies_;

@@ -172,7 +172,7 @@ std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
   });
   const std::int64_t committed = steps[0], logged = steps[1];
   const std::optional<std::int64_t> found =
-      load_snapshot(trainer, snapshots->prefix(), committed, logged, own_identity, &stored);
+      load_snapshot(trainer, snapshots->run(), committed, logged, own_identity, &stored);
   if (!found) return load_checkpoint(trainer, checkpoints, own_identity, &stored);
   if (leads())
     log::info("step {} is in memory, the newest checkpoint is of step {}", *found, committed);
@@ -303,7 +303,7 @@ void TrainLaunch::log_start() const {
 
 void go_on_in_place(RunConfig& config, MpiEnvironment& mpi) {
   const bool has_state = newest_commit(checkpoint_directory(config)) ||
-                         newest_whole(snapshot_parts(snapshot_prefix(run_directory(config))));
+                         newest_whole(snapshot_parts(snapshot_run(run_directory(config))));
   const LocalState local = mpi.local_state();
   const bool may = has_state && std::ssize(local.dead) <= config.parallel.spare;
   if (local.speaks && !local.dead.empty()) tell_of_death(local.dead, mpi.world().rank(), may);

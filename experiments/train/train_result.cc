@@ -19,7 +19,7 @@
 #include "experiments/record/launch_figures.h"
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_costs.h"
-#include "io/file.h"
+#include "io/log_lines.h"
 #include "io/metrics.h"
 #include "io/run_files.h"
 #include "parallel/simulate/simulate.h"
@@ -105,11 +105,9 @@ Json ending_json(const TrainLaunch& launch, std::int64_t step) {
   return json;
 }
 
-bool is_of_step(const std::string& path, std::int64_t step) try {
-  const auto result = nlohmann::json::parse(read_file(path, 16 << 20), nullptr, false);
+bool is_of_step(const std::string& path, std::int64_t step) {
+  const nlohmann::json result = read_log_json(path);
   return result.is_object() && result.contains("steps") && result["steps"] == step;
-} catch (const Error&) {
-  return false;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/batch.h"
 #include "core/error.h"
 #include "io/datasets/class_labels.h"
+#include "io/strict_json.h"
 
 namespace concertina {
 namespace {
@@ -28,7 +29,7 @@ std::vector<std::string> json_entries(std::string_view text, const std::string& 
     throw_input(fmt::format("'{}' is no list of texts or numbers", text.substr(0, 60)), place,
                 "a list of JSON, such as [\"a\", \"b\"]");
   };
-  const auto list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto list = parse_json(text);
   if (!list.is_array()) refuse();
   std::vector<std::string> entries;
   for (const nlohmann::json& one : list) {

@@ -248,6 +248,9 @@ class WeightsImport(unittest.TestCase):
         good = {"a": tensor_call("0", "F32", 2, 0, (2,), (1,))}
         write_zip(path, good, {"0": bytes(8)}, packed=True)
         self.refused("is packed")
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # some kilobytes that become 200 MB
+            archive.writestr("a/data.pkl", b"\x80\x02X" + struct.pack("<I", 200 << 20) + bytes(200 << 20) + b".")
+        self.refused("take more than 16 MiB")
         for value in ([1], {"a": 3}, {1: good["a"]}, "text"):
             write_zip(path, value, {"0": bytes(8)})
             self.refused("at: ")

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 /// A model of two tensors over two ranks: of the first each has a half, the second is rank 1's.
 class SnapshotTest : public testing::Test {
  protected:
-  SnapshotTest() : prefix_(fmt::format("/dev/shm/concertina-test-{}", ::getpid())) { open(); }
+  SnapshotTest() { open(); }
   ~SnapshotTest() override {
     files_.clear();
     remove_snapshots(prefix_);
@@ -30,7 +30,7 @@ class SnapshotTest : public testing::Test {
   void open() {
     files_.clear();
     for (int rank = 0; rank < 2; ++rank)
-      files_.push_back(std::make_unique<SnapshotFile>(prefix_, rank));
+      files_.push_back(std::make_unique<SnapshotFile>(run_, rank));
     ++launch_;
   }
   void write(int rank, std::int64_t step) {
@@ -50,12 +50,12 @@ class SnapshotTest : public testing::Test {
     return static_cast<float>(step) + static_cast<float>(i) / 8192;
   }
   std::int64_t newest() const {
-    const auto commit = newest_whole(snapshot_parts(prefix_));
+    const auto commit = newest_whole(snapshot_parts(run_));
     return commit ? commit->manifest.step : -1;
   }
   /// Reads everything of the newest; throws where that is damaged.
   void expect_whole(std::int64_t step) const {
-    auto commit = newest_whole(snapshot_parts(prefix_));
+    auto commit = newest_whole(snapshot_parts(run_));
     ASSERT_TRUE(commit);
     EXPECT_EQ(commit->manifest.step, step);
     EXPECT_EQ(commit->manifest.metadata.at("step"), step);
@@ -73,7 +73,8 @@ class SnapshotTest : public testing::Test {
     return all;
   }
 
-  const std::string prefix_;
+  const std::string prefix_ = fmt::format("/dev/shm/concertina-test-{}", ::getpid());
+  const SnapshotRun run_{.prefix = prefix_, .key = std::string(64, 'a'), .directory = "/runs/a"};
   std::vector<std::unique_ptr<SnapshotFile>> files_;
   std::uint64_t launch_ = 0;
 };

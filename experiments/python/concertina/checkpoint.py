@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import pathlib
 import re
 import typing
 
 import numpy as np
+
+from .files import parse_json, read_bytes
 
 _MOST_MANIFEST_BYTES = 256 << 20
 _CHUNK = 16 << 20  # bytes that are read and hashed at once
@@ -33,7 +34,7 @@ class Checkpoint:
         self.path = pathlib.Path(path)
         named = re.fullmatch(r"step-(\d{8,})", self.path.name)
         text = self._manifest_bytes()
-        manifest = json.loads(text)
+        manifest = parse_json(text)
         if (manifest.get("format"), manifest.get("version"), manifest.get("dtype")) != ("concertina-checkpoint", 1, "float32"):
             raise DamagedCheckpoint(f"{self.path}/manifest.json is of another format: is this package older than the run?")
         self.step: int = manifest["step"]
@@ -51,11 +52,12 @@ class Checkpoint:
         manifest = self.path / "manifest.json"
         if not manifest.is_file():
             raise FileNotFoundError(f"{self.path} is no checkpoint: it has no manifest.json")
-        if manifest.stat().st_size > _MOST_MANIFEST_BYTES:
-            raise DamagedCheckpoint(f"{manifest} has more than {_MOST_MANIFEST_BYTES} bytes")
-        text = manifest.read_bytes()
-        line = f"{hashlib.sha256(text).hexdigest()}  manifest.json\n"
-        if (self.path / "manifest.sha256").read_text(encoding="ascii") != line:
+        try:
+            text = read_bytes(manifest, _MOST_MANIFEST_BYTES)
+            written = read_bytes(self.path / "manifest.sha256", 1024)
+        except ValueError as error:
+            raise DamagedCheckpoint(str(error)) from error
+        if written != f"{hashlib.sha256(text).hexdigest()}  manifest.json\n".encode():
             raise DamagedCheckpoint(f"{manifest} is not what manifest.sha256 was written of")
         return text
 
@@ -120,6 +122,8 @@ class Checkpoint:
         at, wanted = piece.parts[part]
         bytes_ = memoryview(out.data).cast("B")
         digest = hashlib.sha256()
+        if not piece.file.is_file():
+            raise DamagedCheckpoint(f"{piece.file} is no regular file")
         with open(piece.file, "rb") as file:
             if file.seek(0, 2) != piece.file_bytes or at + len(bytes_) > piece.file_bytes:
                 raise DamagedCheckpoint(f"{piece.file} has not the {piece.file_bytes} bytes that were written")

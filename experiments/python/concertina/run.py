@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import pathlib
 import tomllib
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .checkpoint import Checkpoint
+from .files import parse_json, read_json, read_text
 
 
 class NotARun(ValueError):
@@ -20,12 +20,12 @@ class NotARun(ValueError):
 
 def read_lines(path: pathlib.Path) -> list[dict]:
     """The whole lines of a file that are JSON objects: the last one may be cut off, and there may be no file."""
-    if not path.is_file():
+    if not path.exists() and not path.is_symlink():
         return []
     found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]:
+    for line in read_text(path).split("\n")[:-1]:
         try:
-            value = json.loads(line)
+            value = parse_json(line)
         except ValueError:
             continue
         if isinstance(value, dict):
@@ -55,7 +55,7 @@ class Run:
     def config(self) -> dict[str, typing.Any]:
         """All keys of config.toml, as {"parallel.pp": 2, ...}; empty for a run of another program."""
         file = self.path / "config.toml"
-        return flat(tomllib.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+        return flat(read_json(file, tomllib.loads)) if file.is_file() else {}
 
     @functools.cached_property
     def metrics(self) -> pd.DataFrame:
@@ -129,7 +129,7 @@ class Run:
     def result(self) -> dict[str, typing.Any]:
         """result.json; empty of a run that has not ended."""
         file = self.path / "result.json"
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        return read_json(file) if file.exists() else {}
 
     @property
     def checkpoints(self) -> dict[int, pathlib.Path]:
@@ -152,7 +152,7 @@ class Run:
         `step`: the trace that begins there (`log.trace_at`); else the last one.
         """
         file = self.path / ("trace.json" if step is None else f"trace-{step:08}.json")
-        events = json.loads(file.read_text(encoding="utf-8"))["traceEvents"]
+        events = read_json(file)["traceEvents"]
         rows = [{"rank": event["pid"], "name": event["name"], "start": event["ts"] / 1e6, "seconds": event["dur"] / 1e6,
                  **event.get("args", {})} for event in events if event.get("cat") == "action"]
         return pd.DataFrame(rows).rename(columns={"i": "index_in_plan"})

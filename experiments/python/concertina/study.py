@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import functools
-import json
 import pathlib
 
 import pandas as pd
 
+from .files import read_json
 from .run import NotARun, Run
 
 
@@ -23,7 +23,7 @@ class Study:
         """A row per trial that has ended, by number: state, settings, figures, facts and why it failed."""
         rows = []
         for file in sorted(self.path.glob("*/trial.json"), key=lambda file: int(file.parent.name)):
-            record = json.loads(file.read_text(encoding="utf-8"))
+            record = read_json(file)
             rows.append({"trial": record["trial"], "state": record["state"],
                          **{key: _number(value) for key, value in record["settings"].items()},
                          **record["figures"], **record["facts"], "error": record.get("error", "")})

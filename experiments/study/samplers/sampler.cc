@@ -17,6 +17,7 @@
 #include "experiments/study/sampler.h"
 #include "io/file.h"
 #include "io/process.h"
+#include "io/strict_json.h"
 
 namespace concertina::samplers {
 namespace {
@@ -90,7 +91,7 @@ class SamplerProcess {
     }
     const std::string line = said_.substr(0, said_.find('\n'));
     said_.erase(0, line.size() + 1);
-    Json json = Json::parse(line, nullptr, false);
+    Json json = parse_json<Json>(line);
     if (!json.is_object()) fail(fmt::format("it said '{}', which is no JSON object", shown(line)));
     return json;
   }
@@ -168,7 +169,7 @@ class CommandSampler : public Sampler {
 
  private:
   static Json json_of(const std::string& value) {
-    const Json json = Json::parse(value, nullptr, false);
+    const Json json = parse_json<Json>(value);
     return json.is_number() ? json : Json(value);
   }
 

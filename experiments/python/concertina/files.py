@@ -1,0 +1,42 @@
+"""Files of runs and studies, which may be another user's: what is no regular file is refused, at once."""
+import json
+import os
+import pathlib
+import stat
+import typing
+
+_MOST_BYTES = 1 << 30
+
+
+def read_bytes(path: pathlib.Path, most: int = _MOST_BYTES) -> bytes:
+    """The whole file. ValueError, with its name: it is a link, a pipe, a device, or larger than `most`."""
+    if path.is_symlink():
+        raise ValueError(f"{path} is a link: name the file that is meant")
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"{path} is no regular file")
+        if status.st_size > most:
+            raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} allowed here")
+        return file.read(status.st_size)
+
+
+def read_text(path: pathlib.Path) -> str:
+    return read_bytes(path).decode(errors="replace")
+
+
+def parse_json(text: str | bytes, loads: typing.Callable = json.loads) -> typing.Any:
+    """ValueError also where lists and objects are nested deeper than Python reads."""
+    try:
+        return loads(text)
+    except RecursionError as error:
+        raise ValueError("lists and objects are nested too deep") from error
+
+
+def read_json(path: pathlib.Path, loads: typing.Callable = json.loads) -> typing.Any:
+    """The value of a file of JSON, or of what `loads` reads."""
+    text = read_text(path)
+    try:
+        return parse_json(text, loads)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

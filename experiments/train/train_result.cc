@@ -160,8 +160,7 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
   if (summary.last) result.update(predicted_figures(launch, launch.directory, trace));
   result.update(about_run(launch));
   const Json confusion = confusion_json(summary.validation, launch.dataset->classes());
-  for (const auto& [key, value] : confusion.items())
-    result["validation_" + key] = value;
+  for (const auto& [key, value] : confusion.items()) result["validation_" + key] = value;
   result.update(ending_json(launch, summary.step));
   if (!launch.isa.empty()) result["isa"] = launch.isa;
   result.update({{"version", program_version().number},
@@ -192,8 +191,11 @@ std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figure
                         number_text(summary.last->loss), format_rate(figures.tokens_per_s()));
   if (validation.targets > 0)
     words += fmt::format(
-        "held-out loss {} nats per target{}, over {}; evaluations took {:.0f}% of this launch\n",
+        "held-out loss {} nats per target{}, over {}{}; evaluations took {:.0f}% of this launch\n",
         number_text(validation.loss), metrics_text(validation), text_share(validation),
+        validation.targets < validation.of && launch.config.eval.batches < 0
+            ? fmt::format(" (`concertina eval {}`: over all)", launch.directory)
+            : "",
         100 * summary.eval_seconds / summary.launch_seconds);
   if (summary.step < launch.config.run.steps)
     words += fmt::format("ended after {} (run.patience)\n", ending(launch.selection));

@@ -209,16 +209,31 @@ void RunDirectory::require_usable(const std::string& root, const std::string& na
               path.string(), "another run.dir", code);
 }
 
+RunDirectory::RunDirectory(Place place)
+    : path_(std::move(place.path)),
+      checkpoints_(place.checkpoints.empty() ? run_file(path_, kCheckpointFolder)
+                                             : std::move(place.checkpoints)) {}
+
+RunDirectory::~RunDirectory() {
+  if (!made_ || existing_) return;
+  std::error_code ignored;  // such as of a directory where others have put something
+  for (const char* name : {"checkpoints/owner.json", "checkpoints/checkpoints.lock", "checkpoints",
+                           "run.id", kLock, ""})
+    stdfs::remove(stdfs::path(path_) / name, ignored);
+}
+
 RunDirectory::RunDirectory(const std::string& root, const std::string& name,
                            const std::string& checkpoints)
-    : path_(checked_path(root, name)),
-      checkpoints_(checkpoints.empty() ? run_file(path_, kCheckpointFolder) : checkpoints) {
+    : RunDirectory(Place{checked_path(root, name), checkpoints}) {
+  std::error_code error;
+  const bool is_new = !stdfs::exists(path_, error);
   refuse_unwritable([&] { make_directories(path_); });
   existing_ = exists(root, name);
   if (!existing_) require_own(path_);
   refuse_unwritable([&] {
     lock_ = FileLock(path_ + "/" + kLock, "this run directory",
                      "wait until it has ended, or choose another run.name");
+    made_ = is_new;
     require_writable(path_);
     make_directories(checkpoints_);
     require_writable(checkpoints_);

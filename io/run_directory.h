@@ -23,6 +23,11 @@ class RunDirectory {
   /// writable; another process is training there; checkpoints of another run.
   RunDirectory(const std::string& root, const std::string& name,
                const std::string& checkpoints = {});
+  /// A launch that is refused leaves nothing: where this has made the directory, and there is no
+  /// run yet, removes it.
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
 
   /// Throws what the constructor would for a wrong name, a directory that has other things in it,
   /// or one where this user cannot write. Changes nothing.
@@ -41,8 +46,13 @@ class RunDirectory {
   void write_config(const std::string& toml);
 
  private:
+  struct Place {
+    std::string path, checkpoints;
+  };
+  explicit RunDirectory(Place place);
+
   std::string path_, checkpoints_;
-  bool existing_ = false;
+  bool existing_ = false, made_ = false;  // made_: here, and locked
   FileLock lock_, checkpoint_lock_;
 };
 

@@ -125,9 +125,10 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   seconds_.push_back(view.seconds);
   settled_ = std::min(settled_ + 1, kMeasuredSteps);
   wanted_.reset();
-  if ((!change.next && !view.due(config_.elastic.every)) || settled_ < kMeasuredSteps ||
-      view.step == view.steps)
-    return;
+  if ((!change.next && !view.due(config_.elastic.every)) || settled_ < kMeasuredSteps) return;
+  // A longer run.steps may resume from here, and must have decided as if it had been planned. By
+  // measured times a change never pays after the last step.
+  if (policy_.by_times && view.step == view.steps) return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
   const double began = concertina::now();
   const Request asked =

@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
+#include "core/nearest.h"
 #include "experiments/config/config_environment.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/hugging_face/model_from.h"
 #include "experiments/study/study_folder.h"
 #include "io/file.h"
+#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -24,6 +27,22 @@ bool is_assignment(const std::string& argument) {
          argument.find('/') >= equals;
 }
 
+/// What a mistyped `argument` may stand for.
+std::string sources_near(std::string argument) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> runs;
+  std::error_code error;
+  for (fs::directory_iterator it("runs", error), end; !error && it != end; it.increment(error))
+    if (std::error_code none; fs::exists(it->path() / kConfigFile, none))
+      runs.push_back(it->path().string());
+  std::ranges::sort(runs);
+  if (argument.find('/') == std::string::npos) argument = "runs/" + argument;
+  std::vector<std::string_view> known(runs.begin(), runs.end());
+  const std::string_view near = nearest_word(argument, known);
+  known.resize(std::min(known.size(), kMost));
+  return known.empty() ? "@FILE.toml" : one_of(near, known) + "; or @FILE.toml";
+}
+
 void read_source(const std::string& argument, RunConfig& config) {
   if (argument.size() > 1 && argument.front() == '@')
     read_config_file(argument.substr(1), config);
@@ -31,7 +50,8 @@ void read_source(const std::string& argument, RunConfig& config) {
     read_run_directory(argument, config);
   else
     throw_input(fmt::format("'{}' is neither @FILE.toml nor a run directory", argument),
-                "command line", fs::exists(argument, error) ? "@" + argument : "@FILE.toml");
+                "command line",
+                fs::exists(argument, error) ? "@" + argument : sources_near(argument));
 }
 
 /// A broken argument may be of any length.

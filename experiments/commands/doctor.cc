@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/backend.h"
 #include "core/clock.h"
@@ -89,6 +90,12 @@ std::vector<std::string> warnings_of(const RunConfig& config, const Json& report
   if (config.run.device == "cuda" && report["gpu"]["devices"].empty())
     warnings.push_back("run.device = \"cuda\", but there is no GPU: " + cuda::status());
   for (std::string& left : snapshots_left()) warnings.push_back(std::move(left));
+  if (!launch_request() && find_program("mpirun").empty())
+    warnings.push_back(
+        "there is no mpirun on PATH: it starts the ranks of a launch, unless --launcher says how");
+  if (!launch_request() && std::getenv("HOME") == nullptr)
+    warnings.push_back(
+        "HOME is not set, and mpirun may crash: set it to a directory that you may write to");
   if (report["mpi"]["ranks"] == 1 && isatty(STDOUT_FILENO) == 1)
     warnings.push_back("one rank only: to check a launch, put `mpirun -n RANKS` in front");
   return warnings;

@@ -11,6 +11,7 @@
 #include "experiments/evaluate/logits_files.h"
 #include "experiments/evaluate/prediction_rows.h"
 #include "experiments/launch/launch.h"
+#include "experiments/record/progress.h"
 #include "experiments/run/best_commit.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
@@ -107,7 +108,12 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
 }
 
 Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
-  const HeldOut held_out{split_of(options), launch.config.eval.batches};
+  HeldOut held_out{split_of(options), std::max(0, launch.config.eval.batches), {}};
+  std::optional<Progress> progress;
+  if (launch.world.rank() == 0) {
+    progress.emplace(stderr, 1);
+    held_out.progress = [&](auto... figures) { progress->evaluation(figures...); };
+  }
   std::optional<LogitsFiles> arrays;
   std::optional<PredictionRows> rows;
   if (!options.logits.empty())

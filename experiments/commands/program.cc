@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/version.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/version.hpp>
@@ -171,7 +172,11 @@ void add_version(CLI::App& app) {
 
 int run(int argc, char** argv, MpiEnvironment& mpi) {
   log::init(launcher_rank(), std::max(1, expected_world_size()));
-  CLI::App app("Trains transformers over pipeline stages x data-parallel replicas.", "concertina");
+  CLI::App app(
+      "Trains transformers over pipeline stages x data-parallel replicas. A run may be elastic: it "
+      "freezes layers, changes its layout between two steps, and resumes at any other layout to "
+      "the same bits.",
+      "concertina");
   app.require_subcommand(1);
   Runner runner;
   add_commands(app, runner);
@@ -185,7 +190,8 @@ int run(int argc, char** argv, MpiEnvironment& mpi) {
     app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     CLI::App* at = innermost(&app);
-    print_once(at->help(at == &app ? "" : command_path(at->get_parent())));
+    const std::string help = at->help(at == &app ? "" : command_path(at->get_parent()));
+    print_once(::isatty(STDOUT_FILENO) == 1 ? wrapped(help, terminal_columns(stdout)) : help);
     return 0;
   } catch (const CLI::CallForVersion& version) {
     print_once(version.what());

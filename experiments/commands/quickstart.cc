@@ -29,13 +29,17 @@ struct QuickstartCommand : CommandOptions {
 std::vector<std::string> quickstart_words(const QuickstartCommand& options) {
   const fs::path recipes = shipped_folder("recipes");
   std::vector<std::string> words{"train", "@" + (recipes / "quickstart.toml").string()};
-  const fs::path text = recipes / "../quickstart.txt";
   std::error_code unknown;
+  fs::path text = recipes / "../quickstart.txt";
+  if (!fs::exists(text, unknown))  // a build from source, where quickstart.sh has made it
+    text = fs::path(own_program()).parent_path() / "../data/bible.txt";
   const bool named = std::ranges::any_of(
       options.words, [](const std::string& word) { return word.starts_with("data."); });
   if (!named && !fs::exists(text, unknown))
-    throw_input("this build comes without a text to train on", "concertina quickstart",
-                "data.text=FILE: any text of some megabytes");
+    throw_input(
+        "a build from source comes without a text to train on", text.lexically_normal().string(),
+        "bash experiments/quickstart.sh, which makes it; or data.text=FILE, any text of some "
+        "megabytes");
   if (!named) words.push_back("data.text=" + text.lexically_normal().string());
   words.insert(words.end(), options.words.begin(), options.words.end());
   return words;

@@ -1,7 +1,6 @@
 // `concertina schedule draw`: predicted steps of schedules as a picture, or in letters.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/schedule_options.h"
+#include "experiments/machine/output.h"
 #include "experiments/timeline/timeline_drawing.h"
 #include "io/figure/write_figure.h"
 
@@ -118,9 +118,8 @@ TimelineUnits units_of(const ScheduleOptions& options, const ScheduleCosts& cost
 GridLook look_of_terminal() {
   if (::isatty(STDOUT_FILENO) != 1) return {};
   const char* no_color = std::getenv("NO_COLOR");
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) size.ws_col = 80;
-  return {size.ws_col, no_color == nullptr || *no_color == '\0'};
+  return {static_cast<std::size_t>(terminal_columns(stdout)),
+          no_color == nullptr || *no_color == '\0'};
 }
 
 nlohmann::ordered_json report_of(const std::vector<TimelinePanel>& panels, const std::string& out) {

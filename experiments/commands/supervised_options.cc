@@ -77,7 +77,7 @@ SupervisedTraining supervised_training(const SupervisedOptions& options,
   if (given)
     training.hosts = parse_hosts(options.hosts, where);
   else if (options.launcher.empty() || options.launcher.find("{hosts}") != std::string::npos)
-    training.hosts = slurm_hosts();
+    training.hosts = slurm_hosts(/*by_mpirun=*/options.launcher.empty());
   if (training.launcher.empty())
     training.launcher = training.hosts.empty() ? kUsualLauncher : kHostsLauncher;
   require_launcher(training.launcher, "--launcher", hosts_text(training.hosts));

@@ -122,6 +122,7 @@ class ValueReader {
   void read(const toml::node& node, double& out) const {
     const double value = source_.number(node, key_.name, fix_);
     require_range(node, value);
+    require_fp32(node, value);
     out = value;
   }
 
@@ -171,6 +172,16 @@ class ValueReader {
   void require_range(const toml::node& node, double value) const {
     if (!std::isfinite(value) || !key_.range.contains(value))
       source_.out_of_range(node, key_.name, fix_);
+  }
+
+  /// Kernels read it in fp32, where rounding must not take it to an end that is not in its range.
+  void require_fp32(const toml::node& node, double value) const {
+    const auto rounded = static_cast<double>(static_cast<float>(value));
+    const Range& range = key_.range;
+    if (std::isfinite(rounded) && !(range.open_low && rounded <= range.low) &&
+        !(range.open_high && rounded >= range.high))
+      return;
+    fail(node, fmt::format("{} = {} is {} in fp32", key_.name, value, rounded));
   }
 
   void require_choice(const toml::node& node, const std::string& value) const {

@@ -15,6 +15,15 @@
 #include "models/task.h"
 
 namespace concertina {
+
+std::int64_t final_batches(const EvalSection& eval) {
+  return eval.batches < 0 ? kUsualBatches : eval.batches;
+}
+
+std::int64_t periodic_batches(const EvalSection& eval) {
+  return eval.periodic_batches > 0 ? eval.periodic_batches : final_batches(eval);
+}
+
 std::string text_share(const Validation& validation) {
   if (validation.targets == validation.of) return grouped(validation.of) + " targets";
   return fmt::format("{} of {} targets", grouped(validation.targets), grouped(validation.of));
@@ -216,11 +225,14 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
   ValidationSource source(std::move(dataset), samples, held_out.batches * kEvaluationBatch,
                           held_out.split);
   const int together = trainer.assignment().batches;
+  std::int64_t done = 0;  // targets
   for (std::int64_t batch = 0; batch < source.batches(); batch += together) {
     // Microbatches of nothing but padding are left out.
     std::int64_t valid = 0;
-    for (std::int64_t b = batch; b < std::min(batch + together, source.batches()); ++b)
+    for (std::int64_t b = batch; b < std::min(batch + together, source.batches()); ++b) {
       valid += source.samples(b);
+      done += source.valid_targets(b, samples);
+    }
     const auto count = static_cast<int>((valid + microbatch - 1) / microbatch);
     answers.begin(batch * samples, valid);
     result.samples += valid;
@@ -235,6 +247,7 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
     for (std::size_t m = 0; m + 1 < each; ++m)
       for (std::size_t i = m; i < all.size(); i += each) result.loss += all[i];
     answers.gather();
+    if (held_out.progress) held_out.progress(done, source.targets(), now() - start);
     if (stop && stop()) break;
   }
   result.targets = source.targets();

@@ -20,11 +20,19 @@ namespace concertina {
 /// of any batch.global and model.context.
 inline constexpr std::int64_t kEvaluationBatch = 4096;
 
+/// The same of `train` where eval.batches is -1: what a small model takes some seconds for.
+inline constexpr std::int64_t kUsualBatches = 16;
+/// What `train` evaluates on, as of HeldOut::batches: at its end, and before that.
+std::int64_t final_batches(const EvalSection& eval);
+std::int64_t periodic_batches(const EvalSection& eval);
+
 /// The samples to evaluate: the first `batches` x kEvaluationBatch targets of a split; 0: all of
 /// it; of a mixture, of each source.
 struct HeldOut {
   Split split = Split::validation;  // or test
   std::int64_t batches = 0;
+  /// Is called while that goes on, with the targets that are done, all of them, and seconds so far.
+  std::function<void(std::int64_t done, std::int64_t of, double seconds)> progress{};
 };
 
 /// What the figures of an evaluation are of: others are compared with them only where this is the

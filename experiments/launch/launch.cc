@@ -21,6 +21,7 @@
 #include "experiments/config/config_environment.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/machine/machine.h"
+#include "experiments/machine/output.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/stall_report.h"
 #include "experiments/predict/memory_check.h"
@@ -45,10 +46,6 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
-
-std::string text_of(const OrderedJson& line) {
-  return line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-}
 
 OrderedJson hosts_json(const Launch& launch) {
   std::map<std::string, std::vector<int>> ranks_of;
@@ -208,14 +205,14 @@ OrderedJson launch_facts(const Launch& launch, std::int64_t from) {
 LaunchRecord::LaunchRecord(std::string path, OrderedJson facts)
     : path_(std::move(path)), line_(std::move(facts)) {
   try {
-    File(path_, File::Mode::append).write(text_of(line_));
+    File(path_, File::Mode::append).write(json_line(line_));
   } catch (const Error& error) {
     log::warn("this launch is not recorded: {}: {}", error.message(), error.where());
   }
 }
 
 void LaunchRecord::end(std::int64_t to, int exit_code) {
-  const std::string before = text_of(line_);
+  const std::string before = json_line(line_);
   line_["end"] = utc_text();
   line_["exit"] = exit_code;
   line_["to"] = to;
@@ -223,7 +220,7 @@ void LaunchRecord::end(std::int64_t to, int exit_code) {
     std::string all = read_file(path_, kAnyBytes);
     const std::size_t at = all.rfind(before);
     if (at == std::string::npos) return;  // somebody has edited it
-    all.replace(at, before.size(), text_of(line_));
+    all.replace(at, before.size(), json_line(line_));
     atomic_replace(path_, all);
   } catch (const Error& error) {
     log::warn("the end of this launch is not recorded: {}: {}", error.message(), error.where());

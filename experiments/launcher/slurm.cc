@@ -84,9 +84,15 @@ int slurm_nodes() {
   return slurm_number("SLURM_JOB_NUM_NODES");
 }
 
-std::vector<Host> slurm_hosts() {
+std::vector<Host> slurm_hosts(bool by_mpirun) {
   if (slurm_nodes() < 2) return {};
   constexpr const char* kFix = "--hosts node1:4,node2:4";
+  for (const char* program : {"scontrol", by_mpirun ? "srun" : "scontrol"})
+    if (find_program(program).empty())
+      throw_input(fmt::format("this job of Slurm has {} nodes, and there is no {} on PATH to reach "
+                              "them with",
+                              slurm_nodes(), program),
+                  "SLURM_JOB_NUM_NODES", fmt::format("{}, for the hosts to use", kFix));
   const std::string nodes = slurm_variable("SLURM_JOB_NODELIST");
   const std::vector<int> tasks = tasks_by_node(slurm_variable("SLURM_TASKS_PER_NODE"));
   std::istringstream names(slurm_says({"scontrol", "show", "hostnames", nodes}, kFix));

@@ -12,6 +12,7 @@
 #include "experiments/machine/launch_watch.h"
 #include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
+#include "parallel/runtime/step_sums.h"
 
 namespace concertina {
 namespace {
@@ -35,14 +36,22 @@ void start_to_end(MpiEnvironment& mpi, int code) {
   }
 }
 
+/// The kind of fault that a supervisor is told; null where it may be gone with the next launch, as
+/// a disk that was full, or where others have seen what happened.
+const char* fault_of(const Error& error) {
+  if (error.code() == Exit::bad_input) return kRefused;
+  if (error.fix().starts_with(kDivergedAdvice)) return kDiverged;
+  return error.system_error() == 0 ? kFailed : nullptr;
+}
+
 void say(const Error& error, int rank) {
   std::fflush(stdout);
   const std::string text = error_text(error, rank);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
   // A launcher's exit code comes late, or never.
-  if (error.code() == Exit::bad_input)
-    tell_supervisor({{"fault", kRefused},
+  if (const char* const fault = fault_of(error))
+    tell_supervisor({{"fault", fault},
                      {"ranks", nlohmann::json::array()},
                      {"what", error.message() + "; at: " + error.where()}});
 }

@@ -26,8 +26,11 @@ inline constexpr const char* kSupervisedVariable = "CONCERTINA_SUPERVISED";
 /// itself; alone, how many ranks are gone in all, once it does.
 inline constexpr const char* kInPlace = "in_place";
 
-/// The fault of a launch that bad input has ended.
+/// The faults of a launch that ends by itself, once its ranks have said why: bad input, training
+/// that has diverged and would again, and any other error that is not one of a system call.
 inline constexpr const char* kRefused = "refused";
+inline constexpr const char* kDiverged = "diverged";
+inline constexpr const char* kFailed = "failed";
 
 /// That directory; empty where nobody supervises this launch.
 std::string supervised_run();

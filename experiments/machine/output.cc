@@ -1,7 +1,11 @@
 #include "experiments/machine/output.h"
 
+#include <sys/ioctl.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "core/log.h"
 #include "io/file.h"
@@ -22,6 +26,30 @@ void flush_output() {
 Error lost_output() {
   return {Exit::failure, "what was to be printed could not be written", "stdout",
           "the same command with its output to a place that has room for it"};
+}
+
+int terminal_columns(std::FILE* stream) {
+  constexpr int kUsual = 80;
+  winsize size{};
+  return ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 ? kUsual : size.ws_col;
+}
+
+std::string wrapped(const std::string& text, int columns) {
+  const auto most = static_cast<std::size_t>(std::max(columns, 20));
+  const std::size_t description = std::min<std::size_t>(30, most / 3);
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line); result += line + "\n") {
+    const std::size_t indent = line.starts_with("  ") ? description : 0;
+    while (line.size() > most) {
+      std::size_t end = line.rfind(' ', most);
+      if (end == std::string::npos || end <= indent) end = line.find(' ', most);
+      if (end == std::string::npos) break;
+      result += line.substr(0, line.find_last_not_of(' ', end) + 1) + "\n";
+      line = std::string(indent, ' ') + line.substr(end + 1);
+    }
+  }
+  return result;
 }
 
 std::string json_line(const nlohmann::ordered_json& json) {

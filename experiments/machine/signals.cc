@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 
 namespace concertina {
@@ -51,6 +52,12 @@ bool stop_waits() {
   return std::ranges::any_of(kStopSignals, [&](int signal) {
     return sigismember(&wanted, signal) == 1 && sigismember(&set, signal) == 1;
   });
+}
+
+std::string signal_text(int signal) {
+  const char* const name = ::sigabbrev_np(signal);
+  return std::string("SIG") + (name == nullptr ? "?" : name) +
+         (signal == SIGTERM ? " (mpirun forwards Ctrl-C as SIGTERM)" : "");
 }
 
 int stop_signal() {

@@ -4,6 +4,8 @@
 // in the middle of one would overwrite what lies there.
 #pragma once
 
+#include <string>
+
 namespace concertina {
 
 /// Makes these signals wait from now on until somebody asks. Call it before MPI and any other
@@ -15,6 +17,8 @@ void release_sigterm();
 bool sigterm_waits();
 /// Whether any of these waits that nobody has asked for yet. From any thread.
 bool stop_waits();
+/// "SIGTERM (mpirun forwards Ctrl-C as SIGTERM)": the name of one of these signals.
+std::string signal_text(int signal);
 /// The first signal that came, 0 if none did. One thread asks.
 int stop_signal();
 

@@ -56,7 +56,7 @@ class End {
   std::size_t bounded(std::size_t bytes) {
     const double seconds = agree(back_and_forth(Bytes(buffer_).first(std::min(bytes, kTrial)))) / 2;
     const double most = static_cast<double>(kTrial) * kLongest / std::max(seconds, 1e-6);
-    return std::min(bytes, std::max(kTrial, static_cast<std::size_t>(most)));
+    return agree(std::min(bytes, std::max(kTrial, static_cast<std::size_t>(most))));
   }
 
   /// Bytes of the longest message that needs no receiver to be sent, to a sixteenth; at most
@@ -75,9 +75,9 @@ class End {
   double message(std::size_t bytes, bool quickest = false) {
     const Bytes data = Bytes(buffer_).first(bytes);
     back_and_forth(data);
-    const double first = agree(back_and_forth(data));
-    const int rounds =
-        std::clamp(static_cast<int>(kProbeSeconds / std::max(first, 1e-7)), quickest ? 1 : 5, 1000);
+    const double first = back_and_forth(data);
+    const int rounds = agree(std::clamp(static_cast<int>(kProbeSeconds / std::max(first, 1e-7)),
+                                        quickest ? 1 : 5, 1000));
     std::vector<double> seconds;
     for (int i = 0; i < rounds; ++i) seconds.push_back(back_and_forth(data) / 2);
     return agree(quickest ? std::ranges::min(seconds) : median(std::move(seconds)));
@@ -86,7 +86,7 @@ class End {
   /// Seconds that a message adds to `spin` seconds of computing on this end.
   double overlap(Spin& spin, double seconds, std::size_t bytes) {
     const Bytes data = Bytes(buffer_).first(bytes);
-    const int rounds = std::clamp(static_cast<int>(kProbeSeconds / seconds / 2), 5, 50);
+    const int rounds = agree(std::clamp(static_cast<int>(kProbeSeconds / seconds / 2), 5, 50));
     std::vector<double> alone, with;
     for (int i = 0; i < rounds; ++i) {
       meet();
@@ -109,13 +109,13 @@ class End {
     if (!leads_) {
       while (now() < start + 2 * kAway) std::this_thread::yield();
       world_.irecv(data, peer_).wait();
-      return agree(0) != 0;
+      return agree(false);
     }
     Work work = world_.isend(data, peer_);
     bool left = false;
     while (!left && now() < start + kAway) left = work.test();
     work.wait();
-    return agree(left ? 1 : 0) != 0;
+    return agree(left);
   }
   double back_and_forth(Bytes data) {
     const double start = now();
@@ -127,8 +127,10 @@ class End {
     }
     return now() - start;
   }
-  /// The leader's figure.
-  double agree(double value) {
+  /// The leader's value. Both ends make as many messages, of the same sizes, whatever each of them
+  /// makes of the times.
+  template <class T>
+  T agree(T value) {
     const Bytes data = std::as_writable_bytes(std::span(&value, 1));
     if (leads_)
       world_.isend(data, peer_).wait();

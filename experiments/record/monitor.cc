@@ -50,17 +50,18 @@ std::string Monitor::elastic_text(const StepMetrics& metrics) {
   return metrics.layout + (frozen.empty() ? "" : ", ") + frozen + batch;
 }
 
-void Monitor::step(const StepMetrics& metrics) {
+void Monitor::step(const StepMetrics& metrics, double evaluations) {
   if (metrics_) attempt(kMetricsFile, [&] { metrics_->write(to_json(metrics)); });
   eta_.add(metrics.step_ms * 1e-3);
-  progress_.update({.step = metrics.step,
-                    .steps = steps_,
-                    .loss = metrics.loss,
-                    .tokens_per_s = metrics.tokens_per_s,
-                    .bubble = metrics.bubble,
-                    .seconds_left = eta_.seconds_left(steps_ - metrics.step),
-                    .elastic = elastic_text(metrics),
-                    .batches = metrics.batches});
+  progress_.update(
+      {.step = metrics.step,
+       .steps = steps_,
+       .loss = metrics.loss,
+       .tokens_per_s = metrics.tokens_per_s,
+       .bubble = metrics.bubble,
+       .seconds_left = eta_.seconds_left(static_cast<double>(steps_ - metrics.step) + evaluations),
+       .elastic = elastic_text(metrics),
+       .batches = metrics.batches});
   if (!tensorboard_) return;
   attempt("TensorBoard", [&] {
     tensorboard_->scalar("train/loss", metrics.step, metrics.loss);

@@ -24,7 +24,12 @@ class Monitor {
   /// Continues the files of `directory` after step `last_step`.
   Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step);
 
-  void step(const StepMetrics& metrics);
+  /// `evaluations`: those to come, in steps that take as long.
+  void step(const StepMetrics& metrics, double evaluations = 0);
+  /// As Progress::evaluation().
+  void evaluation(std::int64_t done, std::int64_t of, double seconds) {
+    progress_.evaluation(done, of, seconds);
+  }
   /// `final`: at the end of the run. Where it is over other text than those before it, it is no
   /// point of their curve in TensorBoard.
   void validation(std::int64_t step, const Validation& result, bool final);

@@ -1,7 +1,6 @@
 #include "experiments/record/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,18 +9,12 @@
 #include "core/clock.h"
 #include "core/number_text.h"
 #include "core/step_history.h"
+#include "experiments/machine/output.h"
 
 namespace concertina {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
-constexpr int kDefaultColumns = 80;
-
-int terminal_columns(std::FILE* stream) {
-  winsize size{};
-  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultColumns;
-  return size.ws_col;
-}
 
 /// Writes `text`; on a full disk it is lost, as nobody could be told.
 void put(std::FILE* stream, const std::string& text) {
@@ -97,6 +90,20 @@ void Progress::update(const ProgressFigures& figures) {
   last_draw_ = time;
 }
 
+void Progress::evaluation(std::int64_t done, std::int64_t of, double seconds) {
+  if (done >= of) last_draw_ = 0;
+  if (done >= of) return clear();
+  // Seconds since the evaluation began are no time of day: the first of them is drawn.
+  if (seconds - last_draw_ < (terminal_ ? kRedrawSeconds : 10) && last_draw_ <= seconds) return;
+  last_draw_ = seconds;
+  const std::string text = fmt::format(
+      "evaluating: {} of {} targets  ETA {}", grouped(done), grouped(of),
+      format_duration(seconds * static_cast<double>(of - done) / static_cast<double>(done)));
+  const auto room = static_cast<std::size_t>(terminal_columns(stream_) - 1);
+  put(stream_, terminal_ ? "\r\x1b[K" + text.substr(0, room) : text + '\n');
+  drawn_ = terminal_;
+}
+
 void Progress::clear() {
   if (!drawn_) return;
   put(stream_, "\r\x1b[K");
@@ -113,8 +120,8 @@ void Eta::add(double step_seconds) {
   mean_ = mean_ < 0 ? step_seconds : mean_ + kWeight * (step_seconds - mean_);
 }
 
-double Eta::seconds_left(std::int64_t steps_left) const {
-  return mean_ < 0 ? -1 : mean_ * static_cast<double>(steps_left);
+double Eta::seconds_left(double steps_left) const {
+  return mean_ < 0 ? -1 : mean_ * steps_left;
 }
 
 }  // namespace concertina

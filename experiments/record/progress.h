@@ -38,6 +38,9 @@ class Progress {
 
   /// Is called after each step. Redraws the bar at most 10 times a second.
   void update(const ProgressFigures& figures);
+  /// Is called while an evaluation goes on: `seconds` so far. Where `stream` is no terminal, a line
+  /// each ten seconds.
+  void evaluation(std::int64_t done, std::int64_t of, double seconds);
   /// Takes the bar away; call it before anything else writes to the terminal.
   void clear();
   /// Writes a line between those of steps.
@@ -56,7 +59,7 @@ class Eta {
  public:
   void add(double step_seconds);
   /// Negative before the first step.
-  double seconds_left(std::int64_t steps_left) const;
+  double seconds_left(double steps_left) const;
 
  private:
   double mean_ = -1;

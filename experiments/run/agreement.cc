@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +27,7 @@ namespace concertina {
 namespace {
 
 constexpr std::uint64_t kMostScheduleBytes = std::uint64_t{1} << 30;
+constexpr std::string_view kFloatingPoint = "floating-point arithmetic";
 constexpr std::size_t kMostText = 100;  // of a value in the message
 
 /// The message of a rank to rank 0, and rank 0's answer to all.
@@ -45,6 +48,22 @@ Bytes bytes_of_value(T& value) {
 /// Each host has its own directories and cores; what files hold is compared elsewhere.
 bool may_differ(std::string_view key) {
   return key.ends_with(".dir") || key == "run.threads" || names_data(key);
+}
+
+/// "rounds to nearest", and what else changes results: as this thread computes.
+std::string floating_point() {
+  using Limits = std::numeric_limits<float>;
+  const volatile float one = 1, part = Limits::epsilon() / 8, least = Limits::min();
+  const volatile float up = one + part, down = -one - part, most = one + 7 * part;
+  const volatile float denormal = Limits::denorm_min(), half = least / 2;
+  std::string text = up > one      ? "rounds up"
+                     : down < -one ? "rounds down"
+                     : most > one  ? "rounds to nearest"
+                                   : "rounds toward zero";
+  if (std::bit_cast<std::uint32_t>(float{half}) == 0)
+    text += ", results that are denormal become 0";
+  if (denormal * 0x1p30F == 0) text += ", operands that are denormal count as 0";
+  return text;
 }
 
 std::string digest_of(const std::vector<RankClaim>& claims) {
@@ -99,7 +118,9 @@ nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const 
     return refusal_of(fmt::format("the ranks do not agree on {}: {}", key, fmt::join(texts, ", ")),
                       find_key(key) != nullptr ? config.where(key) + " (rank 0)" : key,
                       names_key(key) ? fmt::format("mpirun -x {}, so that all ranks have it", key)
-                                     : "the same program, options and files for all ranks");
+                      : key == kFloatingPoint
+                          ? "no library that changes it, on any rank (LD_PRELOAD; -ffast-math)"
+                          : "the same program, options and files for all ranks");
   }
   return refusal_of("the ranks do not agree", "start of the run", "one program for all ranks");
 }
@@ -172,7 +193,9 @@ void throw_on_all(Communicator& world, const nlohmann::json& refusal, std::uint6
 
 std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& command,
                                  const std::string& data) {
-  std::vector<RankClaim> claims{{"the program", program_identity()}, {"the command", command}};
+  std::vector<RankClaim> claims{{"the program", program_identity()},
+                                {"the command", command},
+                                {std::string(kFloatingPoint), floating_point()}};
   for (const auto& [variable, value] : from_environment(config))
     claims.push_back({variable, value});
   for (const Key& key : config_keys()) {

@@ -17,9 +17,9 @@ struct RankClaim {
   bool operator==(const RankClaim&) const = default;
 };
 
-/// The claims of this process: program and command, variables that set keys, every config key but
-/// paths and threads, the content of a schedule file, `data` (the fingerprint of the text), the
-/// version of oneDNN.
+/// The claims of this process: program and command, how this thread rounds, variables that set
+/// keys, every config key but paths and threads, the content of a schedule file, `data` (the
+/// fingerprint of the text), the version of oneDNN.
 std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& command,
                                  const std::string& data);
 

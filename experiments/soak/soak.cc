@@ -78,7 +78,7 @@ void require_not_stopped(Process& process) {
   if (const int signal = stop_signal(); signal != 0) {
     process.signal(SIGUSR1);
     process.wait(60);
-    throw Error(Exit::preempted, fmt::format("the soak was stopped by signal {}", signal),
+    throw Error(Exit::preempted, fmt::format("the soak was stopped by {}", signal_text(signal)),
                 "concertina soak", "the same command with another --out");
   }
 }

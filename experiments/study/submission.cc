@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -44,15 +45,44 @@ int seconds_before_end(int minutes) {
   return minutes > 0 ? std::min(kUsual, kShare * minutes) : kUsual;
 }
 
-void require_own_array(const std::string& more) {
+/// Options of sbatch that the study sets itself, with the variables that would override them.
+struct OwnOption {
+  std::string_view name;
+  char letter;  // 0: it has none
+  const char* variable;
+};
+constexpr OwnOption kOwnOptions[] = {{"--array", 'a', "SBATCH_ARRAY_INX"},
+                                     {"--output", 'o', "SBATCH_OUTPUT"},
+                                     {"--open-mode", 0, "SBATCH_OPEN_MODE"},
+                                     {"--signal", 0, "SBATCH_SIGNAL"}};
+
+/// Whether sbatch reads `word` as `own`: it accepts abbreviations of long options, and several
+/// letters in one word.
+bool is_option(std::string_view word, const OwnOption& own) {
+  if (word.starts_with("--")) {
+    const std::string_view name = word.substr(0, word.find('='));
+    return name.size() > 2 && own.name.starts_with(name);
+  }
+  if (!word.starts_with('-') || own.letter == 0) return false;
+  constexpr std::string_view kWithoutValue = "hHOQuvVWX";
+  const std::size_t last = word.find_first_not_of(kWithoutValue, 1);
+  return last != std::string_view::npos && word[last] == own.letter;
+}
+
+void require_own_options(const std::string& more) {
+  for (const OwnOption& own : kOwnOptions)
+    if (std::getenv(own.variable) != nullptr)
+      throw_input(
+          fmt::format("{} overrides {}, which the study sets itself", own.variable, own.name),
+          "environment", fmt::format("unset {}", own.variable));
   if (more.empty()) return;
   if (more.find('\n') != std::string::npos)
     throw_input("--sbatch has more than one line", "--sbatch", "options in one line");
   for (const std::string& word : split_words(more, "--sbatch"))
-    for (const char* own : {"--array", "-a", "--output", "-o", "--open-mode", "--signal"})
-      if (word == own || word.starts_with(std::string(own) + "=") ||
-          (own[1] != '-' && word.starts_with(own)))
-        throw_input(fmt::format("{} is the study's own", own), "--sbatch",
+    for (const OwnOption& own : kOwnOptions)
+      if (is_option(word, own))
+        throw_input(fmt::format("{} sets {}, which the study sets itself", word, own.name),
+                    "--sbatch",
                     "other options of sbatch; --at-once K bounds how many tasks run at once");
 }
 
@@ -188,7 +218,7 @@ int most_ranks(const StudySpec& spec, const std::vector<int>& trials) {
 }
 
 std::string batch_script(const BatchJob& job, const BatchOptions& options) {
-  require_own_array(options.more);
+  require_own_options(options.more);
   std::vector<std::string> command = {job.program, "study", "trial", job.study};
   const std::string launcher =
       options.launcher.empty() ? "" : " " + shell_line({"--launcher", options.launcher});

@@ -60,6 +60,11 @@ void sleep_briefly() {
   std::this_thread::sleep_for(std::chrono::duration<double>(kPollSeconds));
 }
 
+/// Whether a launch with this fault ends without us, after its last words.
+bool ends_itself(const std::string& fault) {
+  return fault == kRefused || fault == kDiverged || fault == kFailed;
+}
+
 std::string how_it_ended(int code) {
   if (code > 128 && code < 128 + 65)
     return fmt::format("the launcher was ended by signal {} (exit code {})", code - 128, code);
@@ -194,7 +199,7 @@ Supervisor::End Supervisor::watch(ChildProcess& child) {
     if (open) ranks.all_there = now();
     if (end = look_at_ranks(child, ranks); end) {
       end_all(child);
-      return open && open->kind == kRefused ? *open : *end;
+      return open && ends_itself(open->kind) ? *open : *end;
     }
   }
 }
@@ -203,9 +208,9 @@ std::optional<Supervisor::End> Supervisor::judge(const std::vector<nlohmann::jso
                                                  std::optional<End>& open, RanksSeen& ranks) {
   for (const nlohmann::json& line : lines) {
     if (const std::optional<Fault> fault = first_fault({line})) {
-      if (!open) open = End{1, fault->kind, fault->what, now()};
-      // A refused launch ends by itself, after its last words.
-      if (!fault->in_place && fault->kind != kRefused) return open;
+      // A rank may fail of the death of another one, and say so first.
+      if (!open || open->kind == kFailed) open = End{1, fault->kind, fault->what, now()};
+      if (!fault->in_place && !ends_itself(fault->kind)) return open;
     } else if (open && line.contains(kInPlace)) {
       record_in_place(*open);
       open.reset();
@@ -316,9 +321,14 @@ bool Supervisor::goes_on(const End& end) {
   const std::int64_t newest = newest_state();
   in_vain_ = newest > newest_ || older ? 0 : in_vain_ + 1;
   newest_ = newest;
+  const std::string before = std::exchange(last_words_, end.kind == kFailed ? end.why : "");
+  const bool again = in_vain_ > 0 && !before.empty() && before == last_words_;
   if (refused && !older) {
     summary_.code = static_cast<int>(Exit::bad_input);
     summary_.why = "the launch was refused: the same command would be refused again";
+  } else if (end.kind == kDiverged || again) {
+    summary_.code = static_cast<int>(Exit::failure);
+    summary_.why = "the same command would fail again, at the same place";
   } else if (options_.max_restarts && summary_.restarts >= *options_.max_restarts) {
     summary_.code = static_cast<int>(Exit::failure);
     summary_.why = fmt::format("no more restarts than {} (--max-restarts)", *options_.max_restarts);
@@ -340,7 +350,8 @@ bool Supervisor::stopped() {
   if (summary_.stopped_by == 0) summary_.stopped_by = stop_signal();
   if (summary_.stopped_by == 0) return false;
   summary_.code = static_cast<int>(Exit::preempted);
-  summary_.why = fmt::format("stopped by signal {}; the same command goes on", summary_.stopped_by);
+  summary_.why =
+      fmt::format("stopped by {}; the same command goes on", signal_text(summary_.stopped_by));
   return true;
 }
 

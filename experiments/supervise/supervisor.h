@@ -1,6 +1,7 @@
 // Starts a training run again until it is finished: `concertina run`.
 // Invariants: one launch at a time, and none of its processes on this host outlives it; bad input
-// is never tried again, but for a damaged checkpoint, which is kept under another name; the run is
+// and divergence are never tried again, nor what failed twice with the same words from the same
+// state; a damaged checkpoint, which is kept under another name, is an exception; the run is
 // finished when its result.json says so, whatever a launcher returns.
 #pragma once
 
@@ -109,10 +110,11 @@ class Supervisor {
   int ranks_ = 1;                   // of the launch
   std::vector<std::string> fit_{};  // arguments that make the config fit them
   SuperviseSummary summary_;
-  double told_at_ = 0;       // when the launch was told of it
-  bool launched_ = false;    // once at least
-  std::int64_t newest_ = 0;  // the newest commit that was seen
-  int in_vain_ = 0;          // launches in a row that committed nothing
+  double told_at_ = 0;        // when the launch was told of it
+  bool launched_ = false;     // once at least
+  std::int64_t newest_ = 0;   // the newest commit that was seen
+  int in_vain_ = 0;           // launches in a row that committed nothing
+  std::string last_words_{};  // of the launch before, if it was one of kFailed
 };
 
 }  // namespace concertina

@@ -84,7 +84,10 @@ std::optional<StepResult> StepGuard::train(std::int64_t step, BatchSource& sourc
       tell(step, fault, "skipped");
       return result;
     }
-    if (policy != "rollback" || !launch_.gone_back.insert(step).second) stop(step, fault, repaired);
+    // A launch of `concertina run` that stops would be started again from there: going back
+    // does the same, and shows whether it was by chance.
+    const bool goes_back = policy == "rollback" || (policy == "stop" && !supervised_run().empty());
+    if (!goes_back || !launch_.gone_back.insert(step).second) stop(step, fault, repaired);
     tell(step, fault, "goes back");
     return std::nullopt;
   }

@@ -189,9 +189,13 @@ std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figure
                         number_text(summary.last->loss), format_rate(figures.tokens_per_s()));
   if (validation.targets > 0)
     words += fmt::format(
-        "held-out loss {} {}{}, over {}; evaluations took {:.0f}% of this launch\n",
+        "held-out loss {} {}{}, over {}{}; evaluations took {:.0f}% of this launch\n",
         number_text(validation.loss), loss_unit(launch.config), metrics_text(validation),
-        text_share(validation), 100 * summary.eval_seconds / summary.launch_seconds);
+        text_share(validation),
+        validation.targets < validation.of && launch.config.eval.batches < 0
+            ? fmt::format(" (`concertina eval {}`: over all)", launch.directory)
+            : "",
+        100 * summary.eval_seconds / summary.launch_seconds);
   if (summary.step < launch.config.run.steps)
     words += fmt::format("ended after {} (run.patience)\n", ending(launch.selection));
   if (const auto& best = launch.selection.best())

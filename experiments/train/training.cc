@@ -272,7 +272,25 @@ void Training::record(int batches, const StepResult& summary, const StepStatus& 
        .frozen_units = trainer_.layout().frozen_units,
        .mfu = model_flops_utilization(launch_, seconds),
        .time = utc_text(),
-       .batches = batches});
+       .batches = batches},
+      evaluations_left());
+}
+
+/// In steps of training, of which a forward pass is about a third.
+double Training::evaluations_left() const {
+  const RunConfig& config = launch_.config;
+  const EvalSection& eval = config.eval;
+  const auto targets = static_cast<double>(launch_.dataset->targets(Split::validation));
+  const double all = static_cast<double>(launch_.dataset->samples(Split::validation)) /
+                     (3.0 * config.batch.global);
+  const auto steps = [&](std::int64_t batches) {
+    const auto most = static_cast<double>(batches * kEvaluationBatch);
+    return batches > 0 && most < targets ? all * most / targets : all;
+  };
+  const std::int64_t periodic =
+      eval.every > 0 ? (config.run.steps - 1) / eval.every - done_ / eval.every : 0;
+  return static_cast<double>(std::max<std::int64_t>(0, periodic)) * steps(periodic_batches(eval)) +
+         steps(final_batches(eval));
 }
 
 Validation Training::validate_model(std::int64_t step, std::int64_t batches, bool final,
@@ -281,7 +299,10 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
     if (launch_.monitor) launch_.monitor->validation(step, evaluated_.result, final);
     return evaluated_.result;
   }
-  Validation result = evaluate(trainer_, launch_.dataset, {.batches = batches}, stop);
+  HeldOut held_out{.batches = batches};
+  if (launch_.monitor)
+    held_out.progress = [this](auto... figures) { launch_.monitor->evaluation(figures...); };
+  Validation result = evaluate(trainer_, launch_.dataset, held_out, stop);
   if (launch_.monitor && result.targets > 0) {
     if (!measure_)
       measure_ = measure_of(launch_.config, *launch_.dataset, *launch_.tokenizer, Split::validation,
@@ -372,8 +393,7 @@ void Training::evaluate_step(std::int64_t before) {
 /// One of the evaluations of the curve; says once what they cost where that is much.
 void Training::periodic_validation(std::int64_t step, bool due) {
   const EvalSection& eval = launch_.config.eval;
-  const Validation result =
-      validate_model(step, eval.periodic_batches > 0 ? eval.periodic_batches : eval.batches, false);
+  const Validation result = validate_model(step, periodic_batches(eval), false);
   if (launch_.selection.keeps()) saves_.finish();  // whether the best so far is there
   if (launch_.selection.active()) launch_.selection.see(step, result, due);
   if (launch_.monitor)
@@ -393,11 +413,11 @@ void Training::periodic_validation(std::int64_t step, bool due) {
 /// The last point of the curve, if that is over other text, then the result.
 Validation Training::final_validation(const std::function<bool()>& stop) {
   const EvalSection& eval = launch_.config.eval;
-  const bool other = eval.periodic_batches > 0 && eval.periodic_batches != eval.batches;
+  const bool other = periodic_batches(eval) != final_batches(eval);
   if (summary_.last && eval.every > 0 && other && evaluated_.step != done_)
-    validate_model(done_, eval.periodic_batches, false, stop);
+    validate_model(done_, periodic_batches(eval), false, stop);
   if (stopped_by_ != 0) return {};
-  return validate_model(done_, eval.batches, true, stop);
+  return validate_model(done_, final_batches(eval), true, stop);
 }
 
 /// Whether any rank was told to stop. Collective.
@@ -414,7 +434,7 @@ int Training::preempted(int signal) {
     launch_.monitor->event(done_, "stop", {{"signal", signal}});
     launch_.monitor->clear();
     log_passes(*launch_.backend);
-    log::warn("stopped by signal {} after step {}; the same command resumes", signal, done_);
+    log::warn("stopped by {} after step {}; the same command resumes", signal_text(signal), done_);
   }
   return static_cast<int>(Exit::preempted);
 }

@@ -64,6 +64,7 @@ class Training {
   void periodic_validation(std::int64_t step, bool due);
   Validation final_validation(const std::function<bool()>& stop);
   void evaluate_step(std::int64_t before);
+  double evaluations_left() const;
   bool told_to_stop();
   int preempted(int signal);
   std::optional<int> train_all();

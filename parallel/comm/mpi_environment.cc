@@ -209,6 +209,12 @@ void MpiEnvironment::start() {
   ::setenv("OMPI_MCA_osc", "^ucx", 0);  // in Open MPI 5.0 it complains at each start
   for (const char* limit : {"eager_limit", "rndv_eager_limit", "max_send_size"})
     ::setenv(fmt::format("OMPI_MCA_btl_tcp_{}", limit).c_str(), kEagerBytes, 0);
+  if (!launch_request()) {
+    // One process by itself: Open MPI 4 would start a daemon for it, which needs ssh and a home.
+    ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    // Without this it takes a job of Slurm for a launch by srun.
+    if (const char* job = std::getenv("SLURM_JOB_ID")) ::setenv("SLURM_JOBID", job, 0);
+  }
   if (!may_copy_from_processes()) {
     ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
     ::setenv("OMPI_MCA_smsc", "^cma", 0);  // the same for Open MPI 5, and for MPICH

@@ -3,12 +3,15 @@
 #include "experiments/run/verify.h"
 
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
+#include <cfenv>
 #include <fstream>
 #include <functional>
 
 #include "core/error.h"
 #include "experiments/config/config_environment.h"
+#include "experiments/predict/link_probe.h"
 #include "experiments/run/text_identity.h"
 #include "io/sha256.h"
 #include "parallel/comm/thread_communicator.h"
@@ -56,6 +59,39 @@ TEST(Agreement, SaysWhichRanksHaveWhat) {
   EXPECT_EQ(all[0],
             "the ranks do not agree on optimizer.lr: 0.001 on ranks 0,2, 0.25 on rank 1, 0.5 on "
             "ranks 3-4");
+}
+
+/// As a library does that was built with -ffast-math, or sets its own rounding.
+TEST(Agreement, ARankThatComputesOtherwiseIsNamed) {
+  constexpr unsigned kFlush = 0x8000, kZeros = 0x0040;  // of MXCSR
+  const std::pair<std::function<void()>, std::string> cases[] = {
+      {[] { std::fesetround(FE_UPWARD); }, "rounds up"},
+      {[] { std::fesetround(FE_DOWNWARD); }, "rounds down"},
+      {[] { std::fesetround(FE_TOWARDZERO); }, "rounds toward zero"},
+      {[] { _mm_setcsr(_mm_getcsr() | 0x6000); }, "rounds toward zero"},
+      {[] { _mm_setcsr(_mm_getcsr() | kFlush); },
+       "rounds to nearest, results that are denormal become 0"},
+      {[] { _mm_setcsr(_mm_getcsr() | kZeros); },
+       "rounds to nearest, operands that are denormal count as 0"}};
+  for (const auto& [change, text] : cases) {
+    const auto all = answers(3, [&](int rank, RunConfig&) {
+      if (rank == 1) change();  // of its thread alone
+    });
+    const std::string start = "the ranks do not agree on floating-point arithmetic: ";
+    const std::string odd = text + " on rank 1", others = "rounds to nearest on ranks 0,2";
+    EXPECT_TRUE(all[0] == start + odd + ", " + others || all[0] == start + others + ", " + odd)
+        << all[0] << "; wanted " << odd;
+  }
+}
+
+/// Each end makes as many messages as the other, whatever it makes of its times.
+TEST(Agreement, ALinkIsMeasuredWhereOneEndRoundsOtherwise) {
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
+    for (int time = 0; time < 3; ++time)
+      run_threads(2, [&](Communicator& world) {
+        if (world.rank() == 1) std::fesetround(mode);
+        EXPECT_GE(probe_link(world, 0, 1, 1 << 12, /*remote=*/time == 2).latency, 0);
+      });
 }
 
 TEST(Agreement, AVariableOfSomeRanksIsNamed) {

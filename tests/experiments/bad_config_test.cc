@@ -158,6 +158,34 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"[batch\n", "not valid TOML", "a.toml:1:", "[table] lines"},
         BadInput{"\xff\xfe", "not valid TOML", "a.toml:1:", "[table] lines"}));
 
+/// An end that is not in the range is not what kernels get in fp32 either.
+TEST(Config, ValuesHoldInFp32) {
+  int ends = 0;
+  for (const Key& key : config_keys()) {
+    RunConfig config;
+    const KeyField field = key.field(config);
+    const bool pair = std::holds_alternative<std::array<double, 2>*>(field);
+    if (!pair && !std::holds_alternative<double*>(field)) continue;
+    const auto set = [&](double value) {
+      return fmt::format(fmt::runtime(pair ? "{}=[{},{}]" : "{}={}"), key.name, value, value);
+    };
+    const auto inside = [&](double end, double from) {
+      const float last = std::nextafter(static_cast<float>(end), static_cast<float>(from));
+      for (const double bad : {std::nextafter(end, from), (end + 0.4 * last) / 1.4}) {
+        const Error error = input_error([&] { set_config(set(bad), config); });
+        expect_has(error.message(), " in fp32");
+        expect_has(error.message(), std::string(key.name));
+      }
+      EXPECT_NO_THROW(set_config(set(last), config)) << set(last);
+      ++ends;
+    };
+    if (key.range.open_low) inside(key.range.low, 1);
+    if (key.range.open_high) inside(key.range.high, 0);
+  }
+  EXPECT_GT(ends, 8);
+  expect_has(input_error([] { with_set("optimizer.lr=1e39"); }).message(), "is inf in fp32");
+}
+
 TEST(Config, BadSetsNameTheWord) {
   for (const char* word :
        {"", "nothing", "=3", "batch.global", "batch.global=", "batch.global=x",

@@ -42,6 +42,45 @@ done
 ok 'Usage: concertina doctor' doctor --help
 ok 'Usage: concertina schedule simulate' schedule simulate --help
 
+# Words of a help text stay whole in any terminal.
+for columns in 40 100; do
+  COLUMNS= script -qec "stty cols $columns; '$binary' --help" /dev/null < /dev/null | tr -d '\r' > help
+  [ "$(wc -L < help)" -le $columns ] || fail "help is wider than $columns columns"
+  "$binary" --help | tr -s ' \n' '\n' > whole
+  tr -s ' \n' '\n' < help | cmp -s - whole || fail "help has other words in $columns columns"
+done
+ok 'freezes layers' --help
+
+# A run or its name mistyped.
+mkdir -p runs/bible && : > runs/bible/config.toml
+refused 'try: runs/bible' eval runs/bibel
+refused 'try: runs/bible' eval bibles
+refused 'one of: runs/bible' eval nothing
+rm -r runs
+
+# A machine without a launcher, a home, or Slurm's programs: words of ours.
+mkdir none
+env PATH="$PWD/none" "$binary" doctor > out 2> err || fail 'doctor without mpirun'
+grep -q 'warning: there is no mpirun on PATH' out && [ ! -s err ] || fail 'doctor without mpirun'
+env -u HOME "$binary" doctor > out 2> err || fail 'doctor without HOME'
+grep -q 'warning: HOME is not set' out && [ ! -s err ] || fail 'doctor without HOME'
+env SLURM_JOB_ID=7 SLURM_NODELIST=n1 "$binary" doctor > out 2> err && [ ! -s err ] || fail "doctor in Slurm's job"
+for given in '' /usr/bin/true; do
+  [ -z "$given" ] || ln -sf "$given" none/scontrol
+  SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST='n[1-2]' PATH="$PWD/none" \
+    "$binary" run --ranks 2 -- train data.text=none > out 2> err && fail 'a job of Slurm without its programs'
+  one_message "and there is no ${given:+srun}" 'a job of Slurm without its programs'
+done
+
+# A build from source: the text that quickstart.sh makes, or how to make it.
+mkdir -p build/experiments build/data
+cp "$binary" build/experiments/concertina
+exits 2 'quickstart without a text' env PATH="$PWD/none" build/experiments/concertina quickstart
+one_message 'bash experiments/quickstart.sh' 'quickstart without a text'
+echo text > build/data/bible.txt
+exits 2 'quickstart with a text' env PATH="$PWD/none" build/experiments/concertina quickstart
+one_message "the launcher 'mpirun' is not there" 'quickstart with a text'
+
 refused 'subcommand is required'
 refused "unknown subcommand 'trian'" trian
 refused 'try: --help-config; or concertina --help' --help-confg

@@ -5,10 +5,13 @@
 
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <sstream>
 
 #include "core/number_text.h"
 #include "core/step_history.h"
+#include "experiments/machine/output.h"
 #include "experiments/record/monitor.h"
 
 namespace concertina {
@@ -37,6 +40,52 @@ TEST(Progress, RatesKeepThreeDigits) {
   EXPECT_EQ(format_rate(12345678), "12.3M");
   EXPECT_EQ(format_rate(std::nan("")), "?");
   for (double rate = 1; rate < 1e14; rate *= 1.07) EXPECT_LE(format_rate(rate).size(), 5U) << rate;
+}
+
+TEST(Progress, AnEvaluationSaysHowFarItIs) {
+  std::FILE* const stream = std::tmpfile();
+  Progress progress(stream, 1);
+  for (int second = 1; second <= 25; ++second) progress.evaluation(100 * second, 2500, second);
+  std::string text(200, 0);
+  std::rewind(stream);
+  text.resize(std::fread(text.data(), 1, text.size(), stream));
+  std::fclose(stream);
+  EXPECT_EQ(text,
+            "evaluating: 1,000 of 2,500 targets  ETA 0:15\n"
+            "evaluating: 2,000 of 2,500 targets  ETA 0:05\n");
+}
+
+TEST(Progress, TrainingLooksAtSomeOfTheHeldOutData) {
+  RunConfig config;
+  EXPECT_EQ(final_batches(config.eval), 16);
+  EXPECT_EQ(periodic_batches(config.eval), 16);
+  config.eval.batches = 0;  // as configs of older runs have it: all
+  EXPECT_EQ(final_batches(config.eval), 0);
+  EXPECT_EQ(periodic_batches(config.eval), 0);
+  config.eval.periodic_batches = 3;
+  EXPECT_EQ(periodic_batches(config.eval), 3);
+}
+
+TEST(Help, IsBrokenBetweenWords) {
+  const std::string text =
+      "Trains models.\n\nOptions:\n  --set TABLE.KEY=VALUE ...   set one config key, after all "
+      "files; may "
+      "be repeated\n  --averyveryverylongoption=withoutanyspaceinit\n";
+  const auto words = [](const std::string& of) {
+    std::istringstream in(of);
+    return std::vector<std::string>(std::istream_iterator<std::string>(in), {});
+  };
+  EXPECT_EQ(words(wrapped(text, 0)), words(text));
+  for (int columns = 40; columns < 130; ++columns) {
+    const std::string one = wrapped(text, columns);
+    EXPECT_EQ(words(one), words(text)) << columns;
+    std::istringstream lines(one);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_TRUE(line.size() <= static_cast<std::size_t>(columns) ||
+                  line.find(' ', line.find_first_not_of(' ')) == std::string::npos)
+          << columns << ": " << line;
+  }
+  EXPECT_EQ(wrapped(text, 130), text);
 }
 
 TEST(Progress, LineHasTheFigures) {

@@ -166,7 +166,7 @@ started 2 mpirun-int --set parallel.pp=2
 kill -INT "$(cat pid)"
 wait $process
 grep -q '"exit":75' runs/mpirun-int/launches.jsonl || fail 'SIGINT of mpirun: nothing was committed'
-grep -q 'stopped by signal 15 after step [0-9]*; the same command resumes' err ||
+grep -q 'stopped by SIGTERM (mpirun forwards Ctrl-C as SIGTERM) after step [0-9]*; the same command resumes' err ||
   fail 'SIGINT of mpirun: the program does not say that it was stopped'
 # A rank that dies is named by another, with what to do.
 dies() {

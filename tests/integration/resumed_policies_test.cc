@@ -172,6 +172,28 @@ TEST(ResumedPolicies, DecideAsIfTheyHadNeverStopped) {
   }
 }
 
+/// A run that has ended, and goes on with a larger run.steps: as if that had been planned.
+TEST(ResumedPolicies, GoOnFromTheirEndAsIfItHadBeenLater) {
+  for (const auto& layout : layout_policies())
+    for (const char* batch : {"constant", "grows"}) {
+      if (layout.name == "none" || layout.value.by_times) continue;
+      for (const auto& freeze : freeze_policies()) {
+        RunConfig config =
+            config_of(std::string(freeze.name), {layout.name.data(), batch, "never"});
+        config.lr.steps = config.run.steps;  // as a run keeps it
+        const Course whole = train({{config, config.run.steps}});
+        // A step that does several at once must divide what is left: in runs of even ends alike.
+        const std::int64_t between = batch == std::string("grows") ? 2 : 5;
+        for (std::int64_t end = 2; end < config.run.steps; end += between) {
+          RunConfig shorter = config;
+          shorter.run.steps = end;
+          EXPECT_EQ(train({{shorter, end}, {config, config.run.steps}}), whole)
+              << freeze.name << ", " << layout.name << ", batch " << batch << ", ended at " << end;
+        }
+      }
+    }
+}
+
 /// A run that packs its two stages into one rank late, stopped early.
 std::vector<Leg> packs_late(const char* batch) {
   RunConfig config = config_of("list", {"pipetransformer", batch, "never"});

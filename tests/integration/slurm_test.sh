@@ -51,8 +51,10 @@ fake_slurm "$PWD/fake"
 # What cannot be submitted.
 printf '[search]\nmethod = "asha"\nmetric = "loss"\nmin_steps = 2\n' | cat four.toml - > search.toml
 refused 'a search cannot be submitted' submit search.toml
-refused '--array is the study'"'"'s own' submit four.toml --sbatch '--array=1-2'
-refused '-a is the study'"'"'s own' submit four.toml --sbatch '-a1-2'
+for option in --array=1-2 -a1-2 '-a 1-2' --arr=3 '--arr 3' --sig=USR1 --outp=x --open=append -Qa1 -ox -Ho; do
+  refused "${option%% *} sets --" submit four.toml --sbatch "$option"
+done
+SBATCH_ARRAY_INX=1-2 refused 'SBATCH_ARRAY_INX overrides --array' submit four.toml
 refused 'launcher of its own' submit four.toml --launcher srun
 refused 'not in range' submit four.toml --time 0
 [ ! -e studies ] || fail 'a submission that was refused made a folder'

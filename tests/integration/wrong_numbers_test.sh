@@ -107,4 +107,34 @@ fails 2 forever activation-nan:times=1000 parallel.dp=2 verify.on_fault=skip
 says '10 steps before it were skipped'
 
 CONCERTINA_FAILPOINTS=weigth-bit refused "'weigth-bit' says of no fault where it happens" train run.name=none data.text=text.txt
+# Under `concertina run`: what comes again ends the run after one launch, what was by chance leaves no trace.
+supervised() { # NAME, FAILPOINTS, options of `run`...
+  local code=0
+  CONCERTINA_FAILPOINTS=$2 "$program" run --ranks 2 "${@:3}" -- train "${keys[@]}" run.name="$1" parallel.pp=2 \
+    >out 2>&1 || code=$?
+  echo "$code"
+}
+launcher="$mpirun -n {ranks} ${options[*]} {program} {args}"
+is "$(supervised certain "$nan,times=1000" --launcher "$launcher")" 1 'a run that diverges'
+says 'would fail again'
+is "$(wc -l <runs/certain/launches.jsonl)" 1 'launches of a run that diverges'
+is "$(supervised chance "$nan" --launcher "$launcher")" 0 'a number that was wrong by chance'
+is "$(wc -l <runs/chance/launches.jsonl)" 1 'launches after a number that was wrong by chance'
+same chance good
+
+# What fails twice with the same words from the same state would fail again; other words may be of something else.
+for words in same '$RANDOM'; do
+  cat >launch <<END
+#!/bin/bash
+echo >>launched
+mkdir -p runs/words
+echo "{\"fault\":\"failed\",\"ranks\":[],\"what\":\"$words\",\"time\":\"now\"}" >>runs/words/faults.jsonl
+sleep 0.1
+exit 1
+END
+  chmod +x launch
+  is "$(supervised words '' --launcher './launch {program}')" 1 'a launch that fails'
+  echo "$(wc -l <launched)"; rm launched
+done >counts
+is "$(xargs <counts)" '2 5' 'launches that fail'
 echo "1 passed, 0 failed"

@@ -47,6 +47,9 @@ class Recorder final : public FileDataset {
   std::uint64_t views() const override { return called("views"), 1; }
   const Corpus& corpus() const override { return called("corpus"), inner_->corpus(); }
   void verify(const std::function<void()>&) const override { called("verify"); }
+  SplitContent content(Split, const std::function<void()>&) const override {
+    return called("content"), SplitContent{};
+  }
   std::string summary() const override { return called("summary"), "summary"; }
   std::vector<std::string> notes(std::uint64_t) const override {
     return called("notes"), std::vector<std::string>{"note"};

@@ -45,6 +45,21 @@ TEST(RunDirectory, BecomesARunWithItsConfig) {
     EXPECT_NE(entry.path().extension(), ".tmp") << "a probe was left";
 }
 
+TEST(RunDirectory, ALaunchThatIsRefusedLeavesNothing) {
+  const TemporaryDirectory root;
+  spill(root.path() + "/file", "text");
+  const auto left = [&] {
+    return std::distance(std::filesystem::recursive_directory_iterator(root.path()), {});
+  };
+  { RunDirectory run(root.path(), "first"); }
+  EXPECT_EQ(left(), 1);
+  EXPECT_EQ(code_of(root.path(), "first", root.path() + "/file/in"), Exit::bad_input);
+  EXPECT_EQ(left(), 1);
+  std::filesystem::create_directories(root.path() + "/empty");  // that was there stays
+  { RunDirectory run(root.path(), "empty"); }
+  EXPECT_TRUE(std::filesystem::exists(root.path() + "/empty"));
+}
+
 TEST(RunDirectory, HasOneOwnerAtATime) {
   const TemporaryDirectory root;
   {
@@ -74,7 +89,8 @@ TEST(RunDirectory, ADirectoryWithOtherThingsIsLeftAlone) {
 
 TEST(RunDirectory, AnInterruptedStartIsNoObstacle) {
   const TemporaryDirectory root;
-  { RunDirectory run(root.path(), "run"); }  // made checkpoints/, never wrote its config
+  std::filesystem::create_directories(root.path() + "/run/checkpoints");
+  spill(root.path() + "/run/run.lock", "");
   for (const std::string name :
        {"config.toml.tmp", "metrics.jsonl", "events.jsonl", "run.id.tmp", "launches.jsonl",
         "checkpoints/owner.json.tmp", "tensorboard/events.out.tfevents.1"}) {

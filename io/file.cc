@@ -136,11 +136,27 @@ void throw_io(std::string_view call, const std::string& path) {
   throw_errno(call, path, advice(errno));
 }
 
+namespace {
+
+/// Throws bad input for what stands for a file in a repository that was cloned without git-lfs.
+void refuse_pointer(int descriptor, const std::string& path) {
+  constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/";
+  constexpr std::int64_t kMost = 1024;
+  std::string begin(kMost, '\0');
+  const auto read = ::pread(descriptor, begin.data(), begin.size(), 0);
+  if (read > 0 && read < kMost && begin.starts_with(kPointer))
+    throw_input("this is a pointer of Git LFS, not the file that it stands for", path,
+                "`git lfs pull` in its repository, with git-lfs installed");
+}
+
+}  // namespace
+
 File::File(std::string path, Mode mode) : path_(std::move(path)) {
   // O_NONBLOCK: a named pipe in place of a file must not make us wait for its other end.
   descriptor_ = retried(
       [&] { return ::open(path_.c_str(), open_flags(mode) | O_CLOEXEC | O_NONBLOCK, 0666); });
   if (descriptor_ < 0) throw_io("open", path_);
+  if (mode == Mode::read) refuse_pointer(descriptor_, path_);
 }
 
 File::~File() {

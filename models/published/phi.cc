@@ -24,10 +24,6 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   return all;
 }
 
-std::string heads_of(const ModelConfig& config) {
-  return std::to_string(config.heads);
-}
-
 }  // namespace
 
 HuggingFace phi() {
@@ -35,6 +31,7 @@ HuggingFace phi() {
   HuggingFace table = neox_like("Phi", "model.", "\"gelu_new\"");
   table.keys.insert(table.keys.end(), {{"rope_theta", "model.neox.rope_theta", "10000.0"},
                                        {"partial_rotary_factor", "model.neox.rope_share", "0.5"},
+                                       {"num_key_value_heads", "model.heads"},
                                        {"resid_pdrop", "model.dropout", "0.0", Use::advice}});
   table.fixed = {{"model.neox.shared_norm", "true"},
                  {"model.neox.head_bias", "true"},
@@ -43,7 +40,6 @@ HuggingFace phi() {
   table.rules.push_back({"qk_layernorm", "false"});
   table.rules.push_back({"tie_word_embeddings", "false"});
   table.unused = {"embd_pdrop"};
-  table.derived = {{"num_key_value_heads", heads_of}};
   table.tensors = tensors_of;
   return table;
 }

@@ -138,6 +138,7 @@ void take_files(const std::vector<std::string>& files, RunConfig& config) {
     if (config.data.format == RunConfig{}.data.format && ending == fmt::format(".{}", format))
       config.data.format = format;
   if (files_key(config) == "data.files") config.data.files = files;
+  config.data.validation = 0;
 }
 
 /// The run's config with the files that the options name.

@@ -34,7 +34,7 @@ HuggingFace opt() {
           .body = "model.",
           .architectures = decoders("OPT", false),
           .keys = size_keys("2048",
-                            {{"word_embed_proj_dim", "model.width"},
+                            {{.theirs = "word_embed_proj_dim", .ours = "model.width", .null = "0"},
                              {.theirs = "ffn_dim", .ours = "model.gpt.hidden", .zero = four_widths},
                              {.theirs = "activation_function",
                               .ours = "model.gpt.activation",

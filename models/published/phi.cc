@@ -29,10 +29,11 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 HuggingFace phi() {
   using Use = KeyElsewhere::Use;
   HuggingFace table = neox_like("Phi", "model.", "\"gelu_new\"");
-  table.keys.insert(table.keys.end(), {{"rope_theta", "model.neox.rope_theta", "10000.0"},
-                                       {"partial_rotary_factor", "model.neox.rope_share", "0.5"},
-                                       {"num_key_value_heads", "model.heads"},
-                                       {"resid_pdrop", "model.dropout", "0.0", Use::advice}});
+  table.keys.insert(table.keys.end(),
+                    {{"rope_theta", "model.neox.rope_theta", "10000.0"},
+                     {"partial_rotary_factor", "model.neox.rope_share", "0.5"},
+                     {.theirs = "num_key_value_heads", .ours = "model.heads", .null = "0"},
+                     {"resid_pdrop", "model.dropout", "0.0", Use::advice}});
   table.fixed = {{"model.neox.shared_norm", "true"},
                  {"model.neox.head_bias", "true"},
                  {"model.neox.attention_bias", "true"},

@@ -123,7 +123,11 @@ TEST(PublishedKeys, HarmlessOnesOfPublishedModelsAreRead) {
         {"diversity_penalty", 0.0}}},
       {"llama", {{"max_sequence_length", 2048}, {"rope_scaling", {{"finetuned", true}}}}},
       {"gpt-neox", {{"num_steps", "global_step168000"}}},
-      {"opt", {{"learned_embeddings", true}, {"scale_embeddings", false}}}};
+      {"opt",
+       {{"learned_embeddings", true},
+        {"scale_embeddings", false},
+        {"word_embed_proj_dim", nullptr}}},
+      {"phi", {{"num_key_value_heads", nullptr}}}};
   for (const auto& [name, keys] : added) {
     const HubFolder model(name);
     for (const auto& [key, value] : keys.items()) {

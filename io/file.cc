@@ -176,9 +176,25 @@ void throw_io(std::string_view call, const std::string& path) {
   throw_errno(call, path, advice(errno));
 }
 
+namespace {
+
+/// Throws bad input for what stands for a file in a repository that was cloned without git-lfs.
+void refuse_pointer(const File& file) {
+  constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/";
+  constexpr std::int64_t kMost = 1024;
+  std::string begin(kMost, '\0');
+  const auto read = ::pread(file.descriptor(), begin.data(), begin.size(), 0);
+  if (read > 0 && read < kMost && begin.starts_with(kPointer))
+    throw_input("this is a pointer of Git LFS, not the file that it stands for", file.path(),
+                "`git lfs pull` in its repository, with git-lfs installed");
+}
+
+}  // namespace
+
 File::File(std::string path, Mode mode, unsigned permissions) : path_(std::move(path)) {
   *this = open_checked(path_, open_flags(mode), permissions);
   if (mode == Mode::open_or_create) require_place(*this, FilePlace::logged);
+  if (mode == Mode::read) refuse_pointer(*this);
 }
 
 File::~File() {

@@ -135,6 +135,7 @@ HeaderEntry read_entry(const std::string& name, const nlohmann::json& value,
 }
 
 void require_text_metadata(const nlohmann::json& metadata, const std::string& path) {
+  if (metadata.is_null()) return;  // as the format's own library reads it
   const bool texts = metadata.is_object() && std::ranges::all_of(metadata, [](const auto& value) {
                        return value.is_string();
                      });

@@ -58,22 +58,28 @@ struct KeyElsewhere {
   Written written = Written::always;
   std::vector<FixedKey> where{};  // written only where one of these holds; empty: anywhere
   std::vector<SameWord> words{};  // empty: theirs is as ours; the first of several is written
-  std::int64_t more = 0;          // theirs is so much more than ours
+  std::int64_t more = 0;          // theirs is so much more than ours; see positions_after
   /// What 0 of ours stands for; null: for itself.
   std::int64_t (*zero)(const ModelConfig& config) = nullptr;
+  std::string_view null{};  // as JSON: what null stands for; empty: `usual`
 };
 
-/// A key of config.json that must have one value, or another of the same meaning.
+/// A key of config.json that must have one value, or another of the same meaning. A missing key
+/// means `value`, and null does where `value` is false.
 struct RuleElsewhere {
   std::string_view theirs, value;  // as JSON; the first is the one that is written
   std::string_view or_else{};      // as JSON
-  bool may_lack = true;            // not there, or null, means `value`
 };
 
 /// A key of config.json that may only be what follows from our config, as JSON.
 struct DerivedElsewhere {
   std::string_view theirs;
   std::string (*value)(const ModelConfig& config) = nullptr;
+};
+
+/// A key of the dropout before a head, which has no key of its own here. `usual`: as JSON.
+struct HeadDropout {
+  std::string_view theirs, usual{};
 };
 
 struct Architecture {
@@ -95,6 +101,10 @@ struct HuggingFace {
   /// Tensors that are stored a second time by some versions, and must then be the same.
   std::vector<std::pair<std::string, std::string>> copies{};
   std::vector<DerivedElsewhere> derived{};
+  std::vector<HeadDropout> head_dropouts{};
+  /// The key of a token: the first position's row comes after that of its number, in place of the
+  /// `skipped_rows` and the `more` of the table, which are those of the usual token.
+  std::string_view positions_after{};
   /// All tensors, named as in a model with a head.
   std::vector<StoredElsewhere> (*tensors)(const ModelConfig& config) = nullptr;
 };

@@ -35,7 +35,8 @@ struct Task {
   /// The rows that its head reads.
   RowsRead (*reads)(const Trunk& trunk) = [](const Trunk&) { return RowsRead{}; };
   TargetKind targets = TargetKind::label;
-  bool classes = false;  // its head has model.classes logits
+  bool classes = false;     // its head has model.classes logits
+  bool vocabulary = false;  // its head has logits of tokens
 };
 
 /// The tasks that models/meson.build lists.

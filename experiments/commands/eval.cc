@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -133,6 +134,17 @@ Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
   return result;
 }
 
+/// A run without data, as an imported one: the files are all that there is, and the name of the
+/// first may say their format.
+void take_files(const std::vector<std::string>& files, RunConfig& config) {
+  const std::string ending = std::filesystem::path(files[0]).extension();
+  for (const auto& [format, reader] : dataset_formats())
+    if (config.data.format == RunConfig{}.data.format && ending == fmt::format(".{}", format))
+      config.data.format = format;
+  if (files_key(config) == "data.files") config.data.files = files;
+  config.data.validation = 0;
+}
+
 /// The run's config with the files that the options name.
 RunConfig config_of(const EvalOptions& options) {
   RunConfig config = options.config;
@@ -145,11 +157,24 @@ RunConfig config_of(const EvalOptions& options) {
   if (!options.files.empty()) {
     config.data.test_files = options.files;
     config.data.test = 0;
+    if (data_files(config).empty()) take_files(options.files, config);
     // They may be any: what they share with the training, or lack, is said.
     config.data.most_overlap = 1;
     config.data.missing_classes = true;
   }
   return config;
+}
+
+/// Rows of which nobody says what is right have predictions, and no loss.
+int say_unlabelled(const EvalOptions& options, const Validation& result) {
+  if (options.predictions.empty() && options.logits.empty())
+    throw_input("the rows have no labels to compare with", "--files",
+                "files with labels, or --predictions FILE.csv");
+  if (options.json)
+    print_once(json_line({{"split", options.split}, {"samples", result.samples}, {"tokens", 0}}));
+  else
+    print_once(fmt::format("{} rows without labels: no loss\n", result.samples));
+  return 0;
 }
 
 int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
@@ -174,8 +199,9 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
       launch->trainer, path, options.newest ? Chosen::newest : Chosen::best, &stored);
   launch->begin();
   if (options.text.empty() && options.files.empty()) require_held_out(*launch, stored);
-  say_overlap(options, *launch);
+  if (step > 0) say_overlap(options, *launch);
   const Validation result = evaluate_to_files(options, *launch);
+  if (result.targets == 0 && result.samples > 0) return say_unlabelled(options, result);
   if (result.targets == 0 && split_of(options) == Split::test)
     throw_input("the run has no test files", config.where("data.test_files"),
                 "--files FILE, or data.test_files or data.test of a new run");

@@ -110,6 +110,7 @@ void PredictionRows::add_class(std::span<const double> logits, Line& line) const
 void PredictionRows::add_scores(std::span<const double> logits, Line& line) const {
   const std::vector<double> right(scores_.begin(), scores_.end());
   line["score"] = right.size() == 1 ? Line(right[0]) : Line(right);
+  if (scores_[0] == kNoScore) line["score"] = nullptr;
   line["prediction"] = right.size() == 1 ? Line(logits[0]) : Line(logits);
 }
 
@@ -119,6 +120,7 @@ void PredictionRows::add_labels(std::span<const double> logits, Line& line) cons
     if (scores_[k] > 0) line["labels"].push_back(name(k));
     if (logits[k] > 0) line["prediction"].push_back(name(k));
   }
+  if (scores_[0] == kNoScore) line["labels"] = nullptr;
   line["logits"] = logits;
 }
 

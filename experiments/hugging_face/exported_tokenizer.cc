@@ -6,26 +6,13 @@
 
 #include "experiments/run/planning.h"
 #include "io/datasets/sentences.h"
-#include "io/strict_json.h"
+#include "io/tokenizers/special_tokens.h"
 #include "models/task.h"
 
 namespace concertina {
 namespace {
 
 using SettingsJson = nlohmann::json;
-
-struct SpecialName {
-  SpecialToken token;
-  const char* key;   // of tokenizer_config.json
-  const char* name;  // of one that comes after a vocabulary without it
-};
-constexpr std::array kSpecials{SpecialName{SpecialToken::unknown, "unk_token", ""},
-                               SpecialName{SpecialToken::begin, "bos_token", ""},
-                               SpecialName{SpecialToken::end, "eos_token", ""},
-                               SpecialName{SpecialToken::classify, "cls_token", "[CLS]"},
-                               SpecialName{SpecialToken::separate, "sep_token", "[SEP]"},
-                               SpecialName{SpecialToken::padding, "pad_token", "[PAD]"},
-                               SpecialName{SpecialToken::mask, "mask_token", "[MASK]"}};
 
 bool reads(const RunConfig& config, const std::string& field) {
   return std::ranges::any_of(fields_of(model_of(config)->spec()),
@@ -41,42 +28,56 @@ struct Specials {
 /// The tokenizer's own.
 Specials own_specials(const Tokenizer& tokenizer) {
   Specials all;
-  for (const SpecialName& special : kSpecials)
+  for (const SpecialKey& special : kSpecialKeys)
     if (const auto id = tokenizer.special(special.token)) {
       all.ids[special.token] = *id;
-      all.names[*id] = tokenizer.decode({&*id, 1});
+      all.names[*id] = tokenizer.name(*id);
     }
   return all;
 }
 
-/// Adds what the run puts around texts. A token that texts have too stands in no role: transformers
-/// would look for it in texts before all others.
-void add_marks(const SentenceEncoder& encoder, const Tokenizer& tokenizer, bool masks,
-               Specials& all) {
-  const std::array roles{std::pair{SpecialToken::classify, encoder.classify()},
-                         std::pair{SpecialToken::separate, encoder.separator()},
-                         std::pair{SpecialToken::padding, encoder.padding()},
-                         std::pair{SpecialToken::mask, encoder.mask()}};
-  for (const auto& [role, id] : roles) {
-    const bool more = id >= tokenizer.vocabulary();
-    if (!more && !all.names.contains(id)) continue;
-    if (role == SpecialToken::mask && !masks) continue;
-    const auto* const special = std::ranges::find(kSpecials, role, &SpecialName::token);
+/// `name`, in as many brackets as make it none of the vocabulary.
+std::string unused_name(const Tokenizer& tokenizer, std::string name) {
+  for (std::int32_t id = 0; std::cmp_less(id, tokenizer.vocabulary()); ++id)
+    if (tokenizer.name(id) == name) return unused_name(tokenizer, fmt::format("[{}]", name));
+  return name;
+}
+
+/// Adds what the run puts around texts, and all tokens after the vocabulary: their ids leave none
+/// out. A token that texts have too stands in no role: transformers would look for it in texts
+/// before all others.
+void add_marks(const SentenceEncoder& encoder, const Tokenizer& tokenizer, Specials& all) {
+  struct Role {
+    SpecialToken token;
+    std::int32_t id;
+    const char* name;  // where the vocabulary has none
+  };
+  for (const auto& [role, id, name] : {Role{SpecialToken::classify, encoder.classify(), "[CLS]"},
+                                       Role{SpecialToken::separate, encoder.separator(), "[SEP]"},
+                                       Role{SpecialToken::padding, encoder.padding(), "[PAD]"},
+                                       Role{SpecialToken::mask, encoder.mask(), "[MASK]"}}) {
+    if (role == SpecialToken::padding && all.ids.contains(role) && all.ids[role] != id)
+      all.ids.erase(role);  // that of the files ends texts too
+    if (id < tokenizer.vocabulary() && !all.names.contains(id)) continue;
+    if (role == SpecialToken::mask && id < tokenizer.vocabulary() && !all.ids.contains(role))
+      continue;
     all.ids.emplace(role, id);
-    all.names.emplace(id, special->name);
+    all.names.emplace(id, id < tokenizer.vocabulary() ? name : unused_name(tokenizer, name));
   }
   for (const Marks::Part& part : encoder.parts(/*pair=*/true))
     if (part.text < 0 && !all.names.contains(part.token))
-      all.names[part.token] = tokenizer.decode({&part.token, 1});
+      all.names[part.token] = tokenizer.name(part.token);
 }
 
 /// What tokenizer_config.json says besides what a model came with. `made`: tokenizer.json is not
 /// what the tokenizer's own class would make of its files.
 std::string settings_of(const RunConfig& config, const FileTexts& files, const Specials& specials,
                         bool made) {
-  const auto kept = files.find(kTokenizerConfig);
-  SettingsJson settings = kept == files.end() ? SettingsJson::object()
-                                              : parse_strict_object(kept->second, kTokenizerConfig);
+  SettingsJson settings = merged_settings([&](const char* name) {
+    const auto kept = files.find(name);
+    return kept == files.end() ? std::pair<std::string, std::string>()
+                               : std::pair(kept->second, name);
+  });
   const auto set_if_none = [&](const char* key, const SettingsJson& value) {
     if (!settings.contains(key) || settings[key].is_null()) settings[key] = value;
   };
@@ -90,10 +91,13 @@ std::string settings_of(const RunConfig& config, const FileTexts& files, const S
   SettingsJson inputs = {"input_ids", "attention_mask"};
   if (reads(config, types_field(1).name)) inputs.push_back("token_type_ids");
   settings["model_input_names"] = inputs;
-  for (const SpecialName& special : kSpecials)
-    if (const auto id = specials.ids.find(special.token); id != specials.ids.end())
-      if (const std::string& name = specials.names.at(id->second); !name.empty())
-        set_if_none(special.key, name);
+  for (const SpecialKey& special : kSpecialKeys) {
+    const auto id = specials.ids.find(special.token);
+    if (id != specials.ids.end())
+      set_if_none(special.key, specials.names.at(id->second));
+    else if (special.token == SpecialToken::padding)
+      settings.erase(special.key);
+  }
   return settings.dump(2) + "\n";
 }
 
@@ -114,7 +118,7 @@ FileTexts exported_tokenizer(const RunConfig& config) {
   if (!is_causal(config)) {
     const bool masks = task_of(config.model.family, config.model.task).masks;
     const SentenceEncoder encoder(tokenizer, masks);
-    add_marks(encoder, *tokenizer, masks, specials);
+    add_marks(encoder, *tokenizer, specials);
     if (tokenizer->marks() == nullptr) {
       for (const bool pair : {false, true})
         std::ranges::copy(encoder.parts(pair),
@@ -123,14 +127,18 @@ FileTexts exported_tokenizer(const RunConfig& config) {
     }
   }
   const bool described = files.contains(kTokenizerJson);
-  std::optional<std::string> text =
-      described ? files[kTokenizerJson] : make_description(files, where);
+  std::optional<std::string> text = make_description(config.data.tokenizer, where);
+  const bool made = text.has_value();
+  if (!made && described) text = files[kTokenizerJson];
   const bool more = std::ranges::any_of(
       specials.names, [&](const auto& one) { return one.first >= tokenizer->vocabulary(); });
   const bool marked = text && (more || around != nullptr);
   if (marked) text = with_marks(*text, specials.names, tokenizer->vocabulary(), around, where);
   if (text) files[kTokenizerJson] = *text;
-  files[kTokenizerConfig] = settings_of(config, files, specials, marked || (text && !described));
+  files[kTokenizerConfig] = settings_of(config, files, specials, marked || made);
+  // The settings have what these say, and would be undone by them.
+  for (const char* other : {kSpecialTokensMap, "generation_config.json"}) files.erase(other);
+  if (text) files.erase("added_tokens.json");
   return files;
 }
 

@@ -1,83 +1,78 @@
 #include "experiments/hugging_face/harmless_keys.h"
 
+#include <algorithm>
+#include <array>
+
 namespace concertina {
 namespace {
 
-constexpr std::string_view kAbout = "says where the file is from",
-                           kMarks = "tokens, of which the tokenizer says more",
-                           kStorage = "how weights are stored, which their files say",
-                           kOutput = "what transformers' classes return",
-                           kLoading = "how transformers loads or runs it",
-                           kInit = "of weights that are drawn anew",
-                           kGeneration = "of sampling text", kTraining = "of training",
-                           kLabels = "names of classes", kOwnRule = "read where it is of use",
-                           kOther = "of another library";
+/// Keys and why they change no figure.
+struct Harmless {
+  std::string_view why;
+  std::array<std::string_view, 24> keys;
+};
 
-constexpr HarmlessKey kKeys[] = {
-    {"architectures", kOwnRule},
-    {"model_type", kOwnRule},
-    {"num_labels", kOwnRule},
-    {"problem_type", kOwnRule},
-    {"is_decoder", kOwnRule},
-    {"add_cross_attention", kOwnRule},
-    {"tie_word_embeddings", kOwnRule},
-    {"_name_or_path", kAbout},
-    {"_commit_hash", kAbout},
-    {"transformers_version", kAbout},
-    {"tokenizer_class", kAbout},
-    {"finetuning_task", kAbout},
-    {"language", kAbout},
-    {"name", kAbout},
-    {"auto_map", "code of the folder's own, which is never run"},
-    {"bos_token_id", kMarks},
-    {"eos_token_id", kMarks},
-    {"pad_token_id", kMarks},
-    {"sep_token_id", kMarks},
-    {"cls_token_id", kMarks},
-    {"mask_token_id", kMarks},
-    {"decoder_start_token_id", kMarks},
-    {"torch_dtype", kStorage},
-    {"dtype", kStorage},
-    {"use_bfloat16", kStorage},
-    {"return_dict", kOutput},
-    {"output_attentions", kOutput},
-    {"output_hidden_states", kOutput},
-    {"output_past", kOutput},
-    {"use_cache", kOutput},
-    {"torchscript", kLoading},
-    {"_attn_implementation", kLoading},
-    {"_attn_implementation_autoset", kLoading},
-    {"chunk_size_feed_forward", kLoading},
-    {"use_return_dict", kLoading},
-    {"is_encoder_decoder", kLoading},
-    {"tf_legacy_loss", kLoading},
-    {"xla_device", kLoading},
-    {"pruned_heads", "of heads that the weights do not have: their shapes would say so"},
-    {"initializer_range", kInit},
-    {"initializer_factor", kInit},
-    {"gradient_checkpointing", kTraining},
-    {"classifier_dropout", kTraining},
-    {"_num_labels", kLabels},
-    {"id2label", kLabels},
-    {"label2id", kLabels},
-    {"task_specific_params", kGeneration},
-    {"max_length", kGeneration},
-    {"min_length", kGeneration},
-    {"do_sample", kGeneration},
-    {"num_beams", kGeneration},
-    {"temperature", kGeneration},
-    {"top_k", kGeneration},
-    {"top_p", kGeneration},
-    {"repetition_penalty", kGeneration},
-    {"length_penalty", kGeneration},
-    {"sentence_transformers", kOther},
-    {"transformers.js_config", kOther},
-    {"custom_pipelines", kOther}};
+constexpr Harmless kHarmless[] = {
+    {"read where it is of use",
+     {"architectures", "model_type", "num_labels", "problem_type", "is_decoder",
+      "add_cross_attention", "tie_word_embeddings"}},
+    {"says where the file is from",
+     {"_name_or_path", "_commit_hash", "transformers_version", "tokenizer_class", "finetuning_task",
+      "language", "name"}},
+    {"code of the folder's own, which is never run", {"auto_map"}},
+    {"tokens, of which the tokenizer says more",
+     {"bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id",
+      "mask_token_id", "eos_token_ids", "prefix", "decoder_start_token_id"}},
+    {"how weights are stored, which their files say", {"torch_dtype", "dtype", "use_bfloat16"}},
+    {"what transformers' classes return",
+     {"return_dict", "output_attentions", "output_hidden_states", "output_past", "use_cache",
+      "output_scores", "return_dict_in_generate"}},
+    {"how transformers loads or runs it",
+     {"torchscript", "_attn_implementation", "_attn_implementation_autoset",
+      "chunk_size_feed_forward", "use_return_dict", "is_encoder_decoder", "tie_encoder_decoder",
+      "cross_attention_hidden_size", "tf_legacy_loss", "xla_device"}},
+    {"of heads that the weights do not have: their shapes would say so", {"pruned_heads"}},
+    {"of weights that are drawn anew", {"initializer_range", "initializer_factor"}},
+    {"of training",
+     {"gradient_checkpointing", "training", "pre_trained", "num_steps", "max_sequence_length"}},
+    {"names of classes", {"_num_labels", "id2label", "label2id"}},
+    {"of sampling text",
+     {"task_specific_params",
+      "max_length",
+      "min_length",
+      "do_sample",
+      "num_beams",
+      "temperature",
+      "top_k",
+      "top_p",
+      "repetition_penalty",
+      "length_penalty",
+      "diversity_penalty",
+      "exponential_decay_length_penalty",
+      "num_return_sequences",
+      "num_beam_groups",
+      "early_stopping",
+      "no_repeat_ngram_size",
+      "encoder_no_repeat_ngram_size",
+      "bad_words_ids",
+      "suppress_tokens",
+      "begin_suppress_tokens",
+      "forced_bos_token_id",
+      "forced_eos_token_id",
+      "remove_invalid_values",
+      "typical_p"}},
+    {"of another library",
+     {"sentence_transformers", "transformers.js_config", "custom_pipelines", "emb_size", "cell",
+      "structure", "learned_embeddings"}}};
 
 }  // namespace
 
-std::span<const HarmlessKey> harmless_keys() {
-  return kKeys;
+bool is_harmless(std::string_view key) {
+  return std::ranges::any_of(kHarmless, [&](const Harmless& group) {
+    return std::ranges::any_of(group.keys, [&](std::string_view one) {
+      return !one.empty() && (key == one || (key.starts_with(one) && key[one.size()] == '.'));
+    });
+  });
 }
 
 }  // namespace concertina

@@ -9,6 +9,7 @@
 #include "experiments/hugging_face/published_config_text.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
+#include "io/tokenizers/tokenizer_files.h"
 #include "models/task.h"
 
 namespace concertina {
@@ -29,7 +30,7 @@ bool has_tokenizer(const std::string& folder) {
   return std::ranges::any_of(fs::directory_iterator(folder, ignored), [](const auto& entry) {
     const std::string name = entry.path().filename();
     return name == "tokenizer.json" || name == "vocab.txt" || name == "merges.txt" ||
-           name.ends_with(".model");
+           TokenizerFiles::is_sentencepiece_name(name);
   });
 }
 
@@ -58,6 +59,12 @@ std::optional<StoredRun> model_from_run(const RunConfig& config) {
   if (std::filesystem::exists(std::filesystem::path(path) / "config.json", ignored))
     return std::nullopt;
   std::optional<StoredRun> run = find_stored_run(path);
+  if (!std::filesystem::exists(path, ignored))
+    throw_input("there is no such file or directory, and nothing is downloaded", path,
+                fmt::format("`hf download {} --local-dir DIRECTORY` (pip install huggingface_hub), "
+                            "then DIRECTORY in place of the name",
+                            path.starts_with('/') ? std::filesystem::path(path).filename().string()
+                                                  : path));
   if (!run)
     refuse_stored(path,
                   "a folder with the config.json and weights of transformers' save_pretrained(), ");

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
@@ -22,14 +21,17 @@ namespace {
 
 using PublishedJson = nlohmann::json;
 
-void flatten(const PublishedJson& object, const std::string& before,
-             std::map<std::string, PublishedJson>& values) {
+constexpr std::int64_t kMostRows = std::int64_t{1} << 30;  // before the first position
+
+void flatten(const PublishedJson& object, const std::string& before, PublishedConfig& published) {
   for (const auto& [key, value] : object.items()) {
     if (value.is_object() && before.empty() && key != "id2label" && key != "label2id" &&
         key != "task_specific_params")
-      flatten(value, key + ".", values);
-    else if (!value.is_null())
-      values[before + key] = value;
+      flatten(value, key + ".", published);
+    else if (value.is_null())
+      published.nulls.insert(before + key);
+    else
+      published.values[before + key] = value;
   }
 }
 
@@ -50,17 +52,12 @@ bool same_value(const PublishedJson& a, const PublishedJson& b) {
   return a == b || (a.is_number() && b.is_number() && a.get<double>() == b.get<double>());
 }
 
-/// Whether `key`, or an object that it is in, is one of harmless_keys().
-bool harmless(std::string_view key) {
-  return std::ranges::any_of(harmless_keys(), [&](const HarmlessKey& one) {
-    return key == one.key || (key.starts_with(one.key) && key[one.key.size()] == '.');
-  });
-}
-
 void check_rule(const RuleElsewhere& rule, const PublishedConfig& published) {
   const auto found = published.values.find(std::string(rule.theirs));
-  if (found == published.values.end() && rule.may_lack) return;
-  const PublishedJson value = found == published.values.end() ? PublishedJson() : found->second;
+  const bool there = found != published.values.end();
+  if (!there && (rule.value == "false" || !published.nulls.contains(std::string(rule.theirs))))
+    return;
+  const PublishedJson value = there ? found->second : PublishedJson();
   if (same_value(value, parsed(rule.value)) ||
       (!rule.or_else.empty() && same_value(value, parsed(rule.or_else))))
     return;
@@ -73,12 +70,13 @@ void check_rules(const PublishedConfig& published) {
   std::set<std::string_view> known(table.unused.begin(), table.unused.end());
   for (const KeyElsewhere& key : table.keys) known.insert(key.theirs);
   for (const DerivedElsewhere& key : table.derived) known.insert(key.theirs);
+  for (const HeadDropout& key : table.head_dropouts) known.insert(key.theirs);
   for (const RuleElsewhere& rule : table.rules) {
     known.insert(rule.theirs);
     check_rule(rule, published);
   }
   for (const auto& [key, value] : published.values)
-    if (!known.contains(key) && !harmless(key))
+    if (!known.contains(key) && !is_harmless(key))
       throw_input(fmt::format("the key '{}' of a {} is not known here, and may change figures",
                               key.substr(0, 60), published.type),
                   published.path, "a config.json without it, if it does not");
@@ -89,15 +87,30 @@ std::string all_types() {
 }
 
 /// The type of a config.json that does not say it, as the first ones did not: the only one whose
-/// tensors begin as those of the folder.
-std::string type_of_tensors(const std::string& folder, const std::string& path) {
+/// tensors begin as those of the folder, or of several the one that has the architecture.
+std::string type_of_tensors(const std::string& folder, const std::string& path,
+                            const PublishedJson& file) {
   std::set<std::string> found;
   if (has_safetensors(folder))
     for (const std::string& name : SafetensorsFolder(folder).names())
       for (const auto& [type, table] : published_models())
         if (name.starts_with(table.body)) found.insert(std::string(type));
+  std::set<std::string> fitting = found;
+  for (const auto& [type, table] : published_models())
+    if (std::ranges::none_of(table.architectures, [&](const Architecture& one) {
+          return file.value("architectures", PublishedJson()) == PublishedJson{one.name};
+        }))
+      fitting.erase(std::string(type));
+  if (fitting.size() == 1) return *fitting.begin();
   if (found.size() != 1)
-    throw_input("there is no 'model_type'", path, "{\"model_type\": \"gpt2\", ...}");
+    throw_input(found.empty() ? std::string("there is no 'model_type'")
+                              : fmt::format("there is no 'model_type', and the tensors have the "
+                                            "names of several types: {}",
+                                            fmt::join(found, ", ")),
+                path,
+                fmt::format(R"({{"model_type": "{}", ...}})",
+                            fmt::join(found.empty() ? std::set<std::string>{"gpt2"} : found,
+                                      R"(", ...}} or {{"model_type": ")")));
   return *found.begin();
 }
 
@@ -149,7 +162,7 @@ std::string config_text(const PublishedConfig& published, const KeyElsewhere& ke
       throw_input(fmt::format("{} is {}", key.theirs, value.dump().substr(0, 60)), published.path,
                   "one value");
     if (key.more != 0 && value.is_number_integer())
-      return std::to_string(value.get<std::int64_t>() - key.more);
+      return std::to_string(value.get<std::int64_t>() - published.rows_before(key.more));
     return value.is_string() ? value.get<std::string>() : value.dump();
   }
   std::string all;
@@ -175,8 +188,20 @@ std::optional<Said> said_of(const PublishedConfig& published, std::string_view o
   for (const KeyElsewhere& key : published.table->keys) {
     if (key.ours != ours) continue;
     if (!key.usual.empty() && usual == nullptr) usual = &key;
+    if (published.nulls.contains(std::string(key.theirs))) {
+      if (!said && !key.null.empty())
+        said = Said{&key, config_text(published, key, parsed(key.null))};
+      // A default of 0 stands for no value.
+      if (key.null.empty() && key.use != KeyElsewhere::Use::advice &&
+          (key.usual.empty() || !same_value(parsed(key.usual), 0)))
+        throw_input(fmt::format("{} = null is not supported", key.theirs), published.path,
+                    "its value");
+    }
     const auto found = published.values.find(std::string(key.theirs));
     if (found == published.values.end()) continue;
+    if (!key.null.empty() && same_value(found->second, parsed(key.null)))
+      throw_input(fmt::format("{} = {} is not supported", key.theirs, found->second.dump()),
+                  published.path, fmt::format("{} = null", key.theirs));
     const std::string text = config_text(published, key, found->second);
     if (said && key.use != KeyElsewhere::Use::advice && said->text != text &&
         !same_value(parsed(published.values.at(std::string(said->key->theirs)).dump()),
@@ -235,6 +260,17 @@ bool keeps_classes(const std::string& task, const RunConfig& config) {
          find_task(task).classes;
 }
 
+std::int64_t PublishedConfig::rows_before(std::int64_t usual) const {
+  const std::string key(table->positions_after);
+  const auto found = values.find(key);
+  if (key.empty() || (found == values.end() && !nulls.contains(key))) return usual;
+  if (found == values.end() || !found->second.is_number_unsigned() || found->second > kMostRows)
+    throw_input(fmt::format("{} = {} is not supported: positions begin after it", key,
+                            found == values.end() ? "null" : found->second.dump().substr(0, 100)),
+                path, fmt::format("{} = {}", key, usual - 1));
+  return found->second.get<std::int64_t>() + 1;
+}
+
 PublishedConfig read_published_config(const std::string& folder) {
   PublishedConfig published;
   published.path = (std::filesystem::path(folder) / "config.json").string();
@@ -242,9 +278,9 @@ PublishedConfig read_published_config(const std::string& folder) {
       parse_strict_object(read_file(published.path, kMostConfigBytes), published.path);
   const auto type = file.find("model_type");
   find_type(type != file.end() && type->is_string() ? type->get<std::string>()
-                                                    : type_of_tensors(folder, published.path),
+                                                    : type_of_tensors(folder, published.path, file),
             published);
-  flatten(file, "", published.values);
+  flatten(file, "", published);
   count_labels(published.values);
   check_rules(published);
   published.task = task_of_architecture(published, file);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +25,11 @@ struct PublishedConfig {
   std::string task;    // ours; empty: a body without a head
   /// Values by key, with dots between those of objects within objects; none is null.
   std::map<std::string, nlohmann::json> values;
+  std::set<std::string> nulls;  // the keys that are null
   const HuggingFace* table = nullptr;
+
+  /// The rows of the table of positions before the first position, which are `usual` of the type.
+  std::int64_t rows_before(std::int64_t usual) const;
 };
 
 /// What transformers calls the tasks that have one architecture, ...ForSequenceClassification.

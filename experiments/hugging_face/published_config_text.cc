@@ -48,7 +48,8 @@ PublishedJson written_value(const RunConfig& config, const KeyElsewhere& key) {
   for (const SameWord& word : key.words)
     if (value == word.ours) return PublishedJson::parse(word.theirs);
   if (key.zero != nullptr && value == PublishedJson(0)) return key.zero(model_config_of(config));
-  if (key.more != 0) return value.get<std::int64_t>() + key.more;
+  if (!key.null.empty() && value == PublishedJson::parse(key.null)) return {};
+  if (key.more != 0) return value.get<std::int64_t>() + rows_before_positions(config, key.more);
   return value;
 }
 
@@ -75,6 +76,22 @@ bool is_written(const RunConfig& config, const RunConfig& usual, const KeyElsewh
   if (!here || key.written == KeyElsewhere::Written::always) return here;
   return key.written == KeyElsewhere::Written::if_set &&
          json_of(config, key.ours) != json_of(usual, key.ours);
+}
+
+std::string_view task_name(const RunConfig& config) {
+  return config.model.task != "auto"
+             ? std::string_view(config.model.task)
+             : lookup(models(), config.model.family, "model family", "model.family").usual_task;
+}
+
+/// The class of the type for the task of `config`; null: it has none.
+const Architecture* architecture_of(const HuggingFace& table, const RunConfig& config) {
+  const std::string_view task = task_name(config);
+  const bool sequence =
+      std::ranges::any_of(kProblemTypes, [&](const auto& one) { return one.first == task; });
+  const auto found = std::ranges::find(
+      table.architectures, sequence ? kProblemTypes[0].first : task, &Architecture::task);
+  return found == table.architectures.end() ? nullptr : &*found;
 }
 
 /// Whether a config.json of this type can say all that `config` says of its model.
@@ -205,8 +222,12 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
   const std::optional<PublishedConfig> kept = kept_config(config);
   const std::string_view kept_type = kept ? std::string_view(kept->type) : "";
   const Entry<HuggingFace>* found = nullptr;
+  // One that has the task goes before the type that the model came as.
+  const auto worth = [&](const Entry<HuggingFace>& entry) {
+    return 2 * (architecture_of(entry.value, config) != nullptr) + (entry.name == kept_type);
+  };
   for (const Entry<HuggingFace>& entry : published_models())
-    if (says_all(entry.value, config) && (found == nullptr || entry.name == kept_type))
+    if (says_all(entry.value, config) && (found == nullptr || worth(entry) > worth(*found)))
       found = &entry;
   if (found != nullptr) return *found;
   std::string all;
@@ -222,17 +243,18 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
                           : "the options of one of: " + all);
 }
 
+std::int64_t rows_before_positions(const RunConfig& config, std::int64_t usual) {
+  const std::optional<PublishedConfig> kept = usual == 0 ? std::nullopt : kept_config(config);
+  return kept && kept->table == &hugging_face_of(config).value ? kept->rows_before(usual) : usual;
+}
+
 std::string published_config_text(const RunConfig& config, const std::string& type) {
   const auto& [model_type, table] = hugging_face_of(config);
-  const Family& family = lookup(models(), config.model.family, "model family", "model.family");
-  const std::string_view task =
-      config.model.task == "auto" ? family.usual_task : std::string_view(config.model.task);
+  const std::string_view task = task_name(config);
   const auto* const problem =
       std::ranges::find(kProblemTypes, task, [](const auto& one) { return one.first; });
-  const bool sequence = problem != std::end(kProblemTypes);
-  const auto architecture = std::ranges::find(
-      table.architectures, sequence ? kProblemTypes[0].first : task, &Architecture::task);
-  if (architecture == table.architectures.end())
+  const Architecture* const architecture = architecture_of(table, config);
+  if (architecture == nullptr)
     throw_input(fmt::format("transformers has no {} for {}", model_type, task),
                 config.where("model.task"), "another task");
   const RunConfig usual;
@@ -246,7 +268,8 @@ std::string published_config_text(const RunConfig& config, const std::string& ty
     if (is_written(config, usual, key) && key.theirs != "num_labels")
       put(file, key.theirs, written_value(config, key));
   }
-  if (sequence && problem != std::begin(kProblemTypes)) file["problem_type"] = problem->second;
+  if (problem != std::begin(kProblemTypes) && problem != std::end(kProblemTypes))
+    file["problem_type"] = problem->second;
   if (const std::vector<std::string> names = names_of_classes(config); !names.empty())
     file.update(numbered(names));
   else if (find_task(task).classes && config.model.classes != 2 && !file.contains("id2label"))

@@ -17,6 +17,10 @@ std::string kept_folder(const RunConfig& config);
 /// The text that was kept, if it says what `config` and `type` say; else none.
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type);
 
+/// The rows of the table of positions before the first position, which are `usual` of the type: as
+/// in the config.json that was kept, if the model is stored as that type again.
+std::int64_t rows_before_positions(const RunConfig& config, std::int64_t usual);
+
 /// The text of a config.json for the model of `config`. Input errors: a family or task that
 /// transformers has no model for. `type`: of the weights, such as "float32".
 std::string published_config_text(const RunConfig& config, const std::string& type);

@@ -11,6 +11,7 @@
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/planning.h"
 #include "io/file.h"
+#include "models/task.h"
 
 namespace concertina {
 std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfig& config) {
@@ -55,18 +56,21 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
     throw_input(fmt::format("config.json says {} layers, but there are {} tensors",
                             config.model.layers, names.size()),
                 folder, "a config.json and weights that belong together");
-  const std::vector<StoredElsewhere> rules = table.tensors(model_config_of(config));
+  std::vector<StoredElsewhere> rules = table.tensors(model_config_of(config));
+  for (StoredElsewhere& rule : rules)
+    if (rule.skipped_rows > 0) rule.skipped_rows = published.rows_before(rule.skipped_rows);
   const auto shapes = parameter_shapes(config);
   const bool other_task = published.task != config.model.task;
   for (const auto& [ours, shape] : shapes) {
+    if (is_new(config, ours) || (other_task && is_of_classes(ours))) {
+      missing_.push_back(ours);
+      continue;
+    }
     const auto rule = std::ranges::find(rules, ours, &StoredElsewhere::ours);
     CONCERTINA_CHECK(rule != rules.end(), "{} has no name elsewhere", ours);
-    if (is_new(config, ours) || (other_task && is_of_classes(ours)))
-      missing_.push_back(ours);
-    else
-      match(*rule, shape);
+    match(*rule, shape);
   }
-  check_others(published, rules, names);
+  check_others(published, config, rules, names);
 }
 
 void PublishedWeights::require(const PublishedPieces& pieces, const PublishedPiece& piece) const {
@@ -96,7 +100,7 @@ void PublishedWeights::match(const StoredElsewhere& rule, const std::vector<std:
   sources_.emplace(rule.ours, pieces);
 }
 
-void PublishedWeights::check_others(const PublishedConfig& published,
+void PublishedWeights::check_others(const PublishedConfig& published, const RunConfig& config,
                                     const std::vector<StoredElsewhere>& rules,
                                     const std::vector<std::string>& names) {
   std::set<std::string> known, used;  // as they are in the folder
@@ -105,9 +109,11 @@ void PublishedWeights::check_others(const PublishedConfig& published,
       for (const std::string& name : rule.theirs) known.insert(stored_name(name));
   for (const auto& [ours, source] : sources_)
     for (const PublishedPiece& piece : source.all()) used.insert(stored_name(piece.name));
+  // A task without logits of tokens has no use for their map, tied or not.
+  const bool logits = task_of(config.model.family, config.model.task).vocabulary;
   for (const auto& [copy, of] : published.table->copies) {
     const std::string name = stored_name(copy), original = stored_name(of);
-    if (folder_.find(name) != nullptr && !used.contains(name) && used.contains(original))
+    if (logits && folder_.find(name) != nullptr && !used.contains(name) && used.contains(original))
       copies_.emplace_back(name, original);
     known.insert(name);
   }
@@ -168,8 +174,10 @@ struct Destination {
 };
 
 std::vector<PublishedPieces> pieces_of(const RunConfig& config) {
-  const std::vector<StoredElsewhere> rules =
+  std::vector<StoredElsewhere> rules =
       hugging_face_of(config).value.tensors(model_config_of(config));
+  for (StoredElsewhere& rule : rules)
+    rule.skipped_rows = rows_before_positions(config, rule.skipped_rows);
   std::vector<PublishedPieces> all;
   for (const auto& [name, shape] : parameter_shapes(config)) {
     const auto rule = std::ranges::find(rules, name, &StoredElsewhere::ours);

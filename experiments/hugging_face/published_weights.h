@@ -36,7 +36,8 @@ class PublishedWeights {
   std::vector<std::string> names_of_today(const HuggingFace& table);
   void match(const StoredElsewhere& rule, const std::vector<std::int64_t>& ours);
   void require(const PublishedPieces& pieces, const PublishedPiece& piece) const;
-  void check_others(const PublishedConfig& published, const std::vector<StoredElsewhere>& rules,
+  void check_others(const PublishedConfig& published, const RunConfig& config,
+                    const std::vector<StoredElsewhere>& rules,
                     const std::vector<std::string>& names);
   void check_copy(const std::string& copy, const std::string& of) const;
   /// The name in the folder of a tensor in a model with a head.

@@ -15,6 +15,7 @@
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/text_identity.h"
 #include "io/checkpoint_format.h"
+#include "models/task.h"
 
 namespace concertina {
 namespace {
@@ -85,6 +86,20 @@ void log_tokenizer(const ModelSpec& model, const RunConfig& config) {
         "the model came without a tokenizer, and text is read as bytes: data.tokenizer names one");
 }
 
+/// Heads drop by model.dropout, and not by a key of their own.
+void log_head_dropouts(const PublishedConfig& published, const RunConfig& config) {
+  for (const auto& [key, usual] : published.table->head_dropouts) {
+    const auto said = published.values.find(std::string(key));
+    const nlohmann::json value = said != published.values.end() ? said->second
+                                 : usual.empty()                ? nlohmann::json()
+                                                                : nlohmann::json::parse(usual);
+    if (value.is_number() && value != config.model.dropout &&
+        task_of(config.model.family, config.model.task).classes)
+      log::info("{} = {} of the model is not used: its head drops by model.dropout = {}", key,
+                value.dump(), config.model.dropout);
+  }
+}
+
 void start_from_published(Trainer& trainer, const RunConfig& config) {
   std::optional<PublishedConfig> published;
   std::optional<PublishedWeights> weights;
@@ -101,7 +116,9 @@ void start_from_published(Trainer& trainer, const RunConfig& config) {
   });
   log_source(trainer, fmt::format("{} ({})", config.model.from, published->type),
              weights->missing(), {});
-  if (trainer.world().rank() == 0) log_tokenizer(trainer.job().model, config);
+  if (trainer.world().rank() != 0) return;
+  log_head_dropouts(*published, config);
+  log_tokenizer(trainer.job().model, config);
 }
 
 void start_from_commit(Trainer& trainer, const std::string& commit, const RunConfig& config) {

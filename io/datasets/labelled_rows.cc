@@ -32,22 +32,35 @@ LabelledRows::LabelledRows(std::string_view format, const DataOptions& options)
       needs_label_(options.labelled),
       reads_label_(options.documents == "alone") {}
 
-void LabelledRows::read(const std::string& path) {
-  starts_.push_back({path, rows_.size()});
-  files_.push_back(open_table(format_, path, table_));
-  TableReader& table = *files_.back();
+TableColumns LabelledRows::columns_of(const TableReader& table, const std::string& path,
+                                      bool may_lack) const {
   const bool lists = many_ && label_column_.empty() &&
                      std::ranges::find(table.columns(), "labels") != table.columns().end();
+  const bool lacks_own =
+      may_lack && std::ranges::find(table.columns(), label_column_) == table.columns().end();
   TableColumns columns = find_columns(table.columns(), text_columns_,
-                                      lists ? "labels" : label_column_, path + ":1", needs_label_);
+                                      lists       ? "labels"
+                                      : lacks_own ? ""
+                                                  : label_column_,
+                                      path + ":1", needs_label_ && !may_lack);
   if (!reads_label_ && columns.label) {
     columns.ignored.push_back(table.columns()[*columns.label]);
     columns.label.reset();
   }
+  return columns;
+}
+
+void LabelledRows::read(const std::string& path, bool may_lack) {
+  starts_.push_back({path, rows_.size()});
+  files_.push_back(open_table(format_, path, table_));
+  TableReader& table = *files_.back();
+  const TableColumns columns = columns_of(table, path, may_lack);
   const bool pair = columns.text.size() == 2, labelled = columns.label.has_value();
-  if (files_.size() > 1 && labelled != labelled_)
+  const bool lacks = may_lack && needs_label_ && labelled_ && !labelled;
+  if ((files_.size() > 1 && labelled != labelled_ && !lacks) || (unlabelled_from_ && !lacks))
     throw_input("some files have labels, others none", path + ":1", "files of one kind");
-  labelled_ = labelled;
+  if (lacks && !unlabelled_from_) unlabelled_from_ = rows_.size();
+  labelled_ = labelled || lacks;
   if (files_.size() > 1 && pair != pair_)
     throw_input("some files have one sentence in a row, others two", path + ":1",
                 "files of one kind");

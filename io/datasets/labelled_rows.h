@@ -6,12 +6,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/datasets/dataset.h"
+#include "io/datasets/table_columns.h"
 #include "io/tables/table.h"
 
 namespace concertina {
@@ -28,10 +30,13 @@ class LabelledRows {
   LabelledRows(std::string_view format, const DataOptions& options);
 
   /// Appends the rows of a file. Input errors: a row that is broken or lacks a text, as of
-  /// find_columns(), a file of pairs among others; or one of labels where others have none.
-  void read(const std::string& path);
+  /// find_columns(), a file of pairs among others; or one of labels where others have none. With
+  /// `may_lack` the file may have none: those of its rows are missing.
+  void read(const std::string& path, bool may_lack = false);
 
   std::span<const LabelledRow> rows() const { return rows_; }
+  /// The rows before those of files without labels.
+  std::size_t labelled_rows() const { return unlabelled_from_.value_or(rows_.size()); }
   /// Whether a row has two texts.
   bool is_pair() const { return pair_; }
   /// Whether rows have labels: all, or where the task needs none, those of no file.
@@ -47,6 +52,8 @@ class LabelledRows {
     std::size_t row;  // its first
   };
 
+  TableColumns columns_of(const TableReader& table, const std::string& path, bool may_lack) const;
+
   std::string_view format_;
   TableFileOptions table_;
   std::vector<std::string> text_columns_;
@@ -55,6 +62,7 @@ class LabelledRows {
   std::vector<std::unique_ptr<TableReader>> files_;  // what rows_ looks into
   std::vector<Start> starts_;
   std::vector<LabelledRow> rows_;
+  std::optional<std::size_t> unlabelled_from_;  // of rows_
   bool pair_ = false, labelled_ = true;
   bool needs_label_, reads_label_;
   std::string summary_;

@@ -26,7 +26,8 @@ class SentenceTable final : public FileDataset {
   std::span<const std::string> classes() const override { return labels_.names; }
   const Splits* splits() const override { return &splits_; }
   std::uint64_t samples(Split split) const override { return splits_.size(split); }
-  std::int64_t targets_before(Split /*split*/, std::uint64_t sample) const override {
+  std::int64_t targets_before(Split split, std::uint64_t sample) const override {
+    if (split == Split::test && rows_.labelled_rows() < rows_.rows().size()) return 0;
     return static_cast<std::int64_t>(sample) * (scores_.each > 0 ? scores_.each : 1);
   }
   bool repeats() const override { return true; }
@@ -81,10 +82,17 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
       rows_(format, options),
       fields_{tokens_field(room_), types_field(room_), lengths_field()} {
   std::array<std::uint64_t, 3> counts{};
+  // Of a run without data there are the files to evaluate on alone.
+  const bool all_tested = options.most_overlap >= 1 && options.files == options.test_files;
   for (std::size_t split = 0; split < 3; ++split) {
     const std::size_t before = rows_.rows().size();
-    for (const std::string& path : files_.of[split]) rows_.read(path);
+    const bool evaluated = split == static_cast<std::size_t>(Split::test) || all_tested;
+    for (const std::string& path : files_.of[split])
+      rows_.read(path, evaluated && options.missing_classes);
     counts[split] = rows_.rows().size() - before;
+    if (rows_.labelled_rows() > before && rows_.labelled_rows() < rows_.rows().size())
+      throw_input("some files have labels, others none", files_.of[split].back(),
+                  "files of one kind");
   }
   const bool pair = rows_.is_pair();
   if (const std::int64_t least = encoder_.marks(pair) + (pair ? 2 : 1); room_ < least)
@@ -105,16 +113,19 @@ void SentenceTable::read_lists() {
   if (separator_.empty())
     throw_input("nothing stands between labels", "data.label_separator", "such as \",\" or \"|\"");
   std::vector<CellText> cells;
-  for (const LabelledRow& row : rows_.rows()) cells.push_back(row.label);
+  for (const LabelledRow& row : rows_.rows().first(rows_.labelled_rows()))
+    cells.push_back(row.label);
   const auto place = [this](std::size_t row) { return rows_.place_of(row); };
   scores_ = kind_ == TargetKind::scores ? read_scores(cells, separator_, place)
                                         : read_label_sets(cells, separator_, place, order_);
   labels_.names = scores_.names;
+  if (scores_.each == 0) scores_.each = std::max<std::int64_t>(1, std::ssize(order_));
+  scores_.values.resize(rows_.rows().size() * static_cast<std::size_t>(scores_.each), kNoScore);
 }
 
 void SentenceTable::read_labels() {
   std::vector<std::string_view> labels;
-  for (std::size_t row = 0; row < rows_.rows().size(); ++row) {
+  for (std::size_t row = 0; row < rows_.labelled_rows(); ++row) {
     const CellText& label = rows_.rows()[row].label;
     if (label.kind == CellText::Kind::nested)
       throw_input("the label is a list, not a class", rows_.place_of(row), "one class in each row");
@@ -122,6 +133,7 @@ void SentenceTable::read_labels() {
   }
   labels_ = number_classes(
       labels, [this](std::size_t row) { return rows_.place_of(row); }, order_);
+  labels_.numbers.resize(rows_.rows().size(), kIgnored);
 }
 
 /// No class is in the held-out files alone.
@@ -148,9 +160,10 @@ std::vector<ItemKey> SentenceTable::row_keys() const {
   std::vector<ItemKey> keys;
   keys.reserve(rows_.rows().size());
   for (std::size_t row = 0; row < rows_.rows().size(); ++row)
-    keys.push_back({row_hash(rows_.rows()[row], rows_.is_pair()),
-                    rows_.has_labels() && kind_ == TargetKind::label ? labels_.numbers[row] : 0,
-                    exact_hash(rows_.rows()[row])});
+    keys.push_back(
+        {row_hash(rows_.rows()[row], rows_.is_pair()),
+         kind_ == TargetKind::label && !labels_.names.empty() ? labels_.numbers[row] : 0,
+         exact_hash(rows_.rows()[row])});
   return keys;
 }
 

@@ -25,14 +25,19 @@ SentenceEncoder::SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer, boo
   padding_ = mark(SpecialToken::padding, other);
   if (tokenizer_->marks() != nullptr) {
     marks_ = *tokenizer_->marks();
-    return;
+  } else {
+    const Marks::Part first{.token = classify_}, a{.text = 0}, b{.text = 1, .type = 1};
+    Marks::Part last{.token = separator_};
+    marks_.single = {first, a, last};
+    marks_.pair = {first, a, last, b};
+    last.type = 1;
+    marks_.pair.push_back(last);
   }
-  const Marks::Part first{.token = classify_}, a{.text = 0}, b{.text = 1, .type = 1};
-  Marks::Part last{.token = separator_};
-  marks_.single = {first, a, last};
-  marks_.pair = {first, a, last, b};
-  last.type = 1;
-  marks_.pair.push_back(last);
+  // Many files name the token that ends texts as their padding, too.
+  const bool ends = std::ranges::any_of(marks_.pair, [&](const Marks::Part& part) {
+    return part.text < 0 && part.token == padding_;
+  });
+  if (ends && other) padding_ = *other;
 }
 
 std::int64_t SentenceEncoder::marks_before(bool pair) const {

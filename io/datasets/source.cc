@@ -183,6 +183,9 @@ ValidationSource::ValidationSource(std::shared_ptr<const Dataset> dataset, std::
       high = middle;
   }
   samples_ = low;
+  // Without a target to count them by, as rows without labels.
+  if (targets_ == 0 && split == Split::test)
+    samples_ = static_cast<std::int64_t>(dataset_->samples(split));
 }
 
 std::int64_t ValidationSource::before(std::int64_t sample) const {

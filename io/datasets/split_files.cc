@@ -93,7 +93,8 @@ void count_classes(Splits& splits, const ItemFacts& facts) {
     std::vector<std::uint64_t>& counts = splits.of_class[s];
     counts.resize(facts.classes.size());
     for (std::uint64_t i = 0; i < splits.sizes[s]; ++i)
-      ++counts[static_cast<std::size_t>(facts.keys[splits.item(static_cast<Split>(s), i)].label)];
+      if (const auto label = facts.keys[splits.item(static_cast<Split>(s), i)].label; label >= 0)
+        ++counts[static_cast<std::size_t>(label)];
   }
 }
 

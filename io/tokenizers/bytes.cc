@@ -27,6 +27,7 @@ class ByteTokenizer final : public Tokenizer {
   std::optional<std::int32_t> special(SpecialToken /*which*/) const override {
     return std::nullopt;
   }
+  std::string name(std::int32_t token) const override { return decode({&token, 1}); }
   std::string fingerprint() const override { return sha256_hex(kBytesTokenizer); }
   std::size_t cut(std::string_view text, std::size_t from) const override {
     return std::min(from, text.size());

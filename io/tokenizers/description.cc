@@ -1,11 +1,11 @@
-// tokenizer.json, as Hugging Face's `tokenizers` writes it. What its post-processor puts around
-// texts is left to the dataset; what it says of truncation and padding is not used.
+// tokenizer.json, as Hugging Face's `tokenizers` writes it, or what is read as one. What its
+// post-processor puts around texts is left to the dataset; what it says of truncation and padding
+// is not used.
 #include <mutex>
 #include <set>
 
 #include "core/error.h"
 #include "core/log.h"
-#include "io/sha256.h"
 #include "io/tokenizers/decoders.h"
 #include "io/tokenizers/json_rules.h"
 #include "io/tokenizers/marks.h"
@@ -71,14 +71,17 @@ std::unique_ptr<Tokenizer> open_description(const TokenizerFiles& files) {
                       {.bytes = stages.words.bytes, .added = stages.added, .where = where});
   stages.marks = read_marks(step_or_null(file, "post_processor"), where);
   stages.decoders = read_decoders(step_or_null(file, "decoder"), where);
-  stages.fingerprint = sha256_hex(read_tokenizer_file(where));
+  stages.said = files.said();
+  stages.fingerprint = files.fingerprint();
   return make_pipeline(std::move(stages));
 }
 
 }  // namespace
 
 TokenizerKind description() {
-  return {.open = open_description, .files = "tokenizer.json (BPE, Unigram or WordPiece)"};
+  return {
+      .open = open_description,
+      .files = "tokenizer.json (BPE, Unigram or WordPiece), vocab.json with merges.txt, vocab.txt"};
 }
 
 }  // namespace concertina::tokenizer_kinds

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "io/sha256.h"
 #include "io/tokenizers/pre_tokenizers.h"
 #include "io/tokenizers/unicode.h"
 #include "io/tokenizers/word_memory.h"
@@ -18,7 +19,11 @@ class PipelineTokenizer final : public Tokenizer {
   void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;
   std::optional<std::int32_t> special(SpecialToken which) const override {
-    return stages_.added.special(which);
+    const auto said = specials_.find(which);
+    return said == specials_.end() ? stages_.added.special(which) : said->second;
+  }
+  std::string name(std::int32_t token) const override {
+    return names_[static_cast<std::size_t>(token)];
   }
   const Marks* marks() const override { return stages_.marks ? &*stages_.marks : nullptr; }
   std::string fingerprint() const override { return stages_.fingerprint; }
@@ -33,7 +38,8 @@ class PipelineTokenizer final : public Tokenizer {
 
   TokenizerStages stages_;
   CutPlaces cuts_{};
-  std::vector<std::string> names_;  // by id
+  std::vector<std::string> names_;                                // by id
+  std::map<SpecialToken, std::optional<std::int32_t>> specials_;  // that files say
   mutable WordMemories memories_;
 };
 
@@ -42,6 +48,12 @@ PipelineTokenizer::PipelineTokenizer(TokenizerStages stages) : stages_(std::move
   for (const auto& [name, id] : stages_.model.names)
     if (stages_.added.content(id) == nullptr) set(id, name);
   stages_.model.names.clear();
+  specials_ = ids_of(stages_.said, *this);
+  // Texts end otherwise than without the files that say so.
+  for (const auto& [role, id] : specials_)
+    if (id != stages_.added.special(role))
+      stages_.fingerprint = sha256_hex(
+          fmt::format("{} {} {}", stages_.fingerprint, static_cast<int>(role), id.value_or(-1)));
   std::vector<PreTokenizer>& steps = stages_.words.steps;
   if (steps.empty()) cuts_ = {.lines = false, .spaces = false};
   for (const Normalizer& step : stages_.normalizers) cuts_ = cuts_ & step.cuts;

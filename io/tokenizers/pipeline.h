@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/tokenizers/added_tokens.h"
+#include "io/tokenizers/special_tokens.h"
 #include "io/tokenizers/stages.h"
 #include "io/tokenizers/tokenizer.h"
 
@@ -19,6 +20,7 @@ struct TokenizerStages {
   WordModel model;
   std::optional<Marks> marks;
   std::vector<Decoder> decoders;
+  SaidTokens said;
   std::string fingerprint;
 };
 

@@ -8,8 +8,8 @@ namespace {
 
 std::unique_ptr<Tokenizer> open_sentencepiece(const TokenizerFiles& files) {
   if (files.description() != nullptr) return nullptr;
-  const std::string path = files.file_ending(".model");
-  return path.empty() ? nullptr : open_sentencepiece_model(path);
+  const std::string path = files.sentencepiece();
+  return path.empty() ? nullptr : open_sentencepiece_model(path, files.said());
 }
 
 }  // namespace

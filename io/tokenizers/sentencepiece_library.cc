@@ -42,6 +42,7 @@ struct SentencePieceFunctions {
   LibraryStatus (*load)(void* self, std::string_view model);
   LibraryStatus (*encode)(const void* self, std::string_view text, std::vector<int>* ids);
   LibraryStatus (*decode)(const void* self, const std::vector<int>& ids, std::string* text);
+  const std::string& (*piece)(const void* self, int id);
   int (*pieces)(const void* self);
   int (*unknown)(const void* self);
   int (*begin)(const void* self);
@@ -79,6 +80,7 @@ std::optional<SentencePieceFunctions> find_functions() {
   find(all.decode,
        "_ZNK13sentencepiece22SentencePieceProcessor6DecodeERKSt6vectorIiSaIiEEPNSt7__cxx1112basic_"
        "stringIcSt11char_traitsIcESaIcEEE");
+  find(all.piece, "_ZNK13sentencepiece22SentencePieceProcessor9IdToPieceB5cxx11Ei");
   find(all.pieces, "_ZNK13sentencepiece22SentencePieceProcessor12GetPieceSizeEv");
   find(all.unknown, "_ZNK13sentencepiece22SentencePieceProcessor6unk_idEv");
   find(all.begin, "_ZNK13sentencepiece22SentencePieceProcessor6bos_idEv");
@@ -121,12 +123,13 @@ class SentencePieceModel {
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  explicit SentencePieceTokenizer(const std::string& path) {
+  SentencePieceTokenizer(const std::string& path, const SaidTokens& said) {
     const std::string model = read_tokenizer_file(path);
     if (const std::string wrong = load(model); !wrong.empty())
       throw_input(fmt::format("this is no SentencePiece model: {}", wrong), path,
                   "the file that was trained, whole");
     fingerprint_ = sha256_hex(model);
+    specials_ = ids_of(said, *this);
   }
 
   std::int64_t vocabulary() const override { return call_.pieces(model_.self()); }
@@ -144,7 +147,9 @@ class SentencePieceTokenizer final : public Tokenizer {
     CONCERTINA_CHECK(status.ok(), "{}", status.text());
     return text;
   }
+  std::string name(std::int32_t token) const override { return call_.piece(model_.self(), token); }
   std::optional<std::int32_t> special(SpecialToken which) const override {
+    if (const auto found = specials_.find(which); found != specials_.end()) return found->second;
     const auto function = which == SpecialToken::unknown   ? call_.unknown
                           : which == SpecialToken::begin   ? call_.begin
                           : which == SpecialToken::end     ? call_.end
@@ -173,6 +178,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   const SentencePieceFunctions& call_ = SentencePieceModel::call();
   SentencePieceModel model_;
   std::string fingerprint_;
+  std::map<SpecialToken, std::optional<std::int32_t>> specials_;  // that files say
 };
 
 }  // namespace
@@ -181,11 +187,12 @@ bool has_sentencepiece() {
   return functions().has_value();
 }
 
-std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path) {
+std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
+                                                    const SaidTokens& said) {
   if (!has_sentencepiece())
     throw_input("there is no libsentencepiece.so.0 here, or another version of it", path,
                 "install libsentencepiece0, or use a tokenizer.json");
-  return std::make_unique<SentencePieceTokenizer>(path);
+  return std::make_unique<SentencePieceTokenizer>(path, said);
 }
 
 }  // namespace concertina

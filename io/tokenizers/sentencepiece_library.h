@@ -4,13 +4,14 @@
 #include <memory>
 #include <string>
 
-#include "io/tokenizers/tokenizer.h"
+#include "io/tokenizers/special_tokens.h"
 
 namespace concertina {
 
 /// Whether the library was there when this program was built, and is.
 bool has_sentencepiece();
-/// Input errors: no model; no library.
-std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path);
+/// `said`: special tokens other than the model's own. Input errors: no model; no library.
+std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
+                                                    const SaidTokens& said);
 
 }  // namespace concertina

@@ -7,7 +7,8 @@ bool has_sentencepiece() {
   return false;
 }
 
-std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path) {
+std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
+                                                    const SaidTokens& /*said*/) {
   throw_input("this program was built without libsentencepiece", path,
               "install libsentencepiece-dev and build again, or a tokenizer.json");
 }

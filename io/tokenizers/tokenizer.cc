@@ -50,14 +50,14 @@ std::shared_ptr<const Tokenizer> opened(const TokenizerFiles& files) {
 std::shared_ptr<const Tokenizer> described_or_other(const TokenizerFiles& files) {
   try {
     auto made = opened(files);
-    const std::string other = files.file_ending(".model");
+    const std::string other = files.sentencepiece();
     if (made != nullptr && !other.empty())
       log::info("{} is read, and {} is not", files.description_path(), other);
     return made;
   } catch (const Error& error) {
     std::shared_ptr<const Tokenizer> other;
     try {
-      other = opened(files.without_description());
+      other = opened(files.without_published());
     } catch (const Error&) {  // the first error says more
     }
     if (other == nullptr) throw;
@@ -76,7 +76,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& choice,
     throw_input(fmt::format("unknown tokenizer '{}'", choice), where,
                 fmt::format("\"{}\", or the path of a file or folder", kBytesTokenizer));
   const TokenizerFiles files(choice, where);
-  const bool both = files.description() != nullptr && files.description_path() != choice;
+  const bool both = !files.published().empty() && files.published() != choice;
   if (auto made = both ? described_or_other(files) : opened(files)) return made;
   std::string wanted;
   for (const auto& [name, kind] : tokenizers())

@@ -49,6 +49,8 @@ class Tokenizer {
   /// tokens do not end with a character.
   virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
   virtual std::optional<std::int32_t> special(SpecialToken which) const = 0;
+  /// What the files call a token, in [0, vocabulary()): "<unk>", which may stand for another text.
+  virtual std::string name(std::int32_t token) const = 0;
   /// The marks that the tokenizer's files put around texts; null if they put none.
   virtual const Marks* marks() const { return nullptr; }
   /// SHA-256, in hexadecimal digits, of all that decides what tokens a text has.

@@ -1,11 +1,15 @@
 #include "io/tokenizers/tokenizer_files.h"
 
 #include <algorithm>
+#include <regex>
 #include <vector>
 
 #include "core/error.h"
 #include "io/file.h"
+#include "io/sha256.h"
 #include "io/strict_json.h"
+#include "io/tokenizers/json_rules.h"
+#include "io/tokenizers/vocabulary_files.h"
 
 namespace concertina {
 namespace {
@@ -29,8 +33,56 @@ TokenizerFiles::TokenizerFiles(const std::string& choice, const std::string& whe
   description_path_ = file("tokenizer.json");
   if (!is_folder_ && choice_.extension() == ".json" && choice_.filename() != "vocab.json")
     description_path_ = choice_.string();
-  if (!description_path_.empty())
-    description_ = parse_strict_object(read_tokenizer_file(description_path_), description_path_);
+  is_published_ = !description_path_.empty();
+  if (is_published_) {
+    const std::string text = read_tokenizer_file(description_path_);
+    description_ = parse_strict_object(text, description_path_);
+    fingerprint_ = sha256_hex(text);
+  } else {
+    describe_other_files();
+  }
+  add_said();
+}
+
+void TokenizerFiles::describe_other_files() {
+  const std::string vocab = file("vocab.json"), merges = companion("merges.txt"), list = lines();
+  if (!vocab.empty() && merges.empty())
+    throw_input("there is a vocab.json, but no merges.txt beside it", vocab,
+                "both files of the tokenizer, or its tokenizer.json");
+  description_path_ = vocab.empty() ? list : vocab;
+  if (description_path_.empty()) return;
+  const std::string path = companion("tokenizer_config.json");
+  const nlohmann::json rules = path.empty() ? nlohmann::json::object()
+                                            : parse_strict_object(read_tokenizer_file(path), path);
+  if (!vocab.empty()) {
+    const std::string text = read_tokenizer_file(vocab), pairs = read_tokenizer_file(merges);
+    const bool prefix_space = flag_of(rules, "add_prefix_space", path);
+    description_ = description_of_pair(text, pairs, prefix_space, vocab);
+    fingerprint_ = sha256_hex(sha256_hex(text) + sha256_hex(pairs));
+    if (prefix_space) fingerprint_ = sha256_hex(fingerprint_ + " prefix space");
+    return;
+  }
+  const std::string text = read_tokenizer_file(list);
+  const bool lowercase = !rules.contains("do_lower_case") || flag_of(rules, "do_lower_case", path);
+  description_ = description_of_lines(text, lowercase, list);
+  fingerprint_ = sha256_hex(text);
+  if (!lowercase) fingerprint_ = sha256_hex(fingerprint_ + " cased");
+}
+
+void TokenizerFiles::add_said() {
+  const CompanionFile beside = [this](const char* name) {
+    const std::string path = companion(name);
+    return std::pair(path.empty() ? "" : read_tokenizer_file(path), path);
+  };
+  const nlohmann::json settings = merged_settings(beside);
+  said_ = said_tokens(settings, beside);
+  if (!description_) return;
+  const std::size_t before =
+      description_->contains("added_tokens") ? (*description_)["added_tokens"].size() : 0;
+  more_tokens_ = add_said_tokens(settings, beside, *description_);
+  if (!more_tokens_) return;
+  for (std::size_t i = before; i < (*description_)["added_tokens"].size(); ++i)
+    fingerprint_ = sha256_hex(fingerprint_ + (*description_)["added_tokens"][i].dump());
 }
 
 std::string TokenizerFiles::file(std::string_view name) const {
@@ -42,12 +94,23 @@ std::string TokenizerFiles::companion(std::string_view name) const {
   return existing((is_folder_ ? choice_ : choice_.parent_path()) / name);
 }
 
-std::string TokenizerFiles::file_ending(std::string_view ending) const {
-  if (!is_folder_) return choice_.string().ends_with(ending) ? choice_.string() : "";
+bool TokenizerFiles::is_sentencepiece_name(const std::string& name) {
+  static const std::regex kName(R"(.*\.model(\.v[0-9]+)?)");
+  return std::regex_match(name, kName);
+}
+
+std::string TokenizerFiles::lines() const {
+  const std::string usual = file("vocab.txt");
+  if (!usual.empty() || !sentencepiece().empty()) return usual;
+  return first_file([](const std::string& name) { return name.ends_with(".txt"); });
+}
+
+std::string TokenizerFiles::first_file(bool (*fits)(const std::string& name)) const {
+  if (!is_folder_) return fits(choice_.filename().string()) ? choice_.string() : "";
   std::vector<std::string> found;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(choice_, ignored))
-    if (entry.path().string().ends_with(ending)) found.push_back(existing(entry.path()));
+    if (fits(entry.path().filename().string())) found.push_back(existing(entry.path()));
   const auto first = std::ranges::min_element(found);
   return first == found.end() ? "" : *first;
 }
@@ -64,10 +127,13 @@ std::string TokenizerFiles::model_type() const {
                                                        : "";
 }
 
-TokenizerFiles TokenizerFiles::without_description() const {
+TokenizerFiles TokenizerFiles::without_published() const {
   TokenizerFiles files = *this;
   files.description_.reset();
   files.description_path_.clear();
+  files.is_published_ = files.more_tokens_ = false;
+  files.describe_other_files();
+  files.add_said();
   return files;
 }
 

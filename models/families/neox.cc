@@ -82,7 +82,7 @@ Family neox() {
                .help = "of the MLP",
                .choices = activation_names()},
               {"rope_theta", 1e4, "base of the wavelengths of rotary positions", 1, 1e12},
-              {"rope_share", 0.25, "share of a head's columns that rotate, in whole pairs", 0, 1},
+              {"rope_share", 0.25, "share of a head's columns that rotate, in whole pairs", 0.001, 1},
               {"shared_norm", false, "attention and MLP of a layer read the same norm (Phi)"},
               {"attention_bias", true, "whether attention's maps have biases"},
               {"tied", false, "logits by the token table, in place of a map of their own"},

@@ -59,15 +59,15 @@ HuggingFace bert_like(const std::string& body, std::int64_t skipped_rows) {
       .family = "bert",
       .body = body,
       .keys = bert_keys(skipped_rows),
-      .rules = {{"position_embedding_type", "\"absolute\""},
+      .rules = {{"position_embedding_type", "\"absolute\"", "null"},
                 {"is_decoder", "false"},
                 {"add_cross_attention", "false"},
                 {"tie_word_embeddings", "true"}},
-      .unused = {"classifier_dropout", "gradient_checkpointing", "directionality", "pooler_fc_size",
-                 "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head",
-                 "pooler_type"},
+      .unused = {"directionality", "pooler_fc_size", "pooler_num_attention_heads",
+                 "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"},
       .left_out = {"embeddings.position_ids", "embeddings.token_type_ids"},
-      .renamed = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}}};
+      .renamed = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}},
+      .head_dropouts = {{"classifier_dropout"}}};
 }
 
 void require_gelu(HuggingFace& table) {
@@ -78,6 +78,7 @@ void require_gelu(HuggingFace& table) {
 
 HuggingFace roberta_like(const std::string& prefix) {
   HuggingFace table = bert_like("roberta.", 2);
+  table.positions_after = "pad_token_id";
   table.architectures = {{"masked-lm", prefix + "ForMaskedLM"},
                          {"classification", prefix + "ForSequenceClassification"},
                          {"token-classification", prefix + "ForTokenClassification"},

@@ -60,10 +60,11 @@ HuggingFace distilbert() {
                 {"model.bert.norm_eps", "1e-12"},
                 {"model.bert.pooler", "relu"}},
       .rules = {{"tie_weights_", "true"}, {"tie_word_embeddings", "true"}},
-      .unused = {"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds"},
+      .unused = {"qa_dropout", "sinusoidal_pos_embds"},
       .left_out = {"embeddings.position_ids"},
       .renamed = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}},
       .copies = {{"vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight"}},
+      .head_dropouts = {{"seq_classif_dropout", "0.2"}},
       .tensors = tensors_of};
 }
 

@@ -20,10 +20,6 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   return all;
 }
 
-std::string width_of(const ModelConfig& config) {
-  return std::to_string(config.width);
-}
-
 }  // namespace
 
 HuggingFace electra() {
@@ -43,7 +39,7 @@ HuggingFace electra() {
                                                "discriminator_predictions.dense_prediction.weight",
                                                "discriminator_predictions.dense_prediction.bias"});
   table.copies = {{"generator_lm_head.weight", "electra.embeddings.word_embeddings.weight"}};
-  table.derived = {{"embedding_size", width_of}};
+  table.keys.push_back({"embedding_size", "model.width"});
   table.tensors = tensors_of;
   return table;
 }

@@ -51,6 +51,7 @@ HuggingFace gpt_neox() {
   table.rules.push_back({"is_decoder", "false", "true"});
   table.left_out.insert(table.left_out.end(), {".attention.bias", ".attention.masked_bias"});
   table.copies = {{"embed_out.weight", "gpt_neox.embed_in.weight"}};
+  table.head_dropouts = {{"classifier_dropout", "0.1"}};
   table.tensors = tensors_of;
   return table;
 }

@@ -113,10 +113,7 @@ HuggingFace llama_like(const std::string& prefix) {
           size_keys("2048", {{.theirs = "intermediate_size",
                               .ours = "model.llama.hidden",
                               .zero = [](const ModelConfig& of) { return gated_hidden(of.width); }},
-                             {.theirs = "num_key_value_heads",
-                              .ours = "model.llama.kv_heads",
-                              .usual = "0",
-                              .zero = [](const ModelConfig& of) { return of.heads; }},
+                             key_value_heads("0"),
                              {.theirs = "head_dim",
                               .ours = "model.llama.head_dim",
                               .usual = "0",
@@ -133,7 +130,7 @@ HuggingFace llama_like(const std::string& prefix) {
                 {"mlp_bias", "false"},
                 {"rope_interleaved", "false"},
                 {"pretraining_tp", "1"}},
-      .unused = {"is_llama_config"},
+      .unused = {"is_llama_config", "rope_scaling.finetuned"},
       .left_out = {".rotary_emb.inv_freq"},
       .copies = {{"lm_head.weight", "model.embed_tokens.weight"}},
       .derived = {{"layer_types", full_attention}},
@@ -150,6 +147,14 @@ void put_key(HuggingFace& table, const KeyElsewhere& key) {
 void remove_key(HuggingFace& table, std::string_view theirs) {
   std::erase_if(table.keys, [&](const KeyElsewhere& key) { return key.theirs == theirs; });
   std::erase_if(table.rules, [&](const RuleElsewhere& rule) { return rule.theirs == theirs; });
+}
+
+KeyElsewhere key_value_heads(std::string_view usual) {
+  return {.theirs = "num_key_value_heads",
+          .ours = "model.llama.kv_heads",
+          .usual = usual,
+          .zero = [](const ModelConfig& of) { return of.heads; },
+          .null = "0"};
 }
 
 std::string full_attention(const ModelConfig& config) {

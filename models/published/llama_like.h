@@ -14,6 +14,9 @@ void put_key(HuggingFace& table, const KeyElsewhere& key);
 /// Removes the key or rule of this name of theirs.
 void remove_key(HuggingFace& table, std::string_view theirs);
 
+/// The key of that name. `usual`: what a missing one means; null means as many as heads.
+KeyElsewhere key_value_heads(std::string_view usual);
+
 /// "full_attention" for each layer.
 std::string full_attention(const ModelConfig& config);
 

@@ -26,10 +26,6 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   return all;
 }
 
-std::string width_of(const ModelConfig& config) {
-  return std::to_string(config.width);
-}
-
 }  // namespace
 
 HuggingFace opt() {
@@ -38,7 +34,8 @@ HuggingFace opt() {
           .body = "model.",
           .architectures = decoders("OPT", false),
           .keys = size_keys("2048",
-                            {{.theirs = "ffn_dim", .ours = "model.gpt.hidden", .zero = four_widths},
+                            {{.theirs = "word_embed_proj_dim", .ours = "model.width", .null = "0"},
+                             {.theirs = "ffn_dim", .ours = "model.gpt.hidden", .zero = four_widths},
                              {.theirs = "activation_function",
                               .ours = "model.gpt.activation",
                               .usual = "\"relu\"",
@@ -50,10 +47,10 @@ HuggingFace opt() {
                     {"_remove_final_layer_norm", "false"},
                     {"enable_bias", "true"},
                     {"layer_norm_elementwise_affine", "true"},
-                    {"tie_word_embeddings", "true"}},
-          .unused = {"layerdrop", "activation_dropout", "init_std", "prefix"},
+                    {"tie_word_embeddings", "true"},
+                    {"scale_embeddings", "false"}},
+          .unused = {"layerdrop", "activation_dropout", "init_std"},
           .copies = {{"lm_head.weight", "model.decoder.embed_tokens.weight"}},
-          .derived = {{"word_embed_proj_dim", width_of}},
           .tensors = tensors_of};
 }
 

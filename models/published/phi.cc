@@ -24,18 +24,16 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   return all;
 }
 
-std::string heads_of(const ModelConfig& config) {
-  return std::to_string(config.heads);
-}
-
 }  // namespace
 
 HuggingFace phi() {
   using Use = KeyElsewhere::Use;
   HuggingFace table = neox_like("Phi", "model.", "\"gelu_new\"");
-  table.keys.insert(table.keys.end(), {{"rope_theta", "model.neox.rope_theta", "10000.0"},
-                                       {"partial_rotary_factor", "model.neox.rope_share", "0.5"},
-                                       {"resid_pdrop", "model.dropout", "0.0", Use::advice}});
+  table.keys.insert(table.keys.end(),
+                    {{"rope_theta", "model.neox.rope_theta", "10000.0"},
+                     {"partial_rotary_factor", "model.neox.rope_share", "0.5"},
+                     {.theirs = "num_key_value_heads", .ours = "model.heads", .null = "0"},
+                     {"resid_pdrop", "model.dropout", "0.0", Use::advice}});
   table.fixed = {{"model.neox.shared_norm", "true"},
                  {"model.neox.head_bias", "true"},
                  {"model.neox.attention_bias", "true"},
@@ -43,7 +41,6 @@ HuggingFace phi() {
   table.rules.push_back({"qk_layernorm", "false"});
   table.rules.push_back({"tie_word_embeddings", "false"});
   table.unused = {"embd_pdrop"};
-  table.derived = {{"num_key_value_heads", heads_of}};
   table.tensors = tensors_of;
   return table;
 }

@@ -11,6 +11,7 @@ HuggingFace qwen2() {
                   .ours = "model.context",
                   .usual = "32768",
                   .use = KeyElsewhere::Use::at_most});
+  put_key(table, key_value_heads("32"));
   table.fixed = {{"model.llama.head_norms", "false"},
                  {"model.llama.window", "0"},
                  {"model.llama.attention_bias", "qkv"}};

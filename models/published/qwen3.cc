@@ -12,6 +12,7 @@ HuggingFace qwen3() {
                   .usual = "32768",
                   .use = KeyElsewhere::Use::at_most});
   put_key(table, {.theirs = "head_dim", .ours = "model.llama.head_dim", .usual = "128"});
+  put_key(table, key_value_heads("32"));
   table.fixed = {{"model.llama.head_norms", "true"}, {"model.llama.window", "0"}};
   table.rules.push_back({"use_sliding_window", "false"});
   table.unused = {"sliding_window", "max_window_layers"};

@@ -31,6 +31,7 @@ UnitPlan masked_lm_head(const Trunk& trunk) {
 extern const Task masked_lm{.head = masked_lm_head,
                             .about = "predict the tokens that were masked",
                             .masks = true,
-                            .reads = masked_rows};
+                            .reads = masked_rows,
+                            .vocabulary = true};
 
 }  // namespace concertina::model_tasks

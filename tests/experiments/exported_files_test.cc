@@ -7,6 +7,9 @@
 #include "experiments/hugging_face/exported_files.h"
 #include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/model_card.h"
+#include "io/datasets/sentences.h"
+#include "io/tokenizers/sentencepiece_library.h"
+#include "models/task.h"
 #include "tests/experiments/published_folders.h"
 #include "tests/temporary_directory.h"
 
@@ -102,6 +105,92 @@ TEST(ExportedFiles, TheCardHasTheFiguresOfItsStep) {
   EXPECT_EQ(card.find("train B"), std::string::npos);
   EXPECT_EQ(card.find("/far"), std::string::npos);
   EXPECT_EQ(model_card(run, 6).find("held out"), std::string::npos);
+}
+
+/// All tokenizers that there are here, and "bytes".
+std::vector<std::string> tokenizers_here() {
+  std::vector<std::string> all{"bytes"};
+  for (const char* folder : {"/tests/golden/tokenizers", "/tests/golden/tokenizers/families"})
+    for (const auto& entry : fs::directory_iterator(std::string(CONCERTINA_SOURCE) + folder))
+      if (entry.path().filename() != "families" &&
+          (has_sentencepiece() || entry.path().extension() != ".model"))
+        all.push_back(entry.path());
+  std::ranges::sort(all);
+  return all;
+}
+
+std::vector<Marks::Part> parts_of(const SentenceEncoder& encoder, bool pair) {
+  return {encoder.parts(pair).begin(), encoder.parts(pair).end()};
+}
+
+TEST(ExportedFiles, EachTokenizerOfEachTaskComesBack) {
+  const std::vector<std::pair<std::string, std::string>> models{
+      {"bert", "masked-lm"},   {"bert", "classification"}, {"bert", "token-classification"},
+      {"bert", "multi-label"}, {"bert", "regression"},     {"bert", "question-answering"},
+      {"gpt", "causal-lm"},    {"gpt", "classification"},  {"llama", "token-classification"}};
+  std::size_t trips = 0;
+  for (const std::string& choice : tokenizers_here())
+    for (const auto& [family, task] : models) {
+      SCOPED_TRACE(fmt::format("{}: {} {}", choice, family, task));
+      const TemporaryDirectory root;
+      const auto config_of = [&](const std::string& tokenizer) {
+        return load_config({},
+                           {"model.family=" + family, "model.task=" + task, "model.vocab=300000",
+                            "data.tokenizer=" + tokenizer, "run.dir=" + root.path()});
+      };
+      const FileTexts files = exported_files(config_of(choice));
+      for (const auto& [name, text] : files) write_bytes(root.path() + "/" + name, text);
+      const auto before = make_tokenizer(choice, ""), after = make_tokenizer(root.path(), "");
+      const bool masks = find_task(task).masks, causal = task == "causal-lm";
+      const SentenceEncoder was(before, masks), now(after, masks);
+      for (const char* text : {"one of the <mask> </s>", " \xc3\xa9\xe4\xb8\xad 12345", ""})
+        EXPECT_EQ(before->tokens(text), after->tokens(text));
+      EXPECT_EQ(before->special(SpecialToken::end), after->special(SpecialToken::end));
+      if (causal) {
+        EXPECT_EQ(before->vocabulary(), after->vocabulary());
+      } else {
+        EXPECT_EQ(was.vocabulary(), now.vocabulary());
+        EXPECT_EQ(was.padding(), now.padding());
+        if (masks) {
+          EXPECT_EQ(was.mask(), now.mask());
+        }
+        for (const bool pair : {false, true}) {
+          ASSERT_EQ(parts_of(was, pair).size(), parts_of(now, pair).size());
+          for (std::size_t i = 0; i < parts_of(was, pair).size(); ++i) {
+            EXPECT_EQ(parts_of(was, pair)[i].token, parts_of(now, pair)[i].token);
+            EXPECT_EQ(parts_of(was, pair)[i].type, parts_of(now, pair)[i].type);
+          }
+        }
+      }
+      // And is written again as it is.
+      const FileTexts again = exported_files(config_of(root.path()));
+      EXPECT_EQ(again.size(), files.size());
+      for (const auto& [name, text] : again)
+        EXPECT_TRUE(files.contains(name) && files.at(name) == text) << name;
+      ++trips;
+    }
+  EXPECT_GT(trips, 200U);
+}
+
+TEST(ExportedFiles, UnknownPiecesHaveTheirName) {
+  if (!has_sentencepiece()) GTEST_SKIP() << "no libsentencepiece";
+  const RunConfig config = load_config(
+      {}, {"model.vocab=50257", "model.context=16",
+           "data.tokenizer=" CONCERTINA_SOURCE "/tests/golden/tokenizers/small_bpe.model"});
+  EXPECT_EQ(json_of_file(exported_files(config), "tokenizer_config.json")["unk_token"], "<unk>");
+}
+
+/// What ends texts is not what fills samples of a head that looks for the last token.
+TEST(ExportedFiles, PaddingThatEndsTextsIsNotThePadding) {
+  const TemporaryDirectory root;
+  fs::copy(CONCERTINA_SOURCE "/tests/golden/tokenizers/gpt2", root.path(),
+           fs::copy_options::recursive);
+  write_bytes(root.path() + "/tokenizer_config.json",
+              R"({"eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>"})");
+  const RunConfig config = load_config({}, {"model.task=classification", "model.vocab=50257",
+                                            "model.context=16", "data.tokenizer=" + root.path()});
+  EXPECT_NE(SentenceEncoder(make_tokenizer(root.path(), "")).padding(), 0);
+  EXPECT_FALSE(json_of_file(exported_files(config), "tokenizer_config.json").contains("pad_token"));
 }
 
 /// All but a body alone.

@@ -16,48 +16,6 @@
 namespace concertina {
 namespace {
 
-/// A field of the model as expected.json has it, under transformers' name.
-Buffer field_buffer(const Field& field, const nlohmann::json& expected, std::int64_t samples) {
-  const std::string name = field.name == "tokens"  ? "input_ids"
-                           : field.name == "types" ? "token_type_ids"
-                           : field.name == "image" ? "pixel_values"
-                                                   : field.name;
-  const auto count = static_cast<std::size_t>(field.elements() * samples);
-  if (field.name == "scores") return Buffer(count);  // of no matter here
-  if (field.type == DType::f32) return Buffer(expected.at(name).get<std::vector<float>>());
-  Buffer buffer(count, DType::i32);
-  std::int32_t* const out = buffer.view().i32();
-  std::fill_n(out, count, 0);  // targets: of no matter here
-  if (field.name == "lengths") {
-    const auto mask = expected.at("attention_mask").get<std::vector<std::int32_t>>();
-    const std::size_t rows = mask.size() / count;
-    for (std::size_t i = 0; i < mask.size(); ++i) out[i / rows] += mask[i];
-  } else if (expected.contains(name)) {
-    std::ranges::copy(expected.at(name).get<std::vector<std::int32_t>>(), out);
-  }
-  return buffer;
-}
-
-std::vector<float> logits_of(const RunConfig& config, const PublishedWeights& weights,
-                             const nlohmann::json& expected) {
-  const auto backend = make_cpu_backend(1);
-  const std::unique_ptr<Model> model = model_of(config);
-  LocalPipeline pipeline(*backend, *model, {0, static_cast<int>(model->spec().units.size())});
-  pipeline.initialize(0);
-  for (const Bucket& bucket : pipeline.buckets())
-    for (const BucketTensor& tensor : bucket.tensors)
-      EXPECT_TRUE(weights.read(tensor.name, {pipeline.weight(tensor.name).f32(), tensor.count}));
-  pipeline.refresh();
-  std::vector<Buffer> buffers;
-  for (const Field& field : fields_of(model->spec()))
-    buffers.push_back(field_buffer(field, expected, 3));
-  std::vector<View> fields;
-  for (const Buffer& buffer : buffers) fields.push_back(buffer.view());
-  std::vector<float> logits;
-  pipeline.evaluate(fields, logits);
-  return logits;
-}
-
 class Published : public testing::TestWithParam<std::string> {};
 
 TEST_P(Published, LogitsAreThoseOfTransformers) {

@@ -254,5 +254,15 @@ MORE = {
 REFUSED = {
     "facebook/opt-350m": "do_layer_norm_before = false is not supported",
     "microsoft/Phi-3-mini-128k-instruct": "longrope",
-    "google/electra-small-discriminator": "embedding_size = 12 is not supported",
+    "google/electra-small-discriminator": "embedding_size is 12",
+}
+# One of each type, and rare forms of some, to be trained for each task that the type can have.
+TUNED = {
+    "bert": BERT, "roberta": ROBERTA, "roberta, padding 0": {**ROBERTA, "max_position_embeddings": 33,
+                                                             "pad_token_id": 0},
+    "camembert": {**ROBERTA, "architectures": ["CamembertForMaskedLM"], "model_type": "camembert"},
+    "xlm-roberta": {**ROBERTA, "architectures": ["XLMRobertaForMaskedLM"], "model_type": "xlm-roberta"},
+    "distilbert": DISTILBERT, "electra": ELECTRA, "gpt2": GPT2, "opt": OPT, "gpt_neox": NEOX, "llama": LLAMA,
+    "llama, tied": {**LLAMA, "tie_word_embeddings": True}, "mistral": MISTRAL, "phi": PHI, "phi3": PHI3,
+    "qwen2": {**QWEN2, "tie_word_embeddings": False}, "qwen3": {**QWEN3, "tie_word_embeddings": False},
 }

@@ -6,7 +6,9 @@ checkpoint import` reads it and `concertina eval --logits` computes. Logits must
 transformers'. The model is exported with a config.json of the program's own, which transformers must
 read without a tensor that is missing, unexpected or of another shape, to the same logits; and to ONNX,
 to the same in onnxruntime, where that is installed. The exported weights of a body without a head
-must be the same numbers. What is refused must say why. The last line counts.
+must be the same numbers. What is refused must say why. Each model of hub_models.TUNED is then trained a
+few steps for each task that its family has, exported, and read by transformers to the same logits. The
+last line counts.
 
 Needs torch, transformers and safetensors; without them it says so and exits with 77, which Meson
 takes for a skipped test.
@@ -107,6 +109,11 @@ def write_data(folder):
             {"text": context[4], "answer_start": 4}]}]})
     (folder / "squad.json").write_text(json.dumps({"version": "1.1", "data": [
         {"title": str(i), "paragraphs": [one]} for i, one in enumerate(paragraphs)]}))
+    (folder / "scores.tsv").write_text("sentence\tscore\n" + "".join(
+        f"{sentence(rng.randrange(1, 6))} {i}\t{i / 7}\n" for i in range(60)))
+    (folder / "labels.jsonl").write_text("".join(json.dumps(
+        {"text": f"{sentence(4)} {i}", "labels": [k for k in range(3) if i % (k + 2) == 0]}) + "\n"
+        for i in range(60)))
     images = bytearray()
     for i in range(60):
         images += bytes([i % 10]) + bytes(rng.randrange(256) for _ in range(3072))
@@ -130,6 +137,22 @@ def data_of(config, folder):
         return [*common, "data.format=conll",
                 f'data.files=["{folder}/words{len(config["id2label"])}.conll"]']
     return [*common, f"data.text={folder}/text.txt"]
+
+
+# The keys of data of each task, with FOLDER in them; the last two are those of BERT's family.
+TASKS = {"classification": ["model.classes=3", "data.format=tsv", 'data.files=["FOLDER/rows3.tsv"]'],
+         "regression": ["model.classes=1", "data.format=tsv", 'data.files=["FOLDER/scores.tsv"]'],
+         "multi-label": ["model.classes=3", "data.format=jsonl", 'data.files=["FOLDER/labels.jsonl"]'],
+         "token-classification": ["model.classes=3", "data.format=conll", 'data.files=["FOLDER/words3.conll"]'],
+         "causal-lm": ["data.text=FOLDER/text.txt"],
+         "masked-lm": ["data.text=FOLDER/text.txt"],
+         "question-answering": ["data.format=squad", 'data.files=["FOLDER/squad.json"]']}
+
+
+def tasks_of(config):
+    encoder = config["model_type"] in ("bert", "roberta", "camembert", "xlm-roberta", "distilbert", "electra")
+    return [task for task in TASKS if task not in (("causal-lm",) if encoder else
+                                                   ("masked-lm", "question-answering"))]
 
 
 def inputs_of(model, folder):
@@ -167,6 +190,10 @@ def difference(model, folder):
 def read_again(model, folder):
     """The model that transformers reads from `folder`; what is wrong with it otherwise."""
     kind = type(model) if "PreTraining" not in type(model).__name__ else transformers.BertForMaskedLM
+    return read_as(kind, folder)
+
+
+def read_as(kind, folder):
     try:
         found, said = kind.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
     except Exception as error:  # whatever it is, the folder is not one that transformers reads
@@ -238,6 +265,32 @@ class Hub:
         self.in_onnx = getattr(self, "in_onnx", 0) + (done.returncode == 0)
         return "" if done.returncode in (0, 77) else f"{done.stdout}{done.stderr}".strip()
 
+    def tuned(self, name, config, task):
+        """Trains the model for a task; empty, or what is wrong with what comes of it."""
+        torch.manual_seed(7)
+        source, out = self.folder / name, self.folder / f"{name} {task}"
+        if not source.exists():
+            make_model(config).save_pretrained(source)
+            (source / "config.json").write_text(json.dumps(config))
+        run = f"{name} {task}".replace(" ", "-").replace(",", "")
+        keys = [key.replace("FOLDER", str(self.folder)) for key in TASKS[task]]
+        for words in (
+                ["train", f"model.from={source}", f"model.task={task}", f"run.name={run}", "run.steps=3",
+                 "optimizer.lr=0.01", "batch.global=8", "batch.microbatches=2", "run.threads=1", "checkpoint.every=3",
+                 "data.validation=0.2", "model.context=24", *keys],
+                ["eval", f"runs/{run}", "eval.batches=1", "--newest", "--logits", str(out / "logits")],
+                ["checkpoint", "export", f"runs/{run}", "--newest", "--out", str(out)]):
+            done = self.run(*words)
+            if done.returncode != 0:
+                return f"{words[0]}: {done.stderr.strip()[-300:]}"
+        kind = json.loads((out / "config.json").read_text())["architectures"][0]
+        model, problem = read_as(getattr(transformers, kind), out)
+        if problem:
+            return problem
+        error = difference(model, out / "logits")
+        self.worst = max(getattr(self, "worst", 0), error)
+        return "" if error <= LIMIT else f"logits differ by {error:.1e}"
+
     def same_body(self, name, tensors):
         done = self.run("checkpoint", "export", f"runs/{name}", "--out", f"{name}/out")
         if done.returncode != 0:
@@ -273,6 +326,15 @@ def main():
             else:
                 read[group] += 1
                 print(f"read    {name}")
+        tuned = [(name, task) for name, config in hub_models.TUNED.items() for task in tasks_of(config)
+                 if not sys.argv[2:] or f"{name} {task}" in sys.argv[2:] or name in sys.argv[2:]]
+        for name, task in tuned:
+            problem = hub.tuned(name, hub_models.TUNED[name], task)
+            print(f"{'WRONG  ' if problem else 'trained'} {name} for {task}{': ' + problem if problem else ''}",
+                  flush=True)
+            if problem:
+                wrong.append(f"{name} {task}")
+        rows += tuned
         print(f"{read['tried']} of {len(hub_models.TRIED)} that were tried, {read['more']} of "
               f"{len(hub_models.MORE)} more are read; {refused} refused with a reason; largest "
               f"difference of logits {getattr(hub, 'worst', 0):.1e}; {getattr(hub, 'in_onnx', 0)} also "

@@ -11,6 +11,7 @@
 #include "core/batch.h"
 #include "io/datasets/labelled_rows.h"
 #include "io/datasets/sentences.h"
+#include "io/datasets/source.h"
 #include "io/datasets/split_files.h"
 #include "io/tables/table.h"
 #include "tests/io/reader_files.h"
@@ -80,6 +81,40 @@ TEST(Table, TheTasksOfGlueAreReadAsTheyArePublished) {
     EXPECT_EQ(read.rows()[0].label.text, task["label"].get<std::string>()) << name;
     EXPECT_EQ(read.place_of(0), path + (name == "CoLA" ? ":1" : ":2"));
   }
+}
+
+// What a competition's test file has.
+TEST(Table, RowsToBeEvaluatedMayHaveNoLabels) {
+  const Folder folder;
+  const std::string labelled = folder("a", "text\tlabel\none\t0\ntwo\t1\n");
+  const std::string bare = folder("b", "index\ttext\n0\tthree\n1\tfour\n2\tone\n");
+  const auto open = [&](const std::string& train, const std::string& test, TargetKind kind) {
+    DataOptions options{.format = "tsv", .files = {train}, .test_files = {test}, .validation = 0};
+    options.tokens_per_sample = 16;
+    options.most_overlap = 1;
+    options.missing_classes = true;
+    options.targets = kind;
+    return open_dataset(options);
+  };
+  for (const std::string& train : {labelled, bare})
+    for (const TargetKind kind : {TargetKind::label, TargetKind::scores}) {
+      const auto data = open(train, bare, kind);
+      EXPECT_EQ(data->samples(Split::test), 3U);
+      EXPECT_EQ(data->targets(Split::test), 0);
+      std::int32_t label = 0;
+      float score = 0;
+      std::vector<View> views(data->fields().size());
+      views[3] =
+          kind == TargetKind::label ? View{&label, 1, DType::i32} : View{&score, 1, DType::f32};
+      data->write({.split = Split::test, .sample = 1}, views);
+      EXPECT_EQ(label, kind == TargetKind::label ? kIgnored : 0);
+      EXPECT_EQ(score, kind == TargetKind::label ? 0 : kNoScore);
+      ValidationSource source(data, 2, 0, Split::test);
+      EXPECT_EQ(source.batches(), 2);
+      EXPECT_EQ(source.targets(), 0);
+    }
+  EXPECT_EQ(open(labelled, labelled, TargetKind::label)->targets(Split::test), 2);
+  EXPECT_THROW(open(bare, labelled, TargetKind::label), Error);
 }
 
 TEST(Table, QuotesOfATsvAreTextUnlessTheyMustEncloseCells) {

@@ -233,7 +233,7 @@ TEST(PublishedTokenizer, ADescriptionThatIsMadeGivesTheSameTokens) {
   for (const std::string& choice : {std::string(kBytesTokenizer), tokenizers + "gpt2",
                                     tokenizers + "uncased.txt", root.path() + "/cased"}) {
     FileTexts files = tokenizer_files(choice, "data.tokenizer");
-    const auto described = make_description(files, choice);
+    const auto described = make_description(choice, choice);
     ASSERT_TRUE(described) << choice;
     write_files(root.path() + "/made", {{kTokenizerJson, *described}});
     const auto before = make_tokenizer(choice, "data.tokenizer");
@@ -259,7 +259,7 @@ TEST(PublishedTokenizer, MarksOfARunAreWrittenToTheDescription) {
                      .pair = {encoder.parts(true).begin(), encoder.parts(true).end()}};
   const std::map<std::int32_t, std::string> names{
       {256, "[CLS]"}, {257, "[SEP]"}, {258, "[MASK]"}, {259, "[PAD]"}};
-  const auto description = make_description({}, "bytes");
+  const auto description = make_description("bytes", "bytes");
   write_files(root.path(),
               {{kTokenizerJson, with_marks(*description, names, 256, &around, "bytes")}});
   const auto made = make_tokenizer(root.path(), "data.tokenizer");

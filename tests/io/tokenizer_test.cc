@@ -184,6 +184,118 @@ TEST(Tokenizer, SpecialTokensAreTheirOwn) {
   EXPECT_EQ(make_tokenizer("bytes", "")->special(SpecialToken::end), std::nullopt);
 }
 
+Error tokenizer_error(const std::string& choice) {
+  try {
+    make_tokenizer(choice, "data.tokenizer");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::bad_input);
+    return error;
+  }
+  ADD_FAILURE() << choice << " was accepted";
+  return {Exit::failure, "", "", ""};
+}
+
+/// A folder with GPT-2's two files, whose vocabulary has "Ġthe" and "Ġand", and `others`.
+std::shared_ptr<const Tokenizer> with_files(const std::map<std::string, std::string>& others,
+                                            const std::string& of = "gpt2") {
+  const TemporaryDirectory root;
+  const std::string folder = root.path() + "/t";
+  if (std::filesystem::is_directory(kFiles + of)) {
+    std::filesystem::copy(kFiles + of, folder);
+  } else {
+    std::filesystem::create_directory(folder);
+    std::filesystem::copy(kFiles + of,
+                          folder + (of.ends_with(".json") ? "/tokenizer.json" : "/vocab.txt"));
+  }
+  for (const auto& [name, text] : others) spill(folder + "/" + name, text);
+  return make_tokenizer(folder, "");
+}
+
+TEST(Tokenizer, FilesBesideItDecideSpecialTokens) {
+  const std::vector<std::pair<SpecialToken, std::string>> roles{
+      {SpecialToken::unknown, "unk_token"},  {SpecialToken::begin, "bos_token"},
+      {SpecialToken::end, "eos_token"},      {SpecialToken::classify, "cls_token"},
+      {SpecialToken::separate, "sep_token"}, {SpecialToken::padding, "pad_token"},
+      {SpecialToken::mask, "mask_token"}};
+  for (const std::string of : {"gpt2", "gpt2.json", "llama3.json", "uncased.txt", "cased.json"}) {
+    const auto plain = with_files({}, of);
+    const std::int32_t id = 300;
+    const std::string name = plain->name(id), quoted = nlohmann::json(name).dump();
+    const auto count = static_cast<std::int32_t>(plain->vocabulary());
+    for (const auto& [role, key] : roles) {
+      SCOPED_TRACE(of + " " + key);
+      const auto special = [&](const std::string& file, const std::string& value) {
+        return with_files({{file, "{\"" + key + "\": " + value + "}"}}, of)->special(role);
+      };
+      EXPECT_EQ(special("tokenizer_config.json", quoted), id);
+      EXPECT_EQ(special("tokenizer_config.json", R"({"content": )" + quoted + "}"), id);
+      EXPECT_EQ(special("tokenizer_config.json", "null"), std::nullopt);
+      EXPECT_EQ(special("special_tokens_map.json", quoted), id);
+      // A name that the vocabulary lacks is a token more, as transformers has it.
+      EXPECT_EQ(special("tokenizer_config.json", R"("<new>")"), count);
+      const auto said = [&](const std::string& text) {
+        return with_files({{"generation_config.json", text}}, of)->special(role);
+      };
+      EXPECT_EQ(said("{\"" + key + "_id\": [300, 5]}"), id);
+      EXPECT_EQ(said("{\"" + key + "_id\": 300}"), id);
+      EXPECT_EQ(said("{\"" + key + "_id\": 4000000}"), plain->special(role));
+      // The second file goes before the first, but where the first has all tokens.
+      const std::string first = "{\"" + key + "\": \"<new>\"",
+                        second = "{\"" + key + "\": " + quoted + "}";
+      const auto both = [&](const std::string& rest) {
+        return with_files(
+                   {{"tokenizer_config.json", first + rest}, {"special_tokens_map.json", second}},
+                   of)
+            ->special(role);
+      };
+      EXPECT_EQ(both("}"), id);
+      EXPECT_EQ(both(R"(, "added_tokens_decoder": {}})"), count);
+    }
+    // It stands in texts as itself.
+    const auto ends = with_files({{"tokenizer_config.json", R"({"eos_token": "<new>"})"}}, of);
+    EXPECT_EQ(ends->vocabulary(), count + 1);
+    EXPECT_EQ(ends->tokens("a<new>").back(), count);
+    EXPECT_NE(ends->fingerprint(), plain->fingerprint());
+    EXPECT_EQ(with_files({{"tokenizer_config.json", "{}"}}, of)->fingerprint(),
+              plain->fingerprint());
+    EXPECT_THROW(with_files({{"tokenizer_config.json", R"({"eos_token": 5})"}}, of), Error);
+  }
+  const auto more = with_files({{"added_tokens.json", R"({"<a>": 1001, "<b>": 1000})"}});
+  EXPECT_EQ(more->tokens("<a><b>"), (std::vector<std::int32_t>{1001, 1000}));
+}
+
+TEST(Tokenizer, APieceOfSentencePieceHasItsName) {
+  if (!has_sentencepiece()) GTEST_SKIP() << "no libsentencepiece";
+  for (const char* file : {"small_bpe.model", "small_unigram.model"}) {
+    const auto tokenizer = make_tokenizer(kFiles + file, "");
+    EXPECT_EQ(tokenizer->name(*tokenizer->special(SpecialToken::unknown)), "<unk>");
+    // As Mistral names the versions of its file.
+    const TemporaryDirectory root;
+    std::filesystem::copy(kFiles + file, root.path() + "/tokenizer.model.v3");
+    EXPECT_EQ(make_tokenizer(root.path(), "")->fingerprint(), tokenizer->fingerprint());
+    EXPECT_EQ(make_tokenizer(root.path() + "/tokenizer.model.v3", "")->fingerprint(),
+              tokenizer->fingerprint());
+    spill(root.path() + "/README.txt", "not a vocabulary");
+    spill(root.path() + "/tokenizer_config.json",
+          R"({"eos_token": ")" + tokenizer->name(9) + R"("})");
+    EXPECT_EQ(make_tokenizer(root.path(), "")->special(SpecialToken::end), 9);
+  }
+}
+
+TEST(Tokenizer, APointerOfGitLfsIsNamed) {
+  const TemporaryDirectory root;
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') +
+      "\nsize 12345\n";
+  for (const char* name : {"tokenizer.json", "vocab.txt", "tokenizer.model", "vocab.json"}) {
+    spill(root.path() + "/merges.txt", "");
+    spill(root.path() + "/" + name, pointer);
+    EXPECT_NE(tokenizer_error(root.path() + "/" + name).message().find("Git LFS"),
+              std::string::npos)
+        << name;
+  }
+}
+
 // As `tokenizers` has it: "xa" begins first, but what is not normalized is looked for before it.
 TEST(Tokenizer, AddedTokensThatAreNotNormalizedAreFoundFirst) {
   const TemporaryDirectory root;
@@ -212,17 +324,6 @@ TEST(Tokenizer, FilesThatDecideTokensDecideTheFingerprint) {
   EXPECT_EQ(make_tokenizer(folder, "")->fingerprint(), of("uncased.txt"));
   spill(folder + "/tokenizer_config.json", R"({"do_lower_case": false})");
   EXPECT_NE(make_tokenizer(folder, "")->fingerprint(), of("uncased.txt"));
-}
-
-Error tokenizer_error(const std::string& choice) {
-  try {
-    make_tokenizer(choice, "data.tokenizer");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    return error;
-  }
-  ADD_FAILURE() << choice << " was accepted";
-  return {Exit::failure, "", "", ""};
 }
 
 /// `name` with the first `from` replaced, opened.

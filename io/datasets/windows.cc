@@ -143,7 +143,7 @@ void WindowedDataset::write(const SampleAt& at, std::span<const View> views) con
 }
 
 SplitContent WindowedDataset::content(Split split, const std::function<void()>& progress) const {
-  if (parts_.splits != nullptr) return Dataset::content(split, progress);
+  if (parts_.splits != nullptr) return FileDataset::content(split, progress);
   const auto at = static_cast<std::size_t>(split);
   const bool known = parts_.text[at] > 0;
   const std::array<std::uint64_t, 3>& sizes = known ? parts_.text : parts_.sizes;

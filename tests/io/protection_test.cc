@@ -353,6 +353,7 @@ class Strict final : public Tokenizer {
   std::size_t cut(std::string_view text, std::size_t at) const override {
     return std::min(at, text.size());
   }
+  std::string name(std::int32_t token) const override { return std::to_string(token); }
   std::string fingerprint() const override { return "strict"; }
   std::optional<std::int32_t> special(SpecialToken) const override { return std::nullopt; }
 };

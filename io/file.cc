@@ -101,6 +101,7 @@ File open_checked(const std::string& path, int flags, unsigned permissions) {
   const int code = errno;
   const bool reads = (flags & O_ACCMODE) != O_WRONLY;
   if (code == ELOOP && (flags & O_NOFOLLOW) != 0) refuse_file(path, "it is a link");
+  if (code == EISDIR && (flags & O_CREAT) == 0) refuse_file(path, "it is a directory");
   if (code == ENXIO && reads) refuse_file(path, "it is a socket or a device");
   errno = code;
   throw_io("open", path);
@@ -304,6 +305,7 @@ File reserve_room(const std::string& directory, std::uint64_t bytes) {
 File open_regular(const std::string& path, FilePlace place, int flags) {
   File file = open_checked(path, flags | (place == FilePlace::named ? 0 : O_NOFOLLOW), 0);
   require_place(file, place);
+  if ((flags & O_ACCMODE) == O_RDONLY) refuse_pointer(file);
   return file;
 }
 

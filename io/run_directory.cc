@@ -218,7 +218,7 @@ RunDirectory::~RunDirectory() {
   if (!made_ || existing_) return;
   std::error_code ignored;  // such as of a directory where others have put something
   for (const char* name : {"checkpoints/owner.json", "checkpoints/checkpoints.lock", "checkpoints",
-                           "run.id", kLock, ""})
+                           "run.id", "run.key", kLock, ""})
     stdfs::remove(stdfs::path(path_) / name, ignored);
 }
 

@@ -10,6 +10,7 @@
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_value.h"
 #include "io/file.h"
+#include "io/log_lines.h"
 #include "io/run_files.h"
 
 namespace concertina {
@@ -100,16 +101,14 @@ void read_config_file(const std::string& path, RunConfig& config) {
 namespace {
 
 /// The version of the program that the run in `path` was last launched with; empty: not known.
-std::string version_of_run(const std::string& path) try {
-  const std::string file = run_file(path, kLaunchesFile);
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return "";
-  std::string lines = read_file(file, 64 << 20);
-  while (lines.ends_with('\n')) lines.pop_back();
-  const auto last = nlohmann::json::parse(lines.substr(lines.rfind('\n') + 1), nullptr, false);
-  return last.is_object() ? last.value("version", "") : "";
-} catch (const std::exception&) {
-  return "";
+std::string version_of_run(const std::string& path) {
+  std::string version;
+  std::uint64_t from = 0;
+  each_log_object(run_file(path, kLaunchesFile), from, [&](const nlohmann::json& launch, bool) {
+    const auto found = launch.find("version");
+    version = found != launch.end() && found->is_string() ? found->get<std::string>() : "";
+  });
+  return version;
 }
 
 }  // namespace
@@ -118,7 +117,7 @@ void read_run_directory(const std::string& path, RunConfig& config) {
   namespace fs = std::filesystem;
   const std::string file = (fs::path(path) / kConfigFile).string();
   if (std::error_code error; !fs::exists(file, error))
-    throw_input("this is no run directory: it has no config.toml", path,
+    throw_input("this is not a run directory: it has no config.toml", path,
                 "the directory of a run: runs/NAME");
   try {
     read_config_file(file, config);

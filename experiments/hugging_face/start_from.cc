@@ -15,6 +15,7 @@
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/text_identity.h"
 #include "io/checkpoint_format.h"
+#include "io/strict_json.h"
 #include "models/task.h"
 
 namespace concertina {
@@ -92,7 +93,7 @@ void log_head_dropouts(const PublishedConfig& published, const RunConfig& config
     const auto said = published.values.find(std::string(key));
     const nlohmann::json value = said != published.values.end() ? said->second
                                  : usual.empty()                ? nlohmann::json()
-                                                                : nlohmann::json::parse(usual);
+                                                                : parse_json(usual);
     if (value.is_number() && value != config.model.dropout &&
         task_of(config.model.family, config.model.task).classes)
       log::info("{} = {} of the model is not used: its head drops by model.dropout = {}", key,

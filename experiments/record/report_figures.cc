@@ -59,20 +59,24 @@ nlohmann::ordered_json to_json(const MemoryUse& use) {
           {"boundary_bytes", use.boundary_bytes}};
 }
 
+void require_config(const std::string& directory) {
+  const std::string config = run_file(directory, kConfigFile);
+  std::error_code error;
+  const auto status = std::filesystem::symlink_status(config, error);
+  if (std::filesystem::is_regular_file(status)) return;
+  if (std::filesystem::exists(status))
+    throw_input("this is not a regular file", config, "the file as the run wrote it");
+  if (!std::filesystem::exists(run_file(directory, kMetricsFile), error))
+    throw_input("this is not a run directory", directory, "the directory of a run: runs/NAME");
+  throw_input(
+      "an imported run has no trace, so there is no step to report on", directory,
+      fmt::format("concertina compare {} runs/OTHER, whose page has its curves", directory));
+}
+
 }  // namespace
 
 RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step) {
-  if (std::error_code error;
-      !std::filesystem::is_regular_file(run_file(directory, kConfigFile), error))
-    throw_input(
-        std::filesystem::exists(run_file(directory, kMetricsFile), error)
-            ? "this run has no config.toml and no trace, as one that was imported: there is "
-              "no step to report on"
-            : "this is no run directory",
-        directory,
-        std::filesystem::exists(run_file(directory, kMetricsFile), error)
-            ? fmt::format("concertina compare {} runs/OTHER, whose page has its curves", directory)
-            : "the directory of a run: runs/NAME");
+  require_config(directory);
   RunFiles run{.trace = read_run_trace(trace_path(directory, step)),
                .metrics = metrics_of(read_lines(run_file(directory, kMetricsFile))),
                .config = read_log_text(run_file(directory, kConfigFile)),

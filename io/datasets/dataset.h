@@ -83,7 +83,8 @@ struct Splits;  // io/datasets/split_files.h
 
 class QuestionAnswers;  // io/datasets/questions.h
 
-/// What a split holds, whatever the tokenizer: figures on splits of one digest are of the same data.
+/// What a split holds, whatever the tokenizer: figures on splits of one digest are of the same
+/// data.
 struct SplitContent {
   std::string sha256{};     // of its texts, labels or pictures
   std::uint64_t bytes = 0;  // of the text whose tokens are the targets; 0: they are not all of it

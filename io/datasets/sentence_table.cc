@@ -160,10 +160,9 @@ std::vector<ItemKey> SentenceTable::row_keys() const {
   std::vector<ItemKey> keys;
   keys.reserve(rows_.rows().size());
   for (std::size_t row = 0; row < rows_.rows().size(); ++row)
-    keys.push_back(
-        {row_hash(rows_.rows()[row], rows_.is_pair()),
-         kind_ == TargetKind::label && !labels_.names.empty() ? labels_.numbers[row] : 0,
-         exact_hash(rows_.rows()[row])});
+    keys.push_back({row_hash(rows_.rows()[row], rows_.is_pair()),
+                    kind_ == TargetKind::label && !labels_.names.empty() ? labels_.numbers[row] : 0,
+                    exact_hash(rows_.rows()[row])});
   return keys;
 }
 

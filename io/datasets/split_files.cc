@@ -104,7 +104,7 @@ void digest_content(Splits& splits, const ItemFacts& facts) {
     for (std::uint64_t i = 0; i < splits.sizes[s]; ++i) {
       const ItemKey& key = facts.keys[splits.item(static_cast<Split>(s), i)];
       hash.update(fmt::format("{:x} ", key.exact));
-      if (!facts.classes.empty())
+      if (!facts.classes.empty() && key.label >= 0)
         hash.update(facts.classes[static_cast<std::size_t>(key.label)] + "\n");
       splits.content[s].bytes += key.bytes;
     }

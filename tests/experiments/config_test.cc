@@ -253,10 +253,13 @@ struct Fill {
   }
   void operator()(double* out) const {
     // Any bits in range: the text has to bring back exactly these. Doubles that are not negative
-    // are in the order of their bits, so none is drawn in vain.
+    // are in the order of their bits, so none is drawn in vain. A bound holds in fp32 too.
     const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
-    const auto first = bits(std::max(key.range.low, 0.0)) + (key.range.open_low ? 1 : 0);
-    const auto last = bits(std::min(key.range.high, 1e300)) - (key.range.open_high ? 1 : 0);
+    constexpr float kMost = std::numeric_limits<float>::max();
+    const auto low = static_cast<float>(std::max(key.range.low, 0.0));
+    const auto high = static_cast<float>(std::min(key.range.high, static_cast<double>(kMost)));
+    const auto first = bits(key.range.open_low ? std::nextafter(low, kMost) : low);
+    const auto last = bits(key.range.open_high ? std::nextafter(high, 0.0F) : high);
     *out = std::bit_cast<double>(*rc::gen::inRange<std::uint64_t>(first, last + 1));
     RC_ASSERT(key.range.contains(*out));
   }

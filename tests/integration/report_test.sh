@@ -71,8 +71,8 @@ grep -q 'without the reduction of gradients: this run has no costs.json' out ||
   fail 'a report without costs.json does not say so'
 
 refused 'there is no trace here' runs/silent
-refused 'this is no run directory' runs
-refused 'this is no run directory' nowhere
+refused 'this is not a run directory' runs
+refused 'this is not a run directory' nowhere
 head -c 5000 runs/stages/trace.json > short && mv short runs/stages/trace.json
 refused 'runs/stages/trace.json' runs/stages
 exit $bad

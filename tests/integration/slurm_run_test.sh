@@ -34,6 +34,7 @@ cat >bin/launch <<END
 echo "\$1" >>"$folder/launches"
 exec $mpirun "\${@:2}"
 END
+printf '#!/bin/bash\nexit 1\n' >bin/srun
 chmod +x bin/*
 export STUB=$folder
 job=(env PATH="$folder/bin:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 "SLURM_JOB_NODELIST=n[1-2]"

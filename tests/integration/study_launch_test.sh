@@ -86,8 +86,8 @@ study place 'sh finished.sh {args}'
 runs 0 place
 for file in results.csv 1/trial.json; do
   mv studies/place/$file kept && mkdir studies/place/$file
-  runs 1 place
-  one_message 'Is a directory' "a directory $file"
+  runs 2 place
+  one_message 'it is a directory' "a directory $file"
   rmdir studies/place/$file && mv kept studies/place/$file
 done
 

@@ -105,6 +105,7 @@ TEST(DatasetDecorators, EveryCallReachesTheInnerDataset) {
     made->targets_before(Split::train, 1);
     sample_of(*made, {});
     made->repeats(), made->views(), made->corpus(), made->verify([] {});
+    made->content(Split::train, [] {});
     EXPECT_EQ(made->summary(), "summary");
     EXPECT_EQ(made->notes(1), std::vector<std::string>{"note"});
     std::set<std::string> expected = all;

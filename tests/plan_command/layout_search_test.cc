@@ -410,7 +410,9 @@ TEST(PlannerSearch, SaysWhatItWasComparedWith) {
 TEST(PlannerSearch, ShowsWhatRunsHere) {
   const RunConfig config = families().front();
   LayoutSearchOptions options{.world = 4, .machine = "a100-80gb", .top = 5};
-  for (const auto& layout : search_report(config, options)["layouts"]) {
+  const auto here = search_report(config, options);
+  ASSERT_FALSE(here["layouts"].empty());
+  for (const auto& layout : here["layouts"]) {
     EXPECT_EQ(layout["tp"], 1);
     RunConfig own = config;
     std::istringstream keys(layout["keys"].get<std::string>());

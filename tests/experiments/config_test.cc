@@ -256,10 +256,12 @@ struct Fill {
     // are in the order of their bits, so none is drawn in vain. A bound holds in fp32 too.
     const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
     constexpr float kMost = std::numeric_limits<float>::max();
-    const auto low = static_cast<float>(std::max(key.range.low, 0.0));
-    const auto high = static_cast<float>(std::min(key.range.high, static_cast<double>(kMost)));
-    const auto first = bits(key.range.open_low ? std::nextafter(low, kMost) : low);
-    const auto last = bits(key.range.open_high ? std::nextafter(high, 0.0F) : high);
+    const double low = std::max(key.range.low, 0.0);
+    const double high = std::min(key.range.high, static_cast<double>(kMost));
+    const auto first =
+        bits(key.range.open_low ? std::nextafter(static_cast<float>(low), kMost) : low);
+    const auto last =
+        bits(key.range.open_high ? std::nextafter(static_cast<float>(high), 0.0F) : high);
     *out = std::bit_cast<double>(*rc::gen::inRange<std::uint64_t>(first, last + 1));
     RC_ASSERT(key.range.contains(*out));
   }

@@ -337,6 +337,7 @@ TEST(Trust, NamesThatAnotherUserHasAreLeftToHim) {
 TEST(Trust, AKeyIsForItsOwnerAndMadeWhereThereIsNone) {
   const TemporaryDirectory root;
   const std::string path = root.path() + "/a/run.key";
+  fs::create_directory(root.path() + "/a");  // it stays, though no run begins in it
   { RunDirectory run(root.path(), "a"); }
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);

@@ -42,7 +42,7 @@ struct StepTotals {
   Figure bubble = kNoFigure;        // of the seconds of steps that have one
 };
 StepTotals total(const std::vector<MetricsPoint>& metrics);
-/// Of the figures that there are.
+/// Absent figures have no key.
 nlohmann::ordered_json to_json(const StepTotals& totals);
 
 struct RankFigures {

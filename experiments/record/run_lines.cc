@@ -80,7 +80,7 @@ std::vector<nlohmann::json> LineFollower::look() {
   return lines;
 }
 
-/// Of what takes time: 0 says that nothing was measured.
+/// A figure that is positive once it was measured; a log that has 0 did not measure it.
 static Figure positive_in(const nlohmann::json& line, const char* key) {
   const Figure value = number_in(line, key);
   return value > 0 ? value : kNoFigure;

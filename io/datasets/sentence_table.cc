@@ -82,7 +82,7 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
       rows_(format, options),
       fields_{tokens_field(room_), types_field(room_), lengths_field()} {
   std::array<std::uint64_t, 3> counts{};
-  // Of a run without data there are the files to evaluate on alone.
+  // An imported run has no data of its own: all rows are those to evaluate on.
   const bool all_tested = options.most_overlap >= 1 && options.files == options.test_files;
   for (std::size_t split = 0; split < 3; ++split) {
     const std::size_t before = rows_.rows().size();

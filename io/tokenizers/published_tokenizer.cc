@@ -13,11 +13,6 @@ namespace {
 
 using FileJson = nlohmann::json;
 
-FileJson added_token(std::int32_t id, const std::string& content) {
-  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", true}};
-}
-
 /// One text, or two, between marks.
 FileJson template_of(const std::vector<Marks::Part>& parts,
                      const std::map<std::int32_t, std::string>& names) {

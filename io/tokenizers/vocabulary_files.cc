@@ -12,11 +12,6 @@ namespace {
 
 using FileJson = nlohmann::json;
 
-FileJson added_token(std::int32_t id, const std::string& content) {
-  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", true}};
-}
-
 FileJson description_of(FileJson model, FileJson pre_tokenizer, FileJson decoder) {
   return {{"version", "1.0"},          {"truncation", nullptr},
           {"padding", nullptr},        {"added_tokens", FileJson::array()},
@@ -54,6 +49,11 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 }  // namespace
+
+FileJson added_token(std::int32_t id, const std::string& content) {
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", true}};
+}
 
 FileJson description_of_bytes() {
   FileJson vocab = FileJson::object();

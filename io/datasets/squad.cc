@@ -43,6 +43,7 @@ struct SquadQuestion {
   std::vector<std::int32_t> tokens;
   std::vector<std::string> answers;
   std::int32_t first = 0, last = 0;  // tokens of the first answer, in the passage
+  std::uint64_t exact = 0;           // a hash of the passage, the question and its answers
 };
 
 struct SquadWindow {
@@ -190,9 +191,7 @@ Splits SquadDataset::split_questions(const DataOptions& options,
   for (const SquadPassage& passage : passages_) contents.push_back(folded_hash(passage.text));
   std::vector<ItemKey> keys;
   for (const SquadQuestion& question : questions_)
-    keys.push_back({contents[question.passage], 0,
-                    content_hash(fmt::format("{}\n{}", passages_[question.passage].text,
-                                             fmt::join(question.answers, "\n")))});
+    keys.push_back({contents[question.passage], 0, question.exact});
   return split_items(
       options, counts,
       {.keys = keys,
@@ -229,7 +228,8 @@ void SquadDataset::read_question(const SquadMembers& members, const SquadJson& j
                                  const std::vector<std::uint32_t>& starts) {
   SquadQuestion question;
   question.passage = passages_.size() - 1;
-  encoder_.encode(members.text(json, "question", place), question.tokens);
+  const std::string& asked = members.text(json, "question", place);
+  encoder_.encode(asked, question.tokens);
   if (question.tokens.size() > kQuestionTokens) question.tokens.resize(kQuestionTokens);
   const auto marks = static_cast<std::size_t>(encoder_.marks(true));
   if (std::cmp_greater(question.tokens.size() + marks + 1, room_))
@@ -240,6 +240,7 @@ void SquadDataset::read_question(const SquadMembers& members, const SquadJson& j
   if (answers.empty())
     refuse_squad("a question has no answer (SQuAD 2.0 has such questions, 1.1 none)", path, place);
   const std::string& context = passages_.back().text;
+  question.exact = content_hash(fmt::format("{}\n{}\n{}", context, asked, answers.dump()));
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string at = fmt::format("{}.answers[{}]", place, i);
     const std::string& text = members.text(answers[i], "text", at);

@@ -287,6 +287,60 @@ TEST_P(EveryFormat, WhatIsHiddenIsNotRead) {
   EXPECT_EQ(open_dataset(options)->summary(), sound);
 }
 
+/// Returns all samples of the test split as one text, with the names of the labels.
+std::string held_out_samples(const Dataset& dataset) {
+  std::string text;
+  for (std::uint64_t i = 0; i < dataset.samples(Split::test); ++i) {
+    const ReadSample sample = sample_of(dataset, {.split = Split::test, .sample = i});
+    text += fmt::format("{}", fmt::join(sample.image, " "));
+    for (const auto& [name, values] : sample.of) {
+      text += fmt::format("\n{}: {}", name, fmt::join(values, " "));
+      if (name == "label" && !dataset.classes().empty() && values[0] >= 0)
+        text += " " + dataset.classes()[static_cast<std::size_t>(values[0])];
+    }
+  }
+  return text;
+}
+
+/// The digest decides which results may be compared: it follows the data, not the place.
+TEST_P(EveryFormat, ItsDigestChangesWithAnyByteThatASampleHas) {
+  if (!is_readable(GetParam())) GTEST_SKIP();
+  const Folder other;
+  DataOptions options = example_of(GetParam(), folder_);
+  options.test_files = example_of(GetParam(), other).files;
+  options.most_overlap = 1;
+  const auto content = [](const Dataset& set) { return set.content(Split::test, [] {}).sha256; };
+  const auto sound = open_dataset(options);
+  const std::string samples = held_out_samples(*sound), digest = content(*sound);
+  std::swap(options.files, options.test_files);
+  EXPECT_EQ(content(*open_dataset(options)), digest) << "the same data in another folder";
+  std::swap(options.files, options.test_files);
+
+  const bool images = GetParam() == "image-folder";
+  const std::string file = options.test_files[0] + (images ? "/cat/1.png" : "");
+  const std::string bytes = slurp(file);
+  const std::size_t most = GetParam() == "webdataset" ? 4000 : 400;  // bytes, of mostly headers
+  int changed = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / most) {
+    std::string damaged = bytes;
+    damaged[at] ^= 1;
+    spill(file, damaged);
+    try {
+      const auto dataset = open_dataset(options);
+      dataset->verify([] {});
+      if (held_out_samples(*dataset) == samples) continue;
+      ++changed;
+      EXPECT_NE(content(*dataset), digest) << file << ": byte " << at;
+    } catch (const Error&) {
+    }
+  }
+  if (images) {  // each bit of a PNG is under its own checksum
+    spill(file, png(4, 3, 2, std::string(36, 7)));
+    changed += content(*open_dataset(options)) != digest ? 1 : 0;
+  }
+  EXPECT_GT(changed, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat, testing::ValuesIn([] {
                            std::vector<std::string> names;
                            for (const auto& entry : dataset_formats())

@@ -198,7 +198,10 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
   const std::int64_t step = require_checkpoint(
       launch->trainer, path, options.newest ? Chosen::newest : Chosen::best, &stored);
   launch->begin();
-  if (options.text.empty() && options.files.empty()) require_held_out(*launch, stored);
+  if (options.text.empty() && options.files.empty())
+    require_held_out(*launch, stored);
+  else
+    launch->identity(/*remember=*/false);  // verifies the files
   if (step > 0) say_overlap(options, *launch);
   const Validation result = evaluate_to_files(options, *launch);
   if (result.targets == 0 && result.samples > 0) return say_unlabelled(options, result);

@@ -24,6 +24,10 @@ for family in gpt llama neox bert; do
   [ ! -e "runs/flip-$family" ] || die "a run was made of damaged tokens: $family"
 done
 
+run 1 train "${small[@]}" data.format=tokens data.tokenizer=bytes model.vocab=264 run.name=evaluated data.files=sound.tok
+run 1 eval runs/evaluated --files sound.tok
+refused 'damaged' eval runs/evaluated --files flipped.tok
+
 # What would be bad only once it is drawn is found by --dry-run, `data inspect` and the first launch.
 python3 - <<'PY'
 import struct

@@ -66,15 +66,6 @@ constexpr std::size_t kKeptSteps = 256;
 constexpr double kLeastMove = 1e-3;    // seconds of a move that says something of its bytes
 constexpr int kMostBatches = 1 << 16;  // of a step
 
-/// The request of the layout that `progress` keeps. Older checkpoints keep it as keys of a config.
-Request stored_request(const nlohmann::json& progress, const RunConfig& config,
-                       const Trainer& trainer, const std::string& source) {
-  if (!progress.contains("keys")) return with_stored_layout(trainer.asked(), progress.at("layout"));
-  const std::string keys = progress.at("keys");
-  return request_of(with_layout_keys(config, keys, source), trainer.assignment().world,
-                    trainer.hosts());
-}
-
 /// "rank 1 takes 1.9 times as long as the others for the same layers"; empty where all are alike.
 std::string unlike_ranks(const std::vector<double>& factors) {
   constexpr int kNamed = 4;
@@ -325,12 +316,6 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
   if (!progress.contains("batches") && options_.grows && trainer.done() > 0)
     throw_failure("the checkpoint does not say how far elastic.batch = \"grows\" has come", source,
                   kOtherCheckpoint);
-  if (!progress.contains("first_stages") && config_.elastic.policy != "none" &&
-      trainer.done() > 0 && trainer.world().rank() == 0)
-    log::warn(
-        "the checkpoint is of a version that did not keep how many stages the run began with: "
-        "elastic.policy takes those of this launch's config, {} ({})",
-        start_.stages, source);
   if (progress.is_null()) return;
   std::optional<Request> stored;
   int batches = 1;
@@ -345,7 +330,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
     world_ = progress.value("world", 0);
     layout_ = progress.value("layout", nlohmann::json());
     if (world_ == trainer.world().size() && config_.elastic.policy != "none")
-      stored = stored_request(progress, config_, trainer, source);
+      stored = with_stored_layout(trainer.asked(), progress.at("layout"));
   } catch (const nlohmann::json::exception& error) {
     throw_failure(
         fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),

@@ -55,6 +55,7 @@ std::string commit_of(const std::string& checkpoints, std::int64_t step) {
 void require_held_out(Launch& launch, const nlohmann::json& then) {
   const std::string commit = checkpoint_directory(launch.config);
   const nlohmann::json now = launch.identity();
+  require_version(then, now, commit);
   const auto differs = [&](const char* key) {
     return then.contains(key) && then[key] != now.at(key);
   };

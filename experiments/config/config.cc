@@ -296,8 +296,7 @@ std::string documents_of(const RunConfig& config) {
 }
 
 bool names_data(std::string_view key) {
-  const Key* const known = find_key(key);
-  return known != nullptr && known->is_path && key.starts_with("data.");
+  return role_of(key) == KeyRole::files;
 }
 
 std::int64_t lr_steps(const RunConfig& config) {

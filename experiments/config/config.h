@@ -33,7 +33,7 @@ using Betas = std::array<double, 2>;
 inline constexpr Betas kBetas{0.9, 0.95};
 
 // clang-format off
-#define SECTION(name, Type) struct Type { bool operator==(const Type&) const = default;
+#define SECTION(name, Type, ...) struct Type { bool operator==(const Type&) const = default;
 #define KEY(type, name, usual, ...) type name = usual;
 #define OPTIONS(type, usual, ...) type options = usual;
 #define END() };
@@ -41,7 +41,7 @@ inline constexpr Betas kBetas{0.9, 0.95};
 #include "experiments/config/sections.inc"
 
 struct Sections {
-#define SECTION(name, Type) Type name;
+#define SECTION(name, Type, ...) Type name;
 #include "experiments/config/sections.inc"
   bool operator==(const Sections&) const = default;
 };

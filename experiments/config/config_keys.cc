@@ -110,11 +110,14 @@ void link_readers(std::vector<Key>& keys) {
 }
 
 std::vector<Key> all_keys() {
+  using enum KeyRole;
   std::vector<Key> keys;
-#define SECTION(name, Type)                      \
-  {                                              \
-    constexpr std::string_view kSection = #name; \
-    constexpr Type Sections::*kOf = &Sections::name;
+#define SECTION(name, Type, role)                    \
+  {                                                  \
+    constexpr std::string_view kSection = #name;     \
+    constexpr Type Sections::*kOf = &Sections::name; \
+    constexpr KeyRole kUsual = role;                 \
+    const std::size_t begin = keys.size();
 #define KEY(type, key, usual, help, ...)                                           \
   keys.push_back({.name = keep(fmt::format("{}.{}", kSection, #key)),              \
                   .field = [](RunConfig& c) -> KeyField { return &(c.*kOf).key; }, \
@@ -122,7 +125,10 @@ std::vector<Key> all_keys() {
 #define OPTIONS(type, usual, chooser, registry) \
   add_options<>(                                \
       keys, chooser, registry, +[](RunConfig& c) -> type& { return (c.*kOf).options; });
-#define END() }
+#define END()                                      \
+  for (Key & key : std::span(keys).subspan(begin)) \
+    if (key.role == of_section) key.role = kUsual; \
+  }
 #include "experiments/config/sections.inc"
   link_readers(keys);
   return keys;
@@ -179,6 +185,11 @@ bool Range::contains(double value) const {
 std::span<const Key> config_keys() {
   static const std::vector<Key> keys = all_keys();
   return keys;
+}
+
+KeyRole role_of(std::string_view name) {
+  const Key* const key = find_key(name);
+  return key == nullptr ? KeyRole::other : key->role;
 }
 
 const Key* find_key(std::string_view name) {

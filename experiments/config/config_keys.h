@@ -33,6 +33,20 @@ struct Range {
   bool contains(double value) const;
 };
 
+/// What a key decides, and so who may have another value: a resume, another rank, another trial.
+enum class KeyRole : std::uint8_t {
+  of_section,  // the role of most keys of its section
+  other,       // it decides neither the bits of a run nor where things are
+  numbers,     // it decides the bits: a resume with another value is refused
+  changeable,  // it decides the bits, and a resume may change it
+  files,       // it names data, whose content decides in its place
+  check,       // it says which data is accepted, not what becomes of it
+  run_name,    // it names the run
+  run_place,   // where the run's files are: each host may have them elsewhere
+  host_place,  // where a host has files of its own
+  host,        // it suits a host
+};
+
 struct Key {
   std::string_view name{};  // "batch.global"
   std::function<KeyField(RunConfig& config)> field{};
@@ -49,6 +63,7 @@ struct Key {
   /// read it; none: all that do not turn something off.
   std::string_view chosen_by{};
   std::vector<std::string_view> readers{};
+  KeyRole role = KeyRole::of_section;
   bool is_option = false;  // of an entry of a registry
 
   std::string_view section() const { return name.substr(0, name.find('.')); }
@@ -61,6 +76,8 @@ struct Key {
 std::span<const Key> config_keys();
 /// Null if there is no such key.
 const Key* find_key(std::string_view name);
+/// The role of the key of that name; KeyRole::other if there is no such key.
+KeyRole role_of(std::string_view name);
 /// Whether the key has an effect: what chooses it reads it.
 bool applies(const Key& key, const RunConfig& config);
 /// The key whose chooser is why this one has no effect: itself, or what chooses it, ...; null: it

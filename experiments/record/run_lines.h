@@ -1,5 +1,5 @@
-// The lines of metrics.jsonl and events.jsonl as values, whatever version of the program wrote
-// them; and the decisions of a run among them that change neither its layout nor its frozen layers.
+// The lines of metrics.jsonl and events.jsonl as values, and the decisions of a run among them that
+// change neither its layout nor its frozen layers.
 // Invariant: a key that a line lacks, or that is of another type, is a NaN or an empty text.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "experiments/config/config_keys.h"
 #include "io/file.h"
 #include "io/run_files.h"
 
@@ -52,7 +53,8 @@ std::string setting_text(const std::string& toml) {
 }
 
 bool is_place(const std::string& key) {
-  return key == "run.name" || key == "run.dir" || key == "checkpoint.dir" || key == "cache.dir";
+  const KeyRole role = role_of(key);
+  return role == KeyRole::run_name || role == KeyRole::run_place || role == KeyRole::host_place;
 }
 
 ConfigValues config_values(const std::map<int, std::map<std::string, std::string>>& configs) {

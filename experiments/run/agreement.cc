@@ -46,8 +46,9 @@ Bytes bytes_of_value(T& value) {
 }
 
 /// Each host has its own directories and cores; what files hold is compared elsewhere.
-bool may_differ(std::string_view key) {
-  return key.ends_with(".dir") || key == "run.threads" || names_data(key);
+bool may_differ(KeyRole role) {
+  return role == KeyRole::run_place || role == KeyRole::host_place || role == KeyRole::host ||
+         role == KeyRole::files;
 }
 
 /// "rounds to nearest", and what else changes results: as this thread computes.
@@ -200,7 +201,7 @@ std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& com
     claims.push_back({variable, value});
   for (const Key& key : config_keys()) {
     const bool file = key.name == "parallel.schedule" && is_schedule_file(config.parallel.schedule);
-    if (may_differ(key.name)) continue;
+    if (may_differ(key.role)) continue;
     claims.push_back({std::string(key.name), file ? "a file" : value_text(key, config)});
     if (file) claims.push_back({"the schedule file", file_digest(config.parallel.schedule)});
   }

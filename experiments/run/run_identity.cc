@@ -10,15 +10,6 @@
 namespace concertina {
 namespace {
 
-/// Checkpoints are fp32 in any precision and on any device.
-constexpr std::string_view kMayChange[] = {
-    "numerics.compute", "numerics.attention", "run.device", "numerics.isa", "oneDNN", "lr.steps"};
-
-/// The keys of [data] that say how a set may be, not how it is.
-bool only_checks(std::string_view key) {
-  return key == "data.most_overlap" || key == "data.missing_classes";
-}
-
 /// Whether a key of the draw has no effect: nothing is drawn, or as it does not say.
 bool is_idle_draw(std::string_view key, const RunConfig& config) {
   const DataSection& data = config.data;
@@ -30,25 +21,23 @@ bool is_idle_draw(std::string_view key, const RunConfig& config) {
 
 }  // namespace
 
+void require_version(const nlohmann::json& stored, const nlohmann::json& now,
+                     const std::string& path) {
+  constexpr const char* kSince = "model.init_std";  // in every identity since 0.2.0
+  if (now.contains(kSince) && !stored.contains(kSince))
+    throw_input("the checkpoint was written by a version of concertina before 0.2.0", path,
+                "the version that wrote it; its weights alone are read by model.from");
+}
+
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) {
   if (stored.contains(key)) return stored[key];
-  if (key == "model.seed" || key == "data.seed")
-    return stored.value("run.seed", nlohmann::json("absent"));
-  if (key == "data.split")  // what was done is not the default of now
-    return stored.value("data.text", "").empty() ? nlohmann::json() : "\"end\"";
-  if (key == "freeze.tied" || key == "freeze.after") {  // likewise
-    const bool froze = stored.value("freeze.units", "0") != "0" ||
-                       stored.value("freeze.policy", "\"none\"") != "\"none\"";
-    if (!froze) return {};
-    return key == "freeze.tied" ? "\"freezes\"" : "0";
-  }
   const Key* known = find_key(key);
   return known != nullptr ? nlohmann::json(value_text(*known, RunConfig{}))
                           : nlohmann::json("absent");
 }
 
 bool may_change(std::string_view key) {
-  return std::find(std::begin(kMayChange), std::end(kMayChange), key) != std::end(kMayChange);
+  return role_of(key) == KeyRole::changeable || key == "numerics.isa" || key == "oneDNN";
 }
 
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint) {
@@ -56,14 +45,7 @@ nlohmann::json numerics_identity(const RunConfig& config, const std::string& dat
   RunConfig copy = config;
   const bool freezes = config.freeze.units > 0 || config.freeze.policy != "none";
   for (const Key& key : config_keys()) {
-    const std::string_view section = key.section();
-    const bool numeric =
-        (section == "model" && key.name != "model.from" && key.name != "model.head") ||
-        section == "batch" || section == "optimizer" || section == "freeze" || section == "lr" ||
-        key.name == "run.seed" || key.name == "elastic.batch" ||
-        (section == "data" && !names_data(key.name) && !only_checks(key.name)) ||
-        key.name == "numerics.compute" || key.name == "numerics.attention" ||
-        key.name == "run.device";
+    const bool numeric = key.role == KeyRole::numbers || key.role == KeyRole::changeable;
     const bool idle = (!freezes && (key.name == "freeze.tied" || key.name == "freeze.after")) ||
                       is_idle_draw(key.name, config);
     if (numeric && !idle) identity[std::string(key.name)] = value_text(key, copy);
@@ -82,20 +64,23 @@ void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
   const auto text = [](const nlohmann::json& one) {
     return one.is_string() ? one.get<std::string>() : one.dump();
   };
+  require_version(stored, now, path);
   const bool repaired = stored.contains(kProgress) && stored[kProgress].contains(kUnread);
-  for (const auto& [key, value] : now.items()) {
-    if (repaired && (key == kWholeText || key == "data.text")) continue;
-    // A sample of the text is compared in any case.
-    if (key == kWholeText && !stored.contains(key)) continue;
+  const auto check = [&](const std::string& key, const nlohmann::json& value) {
+    if (may_change(key) || (repaired && (key == kWholeText || key == "data.text"))) return;
     const nlohmann::json then = value_then(stored, key);
-    if (may_change(key) || then == value || then.is_null()) continue;
+    if (then == value) return;
     if (key == "data.text" && text(then).empty())
       throw_input("the checkpoint is of a model that was imported, not of a run with data", path,
                   "a run of another run.name that starts from it, by model.from");
     throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
                             text(then), text(value)),
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));
-  }
+  };
+  // A key that had no effect then says less than the key because of which it has one now.
+  for (const bool stated : {true, false})
+    for (const auto& [key, value] : now.items())
+      if (stored.contains(key) == stated) check(key, value);
   for (const auto& [key, value] : stored.items())
     if (!now.contains(key) && !may_change(key) && key != kProgress)
       throw_input(fmt::format("the checkpoint depends on {} = {}, which this version does not know",

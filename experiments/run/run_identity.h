@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// Key of an identity: the SHA-256 of the whole text. Checkpoints of older versions lack it.
+/// Key of an identity: the SHA-256 of the whole text.
 inline constexpr const char* kWholeText = "data.text.sha256";
 
 /// Key of a checkpoint's metadata beside its identity: how far what decides during the run has
@@ -27,15 +27,18 @@ inline constexpr const char* kUnread = "unread";
 /// (may_change()).
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint);
 
-/// Whether a run may go on with another value of this key of its identity: the precision, the
-/// device, the instruction set, oneDNN's version, the end of the learning rate. It is said in the
-/// log.
+/// Whether a run may resume with another value of this key of its identity: the precision, the
+/// device, the instruction set, oneDNN's version, the end of the learning rate. The log says so.
 bool may_change(std::string_view key);
 
-/// Returns the value of a key in the identity `stored`. A config key that is younger than its
-/// checkpoint had its default, or what the program did before there was such a key; null: it did
-/// not matter.
+/// Returns the value of a key in the identity `stored`: the default of a config key that the
+/// version that wrote it did not have.
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key);
+
+/// Throws bad input if the version that wrote the checkpoint in `path` is too old: keys that its
+/// identity `stored` lacks did not have their defaults.
+void require_version(const nlohmann::json& stored, const nlohmann::json& now,
+                     const std::string& path);
 
 /// Throws unless a checkpoint, in `path`, whose run was `stored` is of a run that is `now`, but for
 /// keys that may change.

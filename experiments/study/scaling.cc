@@ -41,10 +41,9 @@ ScalingPoint with_microbatches(const RunConfig& config, ScalingPoint point, int 
 
 /// Keys that the study itself varies, or that belong to a run.
 bool is_own(std::string_view key) {
-  constexpr std::string_view kOwn[] = {"run.name",           "run.dir",       "run.seed",
-                                       "parallel.pp",        "parallel.dp",   "batch.global",
-                                       "batch.microbatches", "checkpoint.dir"};
-  return std::ranges::find(kOwn, key) != std::end(kOwn);
+  constexpr std::string_view kVaried[] = {"run.seed", "parallel.pp", "parallel.dp", "batch.global",
+                                          "batch.microbatches"};
+  return is_studys_own(key) || std::ranges::find(kVaried, key) != std::end(kVaried);
 }
 
 template <class Value>

@@ -193,7 +193,7 @@ RunConfig config_of(const StudySpec& spec, const Settings& settings) {
 }
 
 bool is_studys_own(std::string_view key) {
-  return key == "run.dir" || key == "run.name" || key == "checkpoint.dir";
+  return role_of(key) == KeyRole::run_name || role_of(key) == KeyRole::run_place;
 }
 
 int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config) {

@@ -33,12 +33,10 @@ TEST(Identity, AResumeWithAnotherSplitIsRefused) {
   EXPECT_NO_THROW(check_identity(before, labelled("data.missing_classes=true"), "run"));
 }
 
-TEST(Identity, ACheckpointWithoutASplitHeldOutTheEnd) {
+TEST(Identity, ACheckpointOfBefore020IsRefused) {
   nlohmann::json before = identity_of(kLabelled);
-  for (const char* const key : {"data.split", "data.split_seed", "data.test"}) before.erase(key);
-  EXPECT_ERROR(check_identity(before, identity_of(kLabelled), "run"),
-               "data.split was \"end\", now it is \"stratified\"");
-  EXPECT_NO_THROW(check_identity(before, labelled("data.split=end"), "run"));
+  for (const char* const key : {"data.split", "model.init_std"}) before.erase(key);
+  EXPECT_ERROR(check_identity(before, identity_of(kLabelled), "run"), "before 0.2.0");
 }
 
 TEST(Identity, WhereNothingIsDrawnTheDrawDoesNotMatter) {

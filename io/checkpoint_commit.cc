@@ -193,8 +193,12 @@ std::vector<Commit> list_commits(const std::string& checkpoints) {
   for (const std::string& name : names_in(checkpoints)) {
     const std::string path = checkpoints + "/" + name;
     std::error_code error;
-    if (const auto step = step_of(name); step && stdfs::is_directory(path, error))
-      commits.push_back({*step, path});
+    if (const auto step = step_of(name); step && stdfs::is_directory(path, error)) {
+      if (is_own(path))
+        commits.push_back({*step, path});
+      else
+        warn_once(path, "this checkpoint belongs to another user: it is left out");
+    }
   }
   std::sort(commits.begin(), commits.end(),
             [](const Commit& a, const Commit& b) { return a.step < b.step; });

@@ -44,7 +44,8 @@ std::string commit_name(std::int64_t step);
 /// The directory that begin_checkpoint() makes.
 std::string partial_path(const std::string& checkpoints, std::int64_t step);
 
-/// Ascending by step; none if the directory does not exist. Says nothing of their content.
+/// Ascending by step; none if the directory does not exist. Their content is not looked at. Commits
+/// of other users (is_own()) are left out with a warning.
 std::vector<Commit> list_commits(const std::string& checkpoints);
 std::optional<Commit> newest_commit(const std::string& checkpoints);
 

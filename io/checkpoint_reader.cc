@@ -61,8 +61,8 @@ std::string read_manifest_text(const std::string& directory) {
   if (::stat(hash_path.c_str(), &status) != 0)
     throw_input(fmt::format("{} is missing ({})", kManifestHashName, std::strerror(errno)),
                 hash_path, "restore the file, or take another checkpoint");
-  const std::string text = read_file(path, kMaxManifest);
-  const std::string expected = read_file(hash_path, 1024);
+  const std::string text = read_file(path, kMaxManifest, FilePlace::owned);
+  const std::string expected = read_file(hash_path, 1024, FilePlace::owned);
   if (manifest_hash_line(sha256_hex(text)) != expected)
     throw_input(fmt::format("{} is damaged: its SHA-256 is not what {} says", kManifestName,
                             kManifestHashName),
@@ -73,7 +73,7 @@ std::string read_manifest_text(const std::string& directory) {
 void verify_shard(const std::string& directory, const ShardRecord& shard,
                   std::vector<std::string>& problems) {
   const std::string path = directory + "/" + shard.file;
-  const File file = open_regular(path, FilePlace::named);
+  const File file = open_regular(path, FilePlace::owned);
   const auto ignore = [](std::uint64_t, std::span<const std::byte>) {};
   for (const StoredPiece& piece : shard.pieces)
     for (const StoredPart& part : piece.parts) {

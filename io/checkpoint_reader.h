@@ -23,7 +23,7 @@ Manifest open_manifest(const std::string& directory);
 struct OpenCommit {
   std::string path;
   Manifest manifest;
-  FilePlace place = FilePlace::named;  // of the shards
+  FilePlace place = FilePlace::owned;  // of the shards
 };
 /// The newest commit, or nothing if there is none. If it is damaged: an input error that says
 /// which older one is intact; never a silent fallback.

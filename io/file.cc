@@ -121,6 +121,8 @@ void require_place(const File& file, FilePlace place) {
   if (::fstat(file.descriptor(), &status) != 0) throw_io("fstat", path);
   if (S_ISDIR(status.st_mode)) refuse_file(path, "it is a directory");
   if (!S_ISREG(status.st_mode)) refuse_file(path, "it is a pipe or a device, not a regular file");
+  if (place == FilePlace::owned && !is_own(path))
+    refuse_file(path, fmt::format("it belongs to another user (uid {})", status.st_uid));
   if (place != FilePlace::shared && place != FilePlace::secret) return;
   if (status.st_uid != ::geteuid() && !is_of_owner_of_directory(path, status.st_uid))
     refuse_file(path, fmt::format("it belongs to another user (uid {})", status.st_uid));
@@ -302,8 +304,16 @@ File reserve_room(const std::string& directory, std::uint64_t bytes) {
   return file;
 }
 
+bool is_own(const std::string& path) {
+  struct stat status {
+  }, directory{};
+  return ::stat(path.c_str(), &status) == 0 &&
+         (status.st_uid == ::geteuid() || status.st_uid == 0 ||
+          (::stat(parent_of(path).c_str(), &directory) == 0 && directory.st_uid == status.st_uid));
+}
+
 File open_regular(const std::string& path, FilePlace place, int flags) {
-  File file = open_checked(path, flags | (place == FilePlace::named ? 0 : O_NOFOLLOW), 0);
+  File file = open_checked(path, flags | (place <= FilePlace::owned ? 0 : O_NOFOLLOW), 0);
   require_place(file, place);
   if ((flags & O_ACCMODE) == O_RDONLY) refuse_pointer(file);
   return file;

@@ -76,11 +76,16 @@ File reserve_room(const std::string& directory, std::uint64_t bytes);
 /// Where a file lies that is read, which decides what it must be besides a regular file.
 enum class FilePlace {
   named,   // where the user says: links are followed
+  owned,   // the same, and it belongs to whom is_own() accepts
   logged,  // in a run's directory, which may be another user's: it is no link
   shared,  // where others can write: it is no link, belongs to this user (or to the owner of a
            // directory that is not shared like /tmp), and nobody else may write to it
   secret,  // the same, and nobody else may read it either
 };
+/// Whether `path` belongs to this user, to root, or to the owner of the directory that it is in:
+/// what is in a run's directory otherwise was put there by somebody else.
+bool is_own(const std::string& path);
+
 /// Opens a regular file, for reading unless `flags` of open(2) say otherwise; never waits. Anything
 /// else is an input error.
 File open_regular(const std::string& path, FilePlace place, int flags = 0);

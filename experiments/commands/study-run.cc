@@ -70,6 +70,7 @@ nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummar
                                  {"elsewhere", summary.elsewhere.size()},
                                  {"interrupted", summary.interrupted},
                                  {"best", nullptr}};
+  if (!summary.unlike.empty()) json["unlike"] = summary.unlike;
   if (summary.best) {
     json["best"] = {{"trial", summary.best->number},
                     {"settings", nlohmann::ordered_json::object()}};
@@ -90,6 +91,8 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
     text += fmt::format("best {}: {} by trial {} ({})\n", spec.search.metric,
                         cell_text(cell_of(*summary.best, spec.search.metric)), summary.best->number,
                         settings_text(summary.best->settings));
+  if (!summary.unlike.empty())
+    text += fmt::format("{}: no best trial: {}\n", spec.search.metric, summary.unlike);
   if (!summary.elsewhere.empty()) {
     std::vector<int> numbers;
     for (const auto& [number, who] : summary.elsewhere) numbers.push_back(number);

@@ -30,7 +30,8 @@ bool all_know(const Trials& trials, const std::string& column) {
 
 /// Whether a loss depends on the key, besides how well the model was trained.
 bool is_data_key(const std::string& key) {
-  return key.starts_with("data.") || key.starts_with("eval.") || key == "model.task";
+  return key.starts_with("data.") || key.starts_with("eval.") || key == "model.task" ||
+         key == "model.label_smoothing";
 }
 
 /// Why the configs do not show that these trials are of the same data. Files that have the same
@@ -51,6 +52,14 @@ std::string why_other_config(const Trials& trials) {
       return "the configs differ in " + key;
   }
   return {};
+}
+
+/// Why tokens of these trials may not be alike.
+std::string why_other_tokens(const Trials& trials) {
+  if (all_know(trials, kMeasure)) return {};
+  for (const TrialRecord* trial : trials)
+    if (trial->facts.contains(kNoConfig)) return "it is not recorded what their tokens are";
+  return known(trials, "data.tokenizer").size() > 1 ? "the tokenizers differ" : "";
 }
 
 std::string why_other_evaluation(const Trials& trials, const std::string& metric) {
@@ -79,7 +88,7 @@ std::string why_unlike(const Trials& all, const std::string& column) {
   if (trials.size() < 2) return {};
   if (held_out) return why_other_evaluation(trials, metric);
   if (known(trials, kMeasure).size() > 1) return "the tasks or the tokenizers differ";
-  return metric == "loss" ? why_other_config(trials) : std::string();
+  return metric == "loss" ? why_other_config(trials) : why_other_tokens(trials);
 }
 
 std::vector<std::string> unlike_notes(const Trials& trials,

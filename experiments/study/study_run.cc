@@ -15,6 +15,7 @@
 #include "experiments/machine/signals.h"
 #include "experiments/record/progress.h"
 #include "experiments/record/run_history.h"
+#include "experiments/results/measures.h"
 #include "experiments/study/trial_launch.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"
@@ -330,6 +331,7 @@ StudySummary StudyRun::summary(bool interrupted) {
   summary.elsewhere = elsewhere_;
   const std::string& metric = spec_.search.metric;
   double best = 0;
+  Trials ranked;
   for (const auto& [number, trial] : folder_.trials()) {
     const TrialState state = trial.record.state;
     summary.done += state == TrialState::done;
@@ -339,11 +341,14 @@ StudySummary StudyRun::summary(bool interrupted) {
     const Cell cell = cell_of(trial.record, metric);
     const auto* value = std::get_if<double>(&cell);
     if (state != TrialState::done || value == nullptr || std::isnan(*value)) continue;
+    ranked.push_back(&trial.record);
     if (!summary.best || (spec_.search.minimise ? *value < best : *value > best)) {
       summary.best = trial.record;
       best = *value;
     }
   }
+  summary.unlike = why_unlike(ranked, metric);
+  if (!summary.unlike.empty()) summary.best.reset();
   return summary;
 }
 

@@ -78,6 +78,7 @@ struct StudySummary {
   bool interrupted = false;              // by a signal: trials are left
   std::map<int, std::string> elsewhere;  // trials that other processes run, and which
   std::optional<TrialRecord> best;
+  std::string unlike;  // why there is no best though trials have the metric
 };
 
 class StudyRun {

@@ -159,6 +159,47 @@ def check_own_snapshots():
         left.unlink()
 
 
+def foreign_commit(run, seed, step):
+    """Moves the newest commit of `run`, of another seed, into the name of OTHER, as one of `seed` and `step`."""
+    commit = max(pathlib.Path(run, "checkpoints").glob("step-????????"))
+    manifest, digest = commit / "manifest.json", commit / "manifest.sha256"
+    text = manifest.read_text()
+    forged = re.sub(r'("(?:run|model|data)\.seed":)"\d+"', rf'\1"{seed}"', text)
+    assert forged != text
+    manifest.write_text(forged)
+    digest.write_text(digest.read_text().replace(hashlib.sha256(text.encode()).hexdigest(), hashlib.sha256(forged.encode()).hexdigest()))
+    for path in (commit, *commit.iterdir()):
+        os.chown(path, OTHER, OTHER)
+    return commit
+
+
+def check_checkpoints():
+    """Commits, and files of a commit, that another user put into a run's directory, which everybody may write to."""
+    train = [*TRAIN, "checkpoint.snapshot_every=-1", "lr.steps=50"]
+    for name, seed, steps in (("whole", 1, 50), ("planted", 1, 20), ("swapped", 1, 20), ("seed", 9, 30)):
+        code, said = call(*train, f"run.name={name}", f"run.seed={seed}", f"run.steps={steps}", user=VICTIM)
+        assert code == 0, said
+    forged = foreign_commit("runs/seed", 1, 30)
+    for name in ("planted", "swapped"):
+        os.chmod(f"runs/{name}/checkpoints", 0o777)
+    shutil.copytree(forged, "runs/planted/checkpoints/step-00000030", copy_function=shutil.copy2)
+    planted = pathlib.Path("runs/planted/checkpoints/step-00000030")
+    for path in (planted, *planted.iterdir()):
+        os.chown(path, OTHER, OTHER)
+    own = pathlib.Path("runs/swapped/checkpoints/step-00000030")
+    shutil.copytree(forged, own)
+    os.chown(own, VICTIM, VICTIM)
+    for path in own.iterdir():
+        os.chown(path, OTHER, OTHER)
+    code, said = call(*train, "run.name=planted", "run.seed=1", "run.steps=50", user=VICTIM)
+    assert code == 0 and hash_of("runs/planted") == hash_of("runs/whole"), said
+    assert len(re.findall("step-00000030: this checkpoint belongs to another user", said)) == 1, said
+    code, said = call(*train, "run.name=swapped", "run.seed=1", "run.steps=50", user=VICTIM)
+    assert code == 2 and "it belongs to another user (uid " in said and "step-00000030/" in said, said
+    # A run of somebody else is read by whoever may.
+    assert call("eval", "runs/whole", user=OTHER)[0] == 0
+
+
 def deep(path):
     path.write_text("[" * 200_000 + "]" * 200_000 + "\n")
 
@@ -276,6 +317,7 @@ def main():
             os.chown("runs", VICTIM, VICTIM)
             check_forgeries()
             check_own_snapshots()
+            check_checkpoints()
         cases = [(name, kind) for name in FILES for kind in KINDS]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda case: look(*case), cases))

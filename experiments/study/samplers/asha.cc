@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "experiments/results/measures.h"
 #include "experiments/study/sampler.h"
 
 namespace concertina::samplers {
@@ -57,6 +58,7 @@ class AshaSampler : public Sampler {
 
   void tell(const StoredTrial& trial) override {
     const int number = trial.record.number;
+    require_comparable(trial.record);
     for (std::size_t rung = 0; rung < trial.rungs.size() && rung < reached_.size(); ++rung) {
       const double metric = trial.rungs[rung].metric;
       const double cost = search_.minimise ? metric : -metric;
@@ -82,6 +84,16 @@ class AshaSampler : public Sampler {
   }
 
  private:
+  /// Throws a failure unless the trial's metric can be ranked among those of the others.
+  void require_comparable(const TrialRecord& record) {
+    if (!std::holds_alternative<double>(cell_of(record, search_.metric))) return;
+    if (!first_) first_ = record;
+    if (const std::string why = why_unlike({&*first_, &record}, search_.metric); !why.empty())
+      throw_failure(fmt::format("trials {} and {} cannot be ranked by {}: {}", first_->number,
+                                record.number, search_.metric, why),
+                    "search.method", "a study whose trials are all evaluated on the same data");
+  }
+
   /// The best trial among the first 1/factor of a rung that has not gone on; 0: there is none.
   /// `last`: no other will come to the rung, so one goes on even where 1/factor is less than one.
   int promotable(std::size_t rung, bool last) const {
@@ -111,6 +123,7 @@ class AshaSampler : public Sampler {
   std::vector<std::vector<std::int64_t>> rungs_;    // by trial: steps of each rung
   std::vector<std::map<int, double>> reached_;      // by rung: trials and what is to be small
   std::set<std::pair<std::size_t, int>> promoted_;  // (rung, trial)
+  std::optional<TrialRecord> first_;                // of those that have a metric
   std::set<int> started_, ended_;                   // ended: nothing more comes of them
 };
 

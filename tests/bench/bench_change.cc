@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "core/step_history.h"
 #include "experiments/bench/bench_step.h"
 #include "experiments/bench/timed_trainer.h"
@@ -103,6 +104,20 @@ class Direction {
   std::vector<double> change_, move_, first_step_, step_, predicted_, predicted_move_, probed_;
 };
 
+/// The sender and the receiver between which most bytes travel, ranks of two hosts before those of
+/// one; {0, 0} where nothing travels. `hosts`: by rank.
+std::pair<int, int> busiest_pair(const PairBytes& bytes, const std::vector<int>& hosts) {
+  std::pair<int, int> busiest{0, 0};
+  std::pair<bool, double> most{false, 0};
+  for (const auto& [ends, here] : bytes) {
+    const bool remote = hosts[at(ends.first)] != hosts[at(ends.second)];
+    if (std::pair(remote, here) <= most) continue;
+    most = {remote, here};
+    busiest = ends;
+  }
+  return busiest;
+}
+
 /// Links by class, and the one between the ranks of `pair`, which is also that of its class.
 MachineModel measure_links(Communicator& world, const std::vector<int>& hosts,
                            std::pair<int, int> pair, std::size_t bytes) {
@@ -113,7 +128,7 @@ MachineModel measure_links(Communicator& world, const std::vector<int>& hosts,
   machine.remote = classes.remote;
   const auto [a, b] = pair;
   if (a != b) {
-    const bool remote = hosts[static_cast<std::size_t>(a)] != hosts[static_cast<std::size_t>(b)];
+    const bool remote = hosts[at(a)] != hosts[at(b)];
     (remote ? machine.remote : machine.local) = probe_link(world, a, b, bytes, remote);
   }
   return machine_from_json(gather_json(world, to_json(machine))[0], "the probe of rank 0");
@@ -160,8 +175,7 @@ int run(const ChangeOptions& options, MpiEnvironment& mpi) {
   for (int round = 0; round < options.rounds; ++round)
     for (Direction* direction : {&there, &back}) direction->run(machine);
 
-  const bool remote = pair.first != pair.second && hosts[static_cast<std::size_t>(pair.first)] !=
-                                                       hosts[static_cast<std::size_t>(pair.second)];
+  const bool remote = hosts[at(pair.first)] != hosts[at(pair.second)];
   const double per_byte = seconds_per_byte(remote ? machine.remote : machine.local);
   const double from_step = back.step_seconds(), to_step = there.step_seconds();
   const double step = std::min(from_step, to_step);

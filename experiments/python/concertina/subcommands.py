@@ -65,8 +65,9 @@ def run(name: str, words: typing.Iterable[str]) -> int:
             if library not in _LIBRARIES:
                 raise
             raise _missing(name, library) from error
-        except OSError as error:
-            raise Failure(error.strerror or str(error), str(error.filename or name), "") from error
+        except (OSError, ValueError) as error:
+            what, where = getattr(error, "strerror", None), getattr(error, "filename", None)
+            raise Failure(what or str(error), str(where or f"concertina {name}"), "") from error
     except Failure as failure:
         sys.stdout.flush()
         sys.stderr.write(failure.text)

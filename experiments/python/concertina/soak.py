@@ -137,7 +137,7 @@ def chosen_kinds(options: Options) -> list[str]:
 
     for name in options.all("faults"):
         if name not in KINDS:
-            near = difflib.get_close_matches(name, KINDS, 1)
+            near = difflib.get_close_matches(name, KINDS, 1, 0.7)
             raise Failure(f"unknown fault '{name}'", "--faults", "".join(f"{one}; or " for one in near) + "one of: " + ", ".join(KINDS), 2)
         if not can_make(kind := KINDS[name]):
             of_disk = kind.maker == "disk-faults"

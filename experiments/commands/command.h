@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "core/error.h"
+#include "core/registry.h"
 #include "experiments/config/config.h"
 #include "experiments/machine/output.h"
 #include "parallel/comm/mpi_environment.h"
@@ -105,5 +107,8 @@ Command make_command(const char* help, Declare declare, Body body) {
             };
           }};
 }
+
+/// As run_program() of program.h, for a program `name` with these commands in place of this one's.
+int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands);
 
 }  // namespace concertina

@@ -43,6 +43,7 @@ struct Group {
   const char* help;
   const char* usual = "";   // the one that is meant where none is named
   const char* footer = "";  // of its help and theirs
+  const char* moved = "";   // where words are that it had once
 };
 constexpr Group kGroups[] = {
     {"checkpoint", "inspect, verify, import or export checkpoints"},
@@ -53,7 +54,11 @@ constexpr Group kGroups[] = {
      .footer = "F: forward; I: gradient by the input, which the stage before waits for (the "
                "zero-bubble paper's B); W: gradient by the weights; B: I and W in one action."},
     {"study", "many runs from one file: ablations, searches, their results"},
-    {"bench", "measure this machine"},
+    {.name = "bench",
+     .help = "measure this machine",
+     .moved =
+         "; change, checkpoint, exchange, executor and prediction are benches of the tests now, "
+         "in build/tests/bench (tests/README.md)"},
 };
 
 const Group* find_group(std::string_view name) {
@@ -75,11 +80,8 @@ CLI::App* parent_of(std::string& name, CLI::App& app) {
   return added;
 }
 
-/// Adds all commands; the one that the command line names becomes `runner`.
-void add_commands(CLI::App& app, Runner& runner) {
-#define CONCERTINA_ENTRY(name, symbol) Entry<Command>{name, command_##symbol()},
-  const Entry<Command> table[] = {CONCERTINA_COMMANDS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
+/// Adds the commands of `table`; the one that the command line names becomes `runner`.
+void add_commands(std::span<const Entry<Command>> table, CLI::App& app, Runner& runner) {
   for (const auto& [full_name, command] : table) {
     std::string name(full_name);
     CLI::App* parent = parent_of(name, app);
@@ -150,8 +152,10 @@ void refuse_option_of_others(const CLI::App& at, const std::string& argument) {
   }
   if (!names.empty() && !extra.empty()) {
     const std::vector<std::string_view> known(names.begin(), names.end());
-    throw_input(fmt::format("unknown subcommand '{}'", extra.front()), command_path(at),
-                one_of(nearest_word(extra.front(), known), known));
+    const Group* const group = find_group(at->get_name());
+    throw_input(
+        fmt::format("unknown subcommand '{}'", extra.front()), command_path(at),
+        one_of(nearest_word(extra.front(), known), known) + (group == nullptr ? "" : group->moved));
   }
   const std::string help = fmt::format("{} --help", command_path(at));
   throw_input(error.what(), command_path(at),
@@ -170,16 +174,17 @@ void add_version(CLI::App& app) {
   for (CLI::App* sub : app.get_subcommands({})) add_version(*sub);
 }
 
-int run(int argc, char** argv, MpiEnvironment& mpi) {
+int run(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands,
+        MpiEnvironment& mpi) {
   log::init(launcher_rank(), std::max(1, expected_world_size()));
   CLI::App app(
       "Trains transformers over pipeline stages x data-parallel replicas. A run may be elastic: it "
       "freezes layers, changes its layout between two steps, and resumes at any other layout to "
       "the same bits.",
-      "concertina");
+      name);
   app.require_subcommand(1);
   Runner runner;
-  add_commands(app, runner);
+  add_commands(commands, app, runner);
   add_version(app);
   app.add_flag_callback(
       "--help-config", [] { throw CLI::CallForAllHelp(); },
@@ -241,6 +246,13 @@ nlohmann::ordered_json library_versions() {
 }
 
 int run_program(int argc, char** argv) {
+#define CONCERTINA_ENTRY(name, symbol) Entry<Command>{name, command_##symbol()},
+  const Entry<Command> table[] = {CONCERTINA_COMMANDS(CONCERTINA_ENTRY)};
+#undef CONCERTINA_ENTRY
+  return run_program(argc, argv, "concertina", table);
+}
+
+int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands) {
   // Before anything takes time: a signal that comes now ends the run after its first step.
   if (argc > 1 && std::string_view(argv[1]) == "train") hold_stop_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is an error of write(), not a crash
@@ -248,7 +260,7 @@ int run_program(int argc, char** argv) {
   MpiEnvironment mpi;
   const int code = run_to_exit(mpi, [&] {
     if (const char* faults = std::getenv(kFailpointsVariable)) arm_failpoints(faults);
-    return run(argc, argv, mpi);
+    return run(argc, argv, name, commands, mpi);
   });
   mpi.leave(code);
   return code;

@@ -1,126 +1,64 @@
-// `concertina soak`.
-#include "experiments/soak/soak.h"
-
+// `concertina soak`: its options; the work is done by experiments/python/concertina/soak.py.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <filesystem>
-
-#include "core/error.h"
-#include "experiments/commands/command.h"
+#include "experiments/commands/python_command.h"
 #include "experiments/commands/supervised_options.h"
 #include "experiments/machine/program.h"
-#include "experiments/machine/signals.h"
-#include "experiments/soak/fault_kinds.h"
 
 namespace concertina {
 namespace {
 
-struct SoakCommand : SupervisedOptions {
-  SoakOptions soak;
-};
-
-nlohmann::ordered_json spread_json(const Spread& spread) {
-  return {{"p50", spread.p50}, {"p99", spread.p99}, {"max", spread.most}};
-}
-
-nlohmann::ordered_json result_json(const SoakResult& result) {
-  std::vector<double> seen, recovered;
-  for (const SoakFault& fault : result.faults) {
-    seen.push_back(fault.seen - fault.at);
-    recovered.push_back(fault.recovered - fault.at);
-  }
-  return {{"passed", result.passed()},
-          {"faults", result.faults.size()},
-          {"recovered", spread_of(recovered).count},
-          {"restarts", result.repeated.size()},
-          {"seen_s", spread_json(spread_of(seen))},
-          {"recovered_s", spread_json(spread_of(recovered))},
-          {"steps_repeated", spread_json(spread_of(result.repeated))},
-          {"useful", result.useful(result.disturbed)},
-          {"useful_without_faults", result.useful(result.clean)},
-          {"seconds", result.disturbed.seconds},
-          {"state_sha256", result.disturbed.hash},
-          {"state_sha256_without_faults", result.clean.hash},
-          {"why", result.why}};
-}
-
-/// Whether there is what makes faults of this kind.
-bool can_make(const FaultKind& kind, const SoakOptions& options) {
-  switch (kind.maker) {
-    case FaultMaker::soak:
-      return true;
-    case FaultMaker::hosts:
-      return !options.host_faults.empty() && options.hosts.find(',') != std::string::npos;
-    case FaultMaker::disk:
-      return !options.disk_faults.empty();
-  }
-  return false;
-}
-
-void choose_kinds(SoakOptions& options) {
-  if (options.kinds.empty())
-    for (const auto& [name, kind] : fault_kinds())
-      if (can_make(kind, options)) options.kinds.emplace_back(name);
-  for (const std::string& name : options.kinds) {
-    const FaultKind& kind = lookup_entry(fault_kinds(), name, "fault", "--faults").value;
-    if (can_make(kind, options)) continue;
-    const bool of_disk = kind.maker == FaultMaker::disk;
-    throw_input(fmt::format("'{}' needs {}a program that makes it", name,
-                            of_disk ? "" : "several hosts, and "),
-                "--faults", of_disk ? "--disk-faults CMD" : "--hosts a:2,b:2 --host-faults CMD");
-  }
-}
-
-int run_soak(const SoakCommand& options) {
+int run_soak(const SupervisedOptions& options) {
   const SupervisedTraining training = supervised_training(options, "soak");
-  SoakOptions soak_options = options.soak;
-  soak_options.program = own_program();
-  soak_options.launcher = training.launcher;
-  soak_options.hosts = hosts_text(training.hosts);
-  soak_options.args = options.words;
-  soak_options.ranks = training.ranks;
-  if (soak_options.directory.empty()) soak_options.directory = "soaks/" + training.config.run.name;
-  if (!training.config.checkpoint.dir.empty())
-    soak_options.checkpoints =
-        std::filesystem::absolute(training.config.checkpoint.dir).lexically_normal().string();
-  // As the supervisor names the run, whose processes are found by that name.
-  soak_options.directory =
-      std::filesystem::absolute(soak_options.directory).lexically_normal().string();
-  choose_kinds(soak_options);
-  hold_stop_signals();
-  const SoakResult result = soak(soak_options);
-  print_once(options.json ? json_line(result_json(result)) : soak_text(soak_options, result));
-  return static_cast<int>(result.passed() ? Exit::ok : Exit::failure);
+  return run_in_python(*options.app, {{"checkpoints", training.config.checkpoint.dir},
+                                      {"executable", executable_of(own_program())},
+                                      {"hosts", hosts_text(training.hosts)},
+                                      {"launcher", training.launcher},
+                                      {"ranks", fmt::format("{}", training.ranks)},
+                                      {"run", training.config.run.name}});
 }
 
-void add_soak_options(CLI::App& app, SoakCommand& options) {
-  std::string kinds;
-  for (const auto& [name, kind] : fault_kinds())
-    kinds += fmt::format("{}{} ({})", kinds.empty() ? "" : ", ", name, kind.help);
-  app.add_option("--faults", options.soak.kinds, "all if not given: " + kinds)
+void add_soak_options(CLI::App& app, SupervisedOptions& options) {
+  app.add_option(
+         "--faults",
+         "kinds of faults to make (default: all that can be made): kill (SIGKILL to a rank), stop "
+         "(SIGSTOP to a rank), terminate (SIGTERM to a rank), hang-up (SIGHUP to a rank, as of a "
+         "lost terminal), cpu-limit (SIGXCPU to a rank, as of a batch system), node (SIGKILL to "
+         "all "
+         "ranks of a host), freeze (SIGSTOP to all ranks), launcher (SIGKILL to the launcher), "
+         "stop-launcher (SIGSTOP to the launcher), supervisor (SIGKILL to `concertina run`, which "
+         "is started again), save (SIGKILL to a rank while a checkpoint is written), bit-flip (a "
+         "flipped bit in the newest checkpoint, and SIGKILL to a rank), partition (a host is cut "
+         "off for some seconds), power-off (a host is gone, and comes back), slow-link (a host's "
+         "link is slow for some seconds), full-disk (the disk of the checkpoints is full for some "
+         "seconds), slow-disk (the disk of the checkpoints does not answer for some seconds)")
+      ->expected(1, CLI::detail::expected_max_vector_size)
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("KIND,...");
-  app.add_option("--mean", options.soak.mean, "seconds from one fault to the next, in the mean")
+  app.add_option("--mean", "mean number of seconds between two faults")
+      ->type_name("FLOAT")
       ->check(number(0.01, 1e6))
-      ->capture_default_str();
-  app.add_option("--for", options.soak.seconds, "seconds in which faults are made")
+      ->default_str("15");
+  app.add_option("--for", "number of seconds in which faults are made")
+      ->type_name("FLOAT")
       ->check(number(0, 1e7))
-      ->capture_default_str();
-  app.add_option("--at-most", options.soak.most, "faults; any number if not given")
+      ->default_str("180");
+  app.add_option("--at-most", "maximum number of faults (default: unlimited)")
+      ->type_name("INT")
       ->check(whole_number(0, 1 << 30));
-  app.add_option("--seed", options.soak.seed, "of the kinds and times of faults")
+  app.add_option("--seed", "seed of the kinds and times of faults")
+      ->type_name("UINT")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
-      ->capture_default_str();
-  app.add_option("--out", options.soak.directory,
-                 "a new folder for both runs and the page; soaks/<run.name> if not given")
+      ->default_str("1");
+  app.add_option("--out", "new folder for both runs and the page (default: soaks/<run.name>)")
       ->type_name("DIR");
-  app.add_option("--host-faults", options.soak.host_faults,
-                 "what does cut, mend, power-off, slow or fast to the HOST that is its last word")
+  app.add_option(
+         "--host-faults",
+         "program that does cut, mend, power-off, slow or fast to the HOST in its last word")
       ->type_name("CMD");
-  app.add_option("--disk-faults", options.soak.disk_faults,
-                 "what does full, free, slow or fast to the disk that checkpoint.dir is on")
+  app.add_option("--disk-faults",
+                 "program that does full, free, slow or fast to the disk of checkpoint.dir")
       ->type_name("CMD");
   add_supervised_options(app, options);
 }
@@ -128,9 +66,8 @@ void add_soak_options(CLI::App& app, SoakCommand& options) {
 }  // namespace
 
 Command command_soak() {
-  return make_command<SoakCommand>(
-      "faults at random times in a run of yours, and what came of each", add_soak_options,
-      run_soak);
+  return make_command<SupervisedOptions>(
+      "inject random faults into a run and report what came of each", add_soak_options, run_soak);
 }
 
 }  // namespace concertina

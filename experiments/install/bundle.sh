@@ -97,9 +97,10 @@ chmod +x "$top/bin/launch"
 for program in "$top/libexec/"*; do ln -s launch "$top/bin/${program##*/}"; done
 
 cp experiments/bench/gpu_check.sh "$top/"
-mkdir -p "$top/share/concertina" && cp -r experiments/machines "$top/share/concertina/"
+mkdir -p "$top/share/concertina/python" && cp -r experiments/machines "$top/share/concertina/"
+cp -r experiments/python/concertina "$top/share/concertina/python/"
 cp -r experiments/peers "$top/peers"
-rm -rf "$top/peers/__pycache__"
+find "$top" -name __pycache__ -prune -exec rm -rf {} +
 cp tests/shell_checks.sh "$top/tests/"
 cp tests/integration/{device_test,training_checks}.sh "$top/tests/integration/"
 

@@ -106,15 +106,17 @@ Process started(ChildOptions& options) {
   return Process(options.process);
 }
 
-}  // namespace
-
+/// Which host a process is on: its network, a namespace of the system; empty where that does not
+/// say.
 std::string seen_host(pid_t process) {
   std::error_code unknown;
   return fs::read_symlink(fs::path("/proc") / std::to_string(process) / "ns" / "net", unknown)
       .string();
 }
 
-std::vector<pid_t> marked(const std::string& mark, const std::string& program, bool everywhere) {
+}  // namespace
+
+std::vector<pid_t> marked(const std::string& mark, const std::string& program) {
   const std::string entry = std::string(kMark) + "=" + mark;
   const std::string own_host = seen_host(getpid());
   std::vector<pid_t> found;
@@ -125,7 +127,7 @@ std::vector<pid_t> marked(const std::string& mark, const std::string& program, b
     const auto [parsed, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (bad != std::errc{} || parsed != name.data() + name.size() || pid == getpid()) continue;
     if (!program.empty() && !executes(pid, program)) continue;
-    if (!everywhere && seen_host(pid) != own_host) continue;
+    if (seen_host(pid) != own_host) continue;
     std::ifstream file(process.path() / "environ", std::ios::binary);
     for (std::string variable; std::getline(file, variable, '\0');)
       if (variable == entry) {

@@ -62,14 +62,9 @@ class ChildProcess {
   Process process_;
 };
 
-/// Which host a process is on: its network, a namespace of the system; empty where that does not
-/// say.
-std::string seen_host(pid_t process);
-
 /// The processes of this host with this mark, but this one, ascending; `program`: that they
-/// execute, empty: any. `everywhere`: also those of emulated hosts.
-std::vector<pid_t> marked(const std::string& mark, const std::string& program = "",
-                          bool everywhere = false);
+/// execute, empty: any.
+std::vector<pid_t> marked(const std::string& mark, const std::string& program = "");
 /// SIGKILL to all processes of this user on this host with this mark, and waits until they are
 /// gone, some seconds at most. Returns how many there were.
 int kill_marked(const std::string& mark);

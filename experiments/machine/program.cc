@@ -26,6 +26,9 @@ const fs::path& own_file() {
 /// As own_program().
 std::string find_start() {
   const fs::path& file = own_file();
+  // The script of a bundle starts the bundle's loader, and names itself as the program.
+  if (file.filename().string().starts_with("ld-linux"))
+    return fs::absolute(program_invocation_name);
   const fs::path script = file.parent_path() / "../../bin" / file.filename();
   std::error_code unknown;
   const bool packaged = file.parent_path().filename() == file.filename();  // lib/concertina/

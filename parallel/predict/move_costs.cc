@@ -104,18 +104,6 @@ PairBytes pair_bytes(const MovePlan& plan, std::size_t kinds) {
   return bytes;
 }
 
-std::pair<int, int> busiest_pair(const PairBytes& bytes, const std::vector<int>& hosts) {
-  std::pair<int, int> busiest{0, 0};
-  std::pair<bool, double> most{false, 0};
-  for (const auto& [ends, here] : bytes) {
-    const bool remote = !hosts.empty() && hosts[at(ends.first)] != hosts[at(ends.second)];
-    if (std::pair(remote, here) <= most) continue;
-    most = {remote, here};
-    busiest = ends;
-  }
-  return busiest;
-}
-
 RankBytes busiest_rank(const PairBytes& bytes) {
   std::map<int, RankBytes> ranks;
   for (const auto& [ends, here] : bytes) {

@@ -18,10 +18,6 @@ namespace concertina {
 using PairBytes = std::map<std::pair<int, int>, double>;
 PairBytes pair_bytes(const MovePlan& plan, std::size_t kinds);
 
-/// The sender and the receiver between which most bytes travel, ranks of two hosts before those of
-/// one; {0, 0} where nothing travels. `hosts`: by rank; empty: one.
-std::pair<int, int> busiest_pair(const PairBytes& bytes, const std::vector<int>& hosts);
-
 /// Bytes that the rank with most sends or receives, whichever is more.
 struct RankBytes {
   int rank = 0;

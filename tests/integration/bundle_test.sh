@@ -24,6 +24,11 @@ exits 0 'two ranks' env -i PATH=/usr/bin:/bin OMPI_MCA_mpi_yield_when_idle=1 \
   --steps 1 --warmup 1 --set model.layers=1 --set model.width=32 --set model.heads=2 \
   --set model.context=16 --set batch.global=4 --set parallel.pp=2
 grep -q tokens_per_s out || fail 'two ranks measured nothing'
+seq 2000 > text
+exits 0 'a supervised run' env -i PATH="$top/bin:/usr/bin:/bin" HOME="$scratch" concertina run --ranks 1 -- train data.text=text \
+  run.steps=1 run.threads=1 model.layers=1 model.width=32 model.heads=2 model.context=16 batch.global=4 batch.microbatches=4 generate.tokens=0
+exits 2 'a subcommand in Python' env -i PATH="$top/bin:/usr/bin:/bin" concertina soak --faults fire --ranks 1 -- train data.text=text
+grep -q "unknown fault 'fire'" err || fail 'the Python package is not in the bundle'
 if "$top/bin/concertina" doctor 2> err | grep -q '^gpu  *none'; then
   exits 1 'gpu_check.sh without a GPU' env -i PATH=/usr/bin:/bin "$top/gpu_check.sh" --out checks
   grep -q 'a GPU is found .*FAILED' out || fail 'gpu_check.sh does not say that there is no GPU'

@@ -7,17 +7,31 @@
 
 Nothing here changes a run, but for `import_run`, which makes a new one of another program's log.
 """
-try:
-    import numpy as _numpy, pandas as _pandas  # noqa: E401, F401
-except ImportError as error:
-    raise ImportError("the package concertina reads runs with numpy and pandas: pip install numpy pandas") from error
+import importlib
+import typing
 
-from .checkpoint import Checkpoint, DamagedCheckpoint
-from .imports import import_run
-from .loggers import to_mlflow, to_tensorboard, to_wandb
-from .program import Picture, ProgramError, Schedule, call, train
-from .run import NotARun, Run, curves, differing_keys
-from .study import Study
+if typing.TYPE_CHECKING:
+    from .checkpoint import Checkpoint, DamagedCheckpoint
+    from .imports import import_run
+    from .loggers import to_mlflow, to_tensorboard, to_wandb
+    from .program import Picture, ProgramError, Schedule, call, train
+    from .run import NotARun, Run, curves, differing_keys
+    from .study import Study
 
 __all__ = ["Checkpoint", "DamagedCheckpoint", "NotARun", "Picture", "ProgramError", "Run", "Schedule", "Study", "call", "curves",
            "differing_keys", "import_run", "to_mlflow", "to_tensorboard", "to_wandb", "train"]
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Imports the modules when a name is asked for: subcommands of the program may need the standard library alone."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        for module in ("checkpoint", "imports", "loggers", "program", "run", "study"):
+            if hasattr(found := importlib.import_module(f".{module}", __name__), name):
+                return getattr(found, name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("numpy", "pandas"):
+            raise
+        raise ImportError("the package concertina reads runs with numpy and pandas: pip install numpy pandas") from error
+    raise AttributeError(name)

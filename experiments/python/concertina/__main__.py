@@ -1,9 +1,17 @@
 """python -m concertina import LOG RUN; python -m concertina export wandb|mlflow|tensorboard RUN... [--to FOLDER]."""
 import argparse
+import os
 import sys
 
-from . import import_run, to_mlflow, to_tensorboard, to_wandb
-from .log_forms import PROGRAMS
+if sys.version_info < (3, 11):
+    sys.stderr.write(f"concertina: error: Python {sys.version.split()[0]} is too old\n  at: {sys.executable}\n  try: Python 3.11 on PATH\n")
+    sys.exit(2)
+if not __package__:  # `python3 FOLDER/concertina`, as the program runs it: the modules are those beside this file
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    __package__ = "concertina"
+
+from concertina import subcommands  # noqa: E402
+from concertina.log_forms import PROGRAMS  # noqa: E402
 
 
 def _count(text: str) -> int:
@@ -13,6 +21,8 @@ def _count(text: str) -> int:
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["--parsed"]:
+        return subcommands.run(sys.argv[2], sys.argv[3:])
     parser = argparse.ArgumentParser(prog="python -m concertina", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("import", help="a run of another program's log")
@@ -30,6 +40,7 @@ def main() -> int:
     two.add_argument("--to", dest="folder", default=None, help="a folder; of mlflow, the URI of its store")
     options = parser.parse_args()
     try:
+        from concertina import import_run, to_mlflow, to_tensorboard, to_wandb
         if options.command == "import":
             wrong = [word for word in options.column if "=" not in word]
             if wrong:

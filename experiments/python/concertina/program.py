@@ -15,9 +15,10 @@ import subprocess
 import tempfile
 import typing
 
-import pandas as pd
+if typing.TYPE_CHECKING:  # what calls the program alone does not need them
+    import pandas as pd
 
-from .run import Run
+    from .run import Run
 
 
 class ProgramError(RuntimeError):
@@ -81,6 +82,7 @@ class Schedule:
 
     def timeline(self, costs: object = "1,1,1", **options: object) -> pd.DataFrame:
         """A row per action of the prediction: rank, action, start, end."""
+        import pandas as pd
         rows = self.simulate(costs, **options)["timeline"]
         return pd.DataFrame([(rank, *action) for rank, row in enumerate(rows) for action in row],
                             columns=["rank", "action", "start", "end"])
@@ -109,6 +111,7 @@ def train(name: str, *configs: object, ranks: int = 1, launcher: str | None = No
     `configs`: "@file.toml", run directories, and "table.key=value"; `keys` the same with "__" for the point: parallel__pp=2. A
     `Schedule` as parallel__schedule is kept as NAME.csv in run.dir. `launcher`: a template as of `concertina run --launcher`.
     """
+    from .run import Run
     words = [str(word) for word in configs]
     directory = str(keys.get("run__dir", next((word.split("=", 1)[1] for word in words if word.startswith("run.dir=")), "runs")))
     for key, value in keys.items():

@@ -11,26 +11,11 @@ import numpy as np
 import pandas as pd
 
 from .checkpoint import Checkpoint
-from .files import parse_json, read_json, read_text
+from .files import read_json, read_lines
 
 
 class NotARun(ValueError):
     """A directory has no log of a training run."""
-
-
-def read_lines(path: pathlib.Path) -> list[dict]:
-    """The whole lines of a file that are JSON objects: the last one may be cut off, and there may be no file."""
-    if not path.exists() and not path.is_symlink():
-        return []
-    found = []
-    for line in read_text(path).split("\n")[:-1]:
-        try:
-            value = parse_json(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            found.append(value)
-    return found
 
 
 def flat(table: dict, path: str = "", mark: str = ".") -> dict[str, typing.Any]:

@@ -15,6 +15,7 @@ class Concertina(MesonPackage, CudaPackage):
     depends_on("cxx", type="build")
     depends_on("meson@1.0:", type="build")
     depends_on("pkgconfig", type="build")
+    depends_on("python@3.11:", type="run")
     depends_on("mpi@3.1:")
     depends_on("onednn@2.6:")
     depends_on("random123")

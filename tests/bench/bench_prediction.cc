@@ -1,5 +1,6 @@
-#include "experiments/bench/bench_prediction.h"
-
+// What the simulator says a step takes, and what it takes.
+// Invariant: the costs come from the steps of the first schedule alone; every schedule's steps are
+// run in turns in one launch, so that all see the same machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 #include "experiments/predict/measured_costs.h"
 #include "parallel/predict/plan_costs.h"
 #include "parallel/simulate/simulate.h"
+#include "tests/bench/benches.h"
 
-namespace concertina {
+namespace concertina::prediction_bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -90,10 +92,16 @@ bool ranking_right(const Json& schedules) {
   return true;
 }
 
-}  // namespace
+struct PredictionOptions : ConfigOptions {
+  std::vector<std::string> schedules = {"1f1b", "gpipe", "interleaved-1f1b:2", "zb-h1"};
+  int steps = 20;  // measured of each, after `warmup`
+  int warmup = 3;
+  double bound = 5;  // percent that a prediction may be off
+};
 
-Json bench_prediction(const RunConfig& config, Communicator& world,
-                      const PredictionOptions& options) {
+int run(const PredictionOptions& options, MpiEnvironment& mpi) {
+  const RunConfig& config = options.config;
+  Communicator& world = mpi.world();
   std::vector<std::unique_ptr<Subject>> subjects;
   for (const std::string& schedule : options.schedules)
     subjects.push_back(std::make_unique<Subject>(with_schedule(config, schedule), world));
@@ -118,23 +126,34 @@ Json bench_prediction(const RunConfig& config, Communicator& world,
   result["ranking_right"] = ranking_right(result["schedules"]);
   result["ok"] = 100 * worst <= options.bound && result["ranking_right"].get<bool>();
   result["costs"] = to_json(costs);
-  return result;
+  return print_result(result);
 }
 
-std::string prediction_table(const Json& result) {
-  std::string text = fmt::format("{:<20} {:>6} {:>13} {:>12} {:>7}\n", "schedule", "chunks",
-                                 "predicted, ms", "measured, ms", "ratio");
-  for (const Json& one : result["schedules"])
-    text += fmt::format("{:<20} {:>6} {:>13.2f} {:>12.2f} {:>7.3f}\n",
-                        one["schedule"].get<std::string>(), one["chunks"].get<int>(),
-                        one["predicted_ms"].get<double>(), one["measured_ms"].get<double>(),
-                        one["ratio"].get<double>());
-  return text + fmt::format(
-                    "costs from the steps of {}; off by {:.1f}% at most ({:g}% allowed); "
-                    "ranking {}\n",
-                    result["schedules"][0]["schedule"].get<std::string>(),
-                    result["worst_percent"].get<double>(), result["bound_percent"].get<double>(),
-                    result["ranking_right"].get<bool>() ? "right" : "wrong");
+void declare(CLI::App& app, PredictionOptions& options) {
+  app.add_option("--schedules", options.schedules,
+                 "NAME or NAME:CHUNKS; costs are measured in the first one's steps")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--steps", options.steps, "measured steps of each")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--warmup", options.warmup, "steps before them")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--bound", options.bound, "percent off that make it fail")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  // Small enough for a minute, large enough that units take milliseconds.
+  options.defaults = {"model.layers=4",       "model.width=256", "model.heads=4",
+                      "model.context=256",    "model.vocab=256", "batch.global=16",
+                      "batch.microbatches=8", "run.threads=1",   "parallel.dp=1"};
 }
 
-}  // namespace concertina
+}  // namespace
+
+Command bench_prediction() {
+  return make_command<PredictionOptions>("predicted and measured step times of schedules", declare,
+                                         run);
+}
+
+}  // namespace concertina::prediction_bench

@@ -1,12 +1,14 @@
-#include "experiments/bench/bench_change.h"
-
-#include <fmt/format.h>
+// A change of the layout between two steps of one run, there and back, and its prediction.
+// Invariant: every change is Trainer::adopt(), as in a run that trains; times are medians of the
+// rounds' slowest ranks.
 
 #include <algorithm>
 #include <array>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "core/step_history.h"
+#include "experiments/bench/bench_step.h"
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/machine/gather.h"
@@ -15,8 +17,9 @@
 #include "experiments/predict/move_probe.h"
 #include "experiments/run/planning.h"
 #include "parallel/predict/move_costs.h"
+#include "tests/bench/benches.h"
 
-namespace concertina {
+namespace concertina::change_bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -101,6 +104,20 @@ class Direction {
   std::vector<double> change_, move_, first_step_, step_, predicted_, predicted_move_, probed_;
 };
 
+/// The sender and the receiver between which most bytes travel, ranks of two hosts before those of
+/// one; {0, 0} where nothing travels. `hosts`: by rank.
+std::pair<int, int> busiest_pair(const PairBytes& bytes, const std::vector<int>& hosts) {
+  std::pair<int, int> busiest{0, 0};
+  std::pair<bool, double> most{false, 0};
+  for (const auto& [ends, here] : bytes) {
+    const bool remote = hosts[at(ends.first)] != hosts[at(ends.second)];
+    if (std::pair(remote, here) <= most) continue;
+    most = {remote, here};
+    busiest = ends;
+  }
+  return busiest;
+}
+
 /// Links by class, and the one between the ranks of `pair`, which is also that of its class.
 MachineModel measure_links(Communicator& world, const std::vector<int>& hosts,
                            std::pair<int, int> pair, std::size_t bytes) {
@@ -111,7 +128,7 @@ MachineModel measure_links(Communicator& world, const std::vector<int>& hosts,
   machine.remote = classes.remote;
   const auto [a, b] = pair;
   if (a != b) {
-    const bool remote = hosts[static_cast<std::size_t>(a)] != hosts[static_cast<std::size_t>(b)];
+    const bool remote = hosts[at(a)] != hosts[at(b)];
     (remote ? machine.remote : machine.local) = probe_link(world, a, b, bytes, remote);
   }
   return machine_from_json(gather_json(world, to_json(machine))[0], "the probe of rank 0");
@@ -123,12 +140,19 @@ RunConfig other_layout(const RunConfig& config, const Assignment& usual, const s
   return with_layout_keys(config, one_stage ? "parallel.dp=1" : "parallel.pp=1", "--to");
 }
 
-}  // namespace
+struct ChangeOptions : ConfigOptions {
+  std::string to;  // keys of the other layout; empty: pp = 1, or dp = 1 where that is so already
+  int warmup = 2;  // steps before the first change; then rounds that are not measured
+  int rounds = 5;  // there and back
+  int bytes = 1 << 23;  // of a message that probes the link
+};
 
-Json bench_change(const RunConfig& config, Communicator& world, const ChangeBenchOptions& options) {
+int run(const ChangeOptions& options, MpiEnvironment& mpi) {
+  const RunConfig& config = options.config;
+  Communicator& world = mpi.world();
   if (world.size() == 1)
     throw_input("one rank has nobody to share a layout with", "this launch",
-                "mpirun -n 2 concertina bench change");
+                "mpirun -n 2 concertina_bench change");
   TimedTrainer bench(config, world);
   const Assignment from = bench.trainer.assignment();
   const Assignment to =
@@ -151,8 +175,7 @@ Json bench_change(const RunConfig& config, Communicator& world, const ChangeBenc
   for (int round = 0; round < options.rounds; ++round)
     for (Direction* direction : {&there, &back}) direction->run(machine);
 
-  const bool remote = pair.first != pair.second && hosts[static_cast<std::size_t>(pair.first)] !=
-                                                       hosts[static_cast<std::size_t>(pair.second)];
+  const bool remote = hosts[at(pair.first)] != hosts[at(pair.second)];
   const double per_byte = seconds_per_byte(remote ? machine.remote : machine.local);
   const double from_step = back.step_seconds(), to_step = there.step_seconds();
   const double step = std::min(from_step, to_step);
@@ -172,27 +195,30 @@ Json bench_change(const RunConfig& config, Communicator& world, const ChangeBenc
   result["back"] = back.figures(per_byte, step);
   machine.moves.rebuild_s = std::max(there.rebuild(), back.rebuild());
   result["machine"] = to_json(machine);
-  return result;
+  return print_result(result);
 }
 
-std::string change_table(const Json& result) {
-  const Json &there = result["there"], &back = result["back"], &link = result["link"];
-  std::string text = fmt::format(
-      "{} <-> {} on {} ranks of {} host{}, {} rounds\nstep {:.2f} ms at {}, {:.2f} ms at {}\n"
-      "link {} -> {}: {:.4g} MB/s\n{:<28}{:>14}{:>14}\n",
-      result["from"].get<std::string>(), result["to"].get<std::string>(),
-      result["ranks"].get<int>(), result["hosts"].get<int>(),
-      result["hosts"].get<int>() == 1 ? "" : "s", result["rounds"].get<int>(),
-      result["from_step_ms"].get<double>(), result["from"].get<std::string>(),
-      result["to_step_ms"].get<double>(), result["to"].get<std::string>(), link["from"].get<int>(),
-      link["to"].get<int>(), link["bytes_per_s"].get<double>() * 1e-6, "", "there", "back");
-  for (const auto& [key, value] : there.items()) {
-    const auto cell = [&](const Json& one) {
-      return one.is_number_float() ? fmt::format("{:.4g}", one.get<double>()) : one.dump();
-    };
-    text += fmt::format("{:<28}{:>14}{:>14}\n", key, cell(value), cell(back[key]));
-  }
-  return text;
+void declare(CLI::App& app, ChangeOptions& options) {
+  app.add_option("--to", options.to,
+                 "the other layout: keys of [parallel] on top of the config, \"parallel.pp=1\"");
+  app.add_option("--rounds", options.rounds, "measured changes there and back")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--warmup", options.warmup, "steps before the first change")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--bytes", options.bytes, "size of a message that probes the link")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  options.defaults = bench_model();
+  std::erase(options.defaults, "numerics.leaves=1");  // replicas need more
 }
 
-}  // namespace concertina
+}  // namespace
+
+Command bench_change() {
+  return make_command<ChangeOptions>(
+      "a change of the layout between two steps, there and back, and its prediction", declare, run);
+}
+
+}  // namespace concertina::change_bench

@@ -1,15 +1,17 @@
-#include "experiments/bench/bench_executor.h"
-
-#include <fmt/format.h>
+// What interpreting a plan costs at run time: the time of a step that is neither inside a stage's
+// units, nor loading data, nor the update, nor a wait. Invariant: shares of one step, of one
+// process, in one run; steps with and without tracing take turns.
 
 #include <algorithm>
 #include <array>
 
 #include "core/step_history.h"
+#include "experiments/bench/bench_step.h"
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/machine/gather.h"
+#include "tests/bench/benches.h"
 
-namespace concertina {
+namespace concertina::executor_bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -62,10 +64,14 @@ Json medians(const std::vector<Parts>& steps) {
           {"wait_ms", ms(kWait)}};
 }
 
-}  // namespace
+struct ExecutorOptions : ConfigOptions {
+  int steps = 10;    // of each kind, after one that warms up
+  double bound = 1;  // percent of a step
+};
 
-Json bench_executor(const RunConfig& config, Communicator& world,
-                    const ExecutorBenchOptions& options) {
+int run(const ExecutorOptions& options, MpiEnvironment& mpi) {
+  const RunConfig& config = options.config;
+  Communicator& world = mpi.world();
   TimedTrainer bench(config, world);
   bench.trainer.engine().executor().unit_clock().measure_every_step();
   std::array<std::vector<Parts>, 2> measured;  // without tracing, with it
@@ -88,25 +94,23 @@ Json bench_executor(const RunConfig& config, Communicator& world,
     return 100 * result[kind]["overhead"].get<double>() <= options.bound;
   };
   result["ok"] = within("untraced") && within("traced");
-  return result;
+  return print_result(result);
 }
 
-std::string executor_table(const Json& result) {
-  std::string text = fmt::format("{} on {} ranks, {}, {} microbatches, {} actions on rank 0\n",
-                                 result["layout"].get<std::string>(), result["ranks"].get<int>(),
-                                 result["schedule"].get<std::string>(),
-                                 result["microbatches"].get<int>(), result["actions"].get<int>());
-  text += fmt::format("{:<10} {:>10} {:>10} {:>10} {:>10} {:>13} {:>9}\n", "ms", "step", "stages",
-                      "update", "waits", "executor", "share");
-  for (const char* kind : {"untraced", "traced"}) {
-    const Json& one = result[kind];
-    const auto ms = [&](const char* key) { return one[key].get<double>(); };
-    text += fmt::format("{:<10} {:>10.3f} {:>10.3f} {:>10.3f} {:>10.3f} {:>13.4f} {:>8.3f}%\n",
-                        kind, ms("step_ms"), ms("stage_ms"), ms("update_ms"), ms("wait_ms"),
-                        ms("overhead_ms"), 100 * ms("overhead"));
-  }
-  return text + fmt::format("within {:g}% of the step: {}\n", result["bound_percent"].get<double>(),
-                            result["ok"].get<bool>() ? "yes" : "no");
+void declare(CLI::App& app, ExecutorOptions& options) {
+  app.add_option("--steps", options.steps, "measured steps, with tracing and without")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--bound", options.bound, "percent of the step that make it fail")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  options.defaults = bench_model();
 }
 
-}  // namespace concertina
+}  // namespace
+
+Command bench_executor() {
+  return make_command<ExecutorOptions>("what the executor itself takes of a step", declare, run);
+}
+
+}  // namespace concertina::executor_bench

@@ -1,5 +1,6 @@
-#include "experiments/bench/bench_exchange.h"
-
+// The exchange of gradients and the gathering of weights between replicas, one rank each, without
+// training. Invariant: the messages are those of a step of training with pp = 1 and as many leaves
+// as ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,15 +21,27 @@
 #include "parallel/runtime/gradient_exchange.h"
 #include "parallel/runtime/weight_gather.h"
 #include "parallel/simulate/simulate.h"
+#include "tests/bench/benches.h"
 
-namespace concertina {
+namespace concertina::exchange_bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct ExchangeOptions : CommandOptions {
+  double bytes = 16e6;  // of all gradients of a replica
+  int buckets = 12;     // of equal size
+  int rounds = 5;       // measured, after `warmup`
+  int warmup = 1;
+  double bound = 1.5;  // times a ring's time that make it fail; 0: nothing does
+  double off = 15;     // percent that the prediction may be off
+  std::string links;   // a machine file, in place of probing the links
+  std::string exchange = "all-to-all";
+};
+
 /// Equal units of one tensor each, on as many replicas as there are ranks.
 struct ExchangeProblem {
-  ExchangeProblem(const std::vector<int>& hosts, const ExchangeBenchOptions& options)
+  ExchangeProblem(const std::vector<int>& hosts, const ExchangeOptions& options)
       : job{.model = model(options),
             .microbatches = static_cast<int>(hosts.size()),
             .leaves = static_cast<int>(hosts.size())},
@@ -37,7 +50,7 @@ struct ExchangeProblem {
                                 .partition = "uniform",
                                 .exchange = {options.exchange, hosts}})) {}
 
-  static ModelSpec model(const ExchangeBenchOptions& options) {
+  static ModelSpec model(const ExchangeOptions& options) {
     const auto elements = static_cast<std::int64_t>(options.bytes / sizeof(float) /
                                                     static_cast<double>(options.buckets));
     ModelSpec model;
@@ -110,7 +123,7 @@ struct Halves {
 };
 
 Halves measure_halves(const ExchangeProblem& problem, Communicator& world,
-                      const ExchangeBenchOptions& options) {
+                      const ExchangeOptions& options) {
   ExchangingRank subject(problem, world);
   std::vector<double> reduce, gather;
   for (int round = 0; round < options.warmup + options.rounds; ++round) {
@@ -165,16 +178,17 @@ MachineModel probe_links(Communicator& world, const std::vector<int>& hosts, std
   return machine_from_json(of_first, "the probe of rank 0");
 }
 
-}  // namespace
-
+/// Seconds in which a ring all-reduce of `bytes` would pass over `link`, between `ranks` ranks, as
+/// far as its bandwidth decides: 2 (ranks - 1) / ranks bytes in and out of each rank.
 double ring_seconds(double bytes, int ranks, const LinkCosts& link) {
   return 2.0 * (ranks - 1) / ranks * bytes * seconds_per_byte(link);
 }
 
-Json bench_exchange(Communicator& world, const ExchangeBenchOptions& options) {
+int run(const ExchangeOptions& options, MpiEnvironment& mpi) {
+  Communicator& world = mpi.world();
   if (world.size() == 1)
     throw_input("one rank has nobody to exchange gradients with", "this launch",
-                "mpirun -n 2 concertina bench exchange");
+                "mpirun -n 2 concertina_bench exchange");
   const std::vector<int> hosts = host_of_ranks(world);
   const ExchangeProblem problem(hosts, options);
   const MachineModel machine =
@@ -188,39 +202,53 @@ Json bench_exchange(Communicator& world, const ExchangeBenchOptions& options) {
                                     host_count > 1 ? machine.remote : machine.local);
   const bool ok = options.bound == 0 || (measured <= options.bound * bound &&
                                          std::abs(predicted / measured - 1) * 100 <= options.off);
-  return {{"ranks", world.size()},
-          {"hosts", host_count},
-          {"exchange", options.exchange},
-          {"buckets", options.buckets},
-          {"bytes", problem.bytes()},
-          {"reduce_ms", halves.reduce * 1e3},
-          {"gather_ms", halves.gather * 1e3},
-          {"measured_ms", measured * 1e3},
-          {"ring_bound_ms", bound * 1e3},
-          {"predicted_ms", predicted * 1e3},
-          {"measured_over_bound", measured / bound},
-          {"predicted_over_bound", predicted / bound},
-          {"predicted_over_measured", predicted / measured},
-          {"machine", to_json(machine)},
-          {"ok", ok}};
+  return print_result({{"ranks", world.size()},
+                       {"hosts", host_count},
+                       {"exchange", options.exchange},
+                       {"buckets", options.buckets},
+                       {"bytes", problem.bytes()},
+                       {"reduce_ms", halves.reduce * 1e3},
+                       {"gather_ms", halves.gather * 1e3},
+                       {"measured_ms", measured * 1e3},
+                       {"ring_bound_ms", bound * 1e3},
+                       {"predicted_ms", predicted * 1e3},
+                       {"measured_over_bound", measured / bound},
+                       {"predicted_over_bound", predicted / bound},
+                       {"predicted_over_measured", predicted / measured},
+                       {"machine", to_json(machine)},
+                       {"ok", ok}});
 }
 
-std::string exchange_table(const Json& result) {
-  const auto number = [&](const char* key) { return result[key].get<double>(); };
-  return fmt::format(
-      "{} ranks on {} host{}, {}: {:.1f} MB of gradients in {} buckets\n"
-      "{:<28}{:>12}{:>14}\n"
-      "{:<28}{:>12.2f}{:>14}\n"
-      "{:<28}{:>12.2f}{:>14.2f}\n"
-      "{:<28}{:>12.2f}{:>14.2f}\n"
-      "gradients {:.2f} ms, weights {:.2f} ms; predicted over measured {:.3f}\n",
-      result["ranks"].get<int>(), result["hosts"].get<int>(),
-      result["hosts"].get<int>() == 1 ? "" : "s", result["exchange"].get<std::string>(),
-      number("bytes") * 1e-6, result["buckets"].get<int>(), "", "ms", "over a ring",
-      "a ring's bound", number("ring_bound_ms"), 1, "measured", number("measured_ms"),
-      number("measured_over_bound"), "predicted", number("predicted_ms"),
-      number("predicted_over_bound"), number("reduce_ms"), number("gather_ms"),
-      number("predicted_over_measured"));
+void declare(CLI::App& app, ExchangeOptions& options) {
+  app.add_option("--bytes", options.bytes, "gradients of a replica, in bytes")
+      ->check(CLI::Range(64.0, 1e12))
+      ->capture_default_str();
+  app.add_option("--buckets", options.buckets, "buckets that they are exchanged in")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "measured rounds")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--warmup", options.warmup, "rounds before them")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--bound", options.bound, "multiple of a ring's bound that fails (0: none)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--off", options.off, "percent by which the prediction may be off")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--links", options.links, "a machine file, in place of probing the links");
+  app.add_option("--exchange", options.exchange, "the scheme, as parallel.exchange names it")
+      ->capture_default_str();
 }
 
-}  // namespace concertina
+}  // namespace
+
+Command bench_exchange() {
+  return make_command<ExchangeOptions>(
+      "gradients and weights between replicas, measured, predicted and as a ring's bound", declare,
+      run);
+}
+
+}  // namespace concertina::exchange_bench

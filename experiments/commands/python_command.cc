@@ -1,0 +1,67 @@
+#include "experiments/commands/python_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/error.h"
+#include "experiments/machine/program.h"
+
+namespace concertina {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+/// "study-table" of `concertina study table`.
+std::string module_name(const CLI::App& app) {
+  const CLI::App* const parent = app.get_parent();
+  if (parent->get_parent() == nullptr) return app.get_name();
+  return module_name(*parent) + "-" + app.get_name();
+}
+
+/// The interpreter of the environment that this program is installed in, or that on PATH.
+std::string interpreter() {
+  const stdfs::path beside = stdfs::path(own_program()).parent_path() / "python3";
+  return ::access(beside.c_str(), X_OK) == 0 ? beside.string() : "python3";
+}
+
+std::vector<std::string> option_words(const CLI::App& app,
+                                      const std::map<std::string, std::string>& resolved) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_single_name();
+    if (resolved.contains(name)) continue;
+    for (const std::string& value : option->results())
+      words.push_back(fmt::format("--{}={}", name, value));
+    if (option->empty() && !option->get_default_str().empty())
+      words.push_back(fmt::format("--{}={}", name, option->get_default_str()));
+  }
+  for (const auto& [name, value] : resolved) words.push_back(fmt::format("--{}={}", name, value));
+  return words;
+}
+
+}  // namespace
+
+int run_in_python(const CLI::App& app, const std::map<std::string, std::string>& resolved) {
+  const std::string name = module_name(app), python = interpreter();
+  const stdfs::path package = shipped_folder("python");
+  if (package.empty())
+    throw_input("the Python package of this program is missing, which does this", own_program(),
+                "install share/concertina with the program");
+  std::vector<std::string> words = {python, package / "concertina", "--parsed", name};
+  for (std::string& word : option_words(app, resolved)) words.push_back(std::move(word));
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::setenv("CONCERTINA", own_program().c_str(), 1);
+  flush_output();
+  ::execvp(python.c_str(), arguments.data());
+  if (errno != ENOENT) throw_errno("exec", python, "another python3 on PATH");
+  throw_input(fmt::format("`concertina {}` needs python3, which is not there", name), "PATH",
+              "apt-get install python3");
+}
+
+}  // namespace concertina

@@ -1,0 +1,356 @@
+"""`concertina soak`: faults at random times in a run under `concertina run`, and what came of each.
+
+The run is compared with one of the same command that nobody disturbed. Which faults come, and when, follows from the seed. Only processes
+and files of the run are touched; programs of the user's make faults of hosts and disks.
+"""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import difflib
+import json
+import os
+import pathlib
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import typing
+
+from .files import Follower, read_json, read_lines
+from .program import program
+from .soak_report import Fault, Result, Trained, page, picture, result_json, seconds_text, text
+from .subcommands import Failure, Options
+
+_POLL_SECONDS = 0.01
+_LONGEST_WAIT = 10.0  # of a fault for something that it can be made in
+_LONGEST_COMMAND = 20.0  # seconds of a program that makes a fault
+_LIBC = ctypes.CDLL(None)
+_stopped_by: list[int] = []
+
+
+class Target(typing.NamedTuple):
+    """The run as it is when a fault is made."""
+    ranks: list[int]  # on this machine, also of its emulated hosts
+    launcher: int  # 0: there is none
+    supervisor: int
+    checkpoints: pathlib.Path
+
+
+Make = typing.Callable[[Target, random.Random], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """`make` returns False where there is nothing yet to make the fault in. Else the program of option `maker` makes and ends it."""
+    make: Make | None = None
+    maker: str = ""
+    words: tuple[str, str] = ("", "")
+    harmless: bool = False  # no launch is lost by it
+    ends_supervisor: bool = False
+
+
+def _send(pids: list[int], number: int) -> bool:
+    sent = False
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+            sent = True
+    return sent
+
+
+def _host(pid: int) -> str:
+    """Which host a process is on: its network, a namespace of the system."""
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/net")
+    return ""
+
+
+def _rank(number: int) -> Make:
+    return lambda target, chance: bool(target.ranks) and _send([chance.choice(target.ranks)], number)
+
+
+def _kill_host(target: Target, chance: random.Random) -> bool:
+    if not target.ranks:
+        return False
+    host = _host(chance.choice(target.ranks))
+    return _send([rank for rank in target.ranks if _host(rank) == host], signal.SIGKILL)
+
+
+def _launcher(number: int) -> Make:
+    return lambda target, chance: target.launcher > 0 and _send([target.launcher], number)
+
+
+def _kill_in_save(target: Target, chance: random.Random) -> bool:
+    """A save of a small model takes milliseconds."""
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        if next(target.checkpoints.glob("*.partial"), None):
+            return _rank(signal.SIGKILL)(target, chance)
+        time.sleep(2e-4)
+    return False
+
+
+def _flip_a_bit(target: Target, chance: random.Random) -> bool:
+    """In the newest of several checkpoints, whose launch then ends."""
+    commits = sorted(path for path in target.checkpoints.glob("step-*") if path.name[5:].isdigit())
+    if len(commits) < 2 or not target.ranks:
+        return False
+    try:
+        with open(chance.choice(sorted(commits[-1].glob("shard-*"))), "r+b", buffering=0) as file:
+            at = chance.randrange(os.fstat(file.fileno()).st_size)
+            byte = os.pread(file.fileno(), 1, at)[0] ^ 1 << chance.randrange(8)
+            os.pwrite(file.fileno(), bytes([byte]), at)
+    except (OSError, IndexError):  # it was removed meanwhile
+        return False
+    return _rank(signal.SIGKILL)(target, chance)
+
+
+KINDS = {
+    "kill": Kind(_rank(signal.SIGKILL)),
+    "stop": Kind(_rank(signal.SIGSTOP)),
+    "terminate": Kind(_rank(signal.SIGTERM)),
+    "hang-up": Kind(_rank(signal.SIGHUP)),
+    "cpu-limit": Kind(_rank(signal.SIGXCPU)),
+    "node": Kind(_kill_host),
+    "freeze": Kind(lambda target, chance: _send(target.ranks, signal.SIGSTOP)),
+    "launcher": Kind(_launcher(signal.SIGKILL)),
+    "stop-launcher": Kind(_launcher(signal.SIGSTOP), harmless=True),
+    "supervisor": Kind(lambda target, chance: target.supervisor > 0 and _send([target.supervisor], signal.SIGKILL), ends_supervisor=True),
+    "save": Kind(_kill_in_save),
+    "bit-flip": Kind(_flip_a_bit),
+    "partition": Kind(maker="host-faults", words=("cut", "mend")),
+    "power-off": Kind(maker="host-faults", words=("power-off", "mend")),
+    "slow-link": Kind(maker="host-faults", words=("slow", "fast"), harmless=True),
+    "full-disk": Kind(maker="disk-faults", words=("full", "free"), harmless=True),
+    "slow-disk": Kind(maker="disk-faults", words=("slow", "fast"), harmless=True),
+}
+
+
+def chosen_kinds(options: Options) -> list[str]:
+    """Those of --faults, or all that can be made here."""
+    def can_make(kind: Kind) -> bool:
+        return not kind.maker or (kind.maker in options and (kind.maker == "disk-faults" or "," in options.text("hosts")))
+
+    for name in options.all("faults"):
+        if name not in KINDS:
+            near = difflib.get_close_matches(name, KINDS, 1, 0.7)
+            raise Failure(f"unknown fault '{name}'", "--faults", "".join(f"{one}; or " for one in near) + "one of: " + ", ".join(KINDS), 2)
+        if not can_make(kind := KINDS[name]):
+            of_disk = kind.maker == "disk-faults"
+            raise Failure(f"'{name}' needs {'' if of_disk else 'several hosts, and '}a program that makes it", "--faults",
+                          "--disk-faults CMD" if of_disk else "--hosts a:2,b:2 --host-faults CMD", 2)
+    return options.all("faults") or [name for name, kind in KINDS.items() if can_make(kind)]
+
+
+def marked(run: pathlib.Path, executable: str = "") -> list[int]:
+    """The processes of a run, by the variable that the supervisor gave them: of this host, or all that run `executable`."""
+    entry, found = f"CONCERTINA_MARK={run}".encode(), []
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        with contextlib.suppress(OSError):
+            if executable and not os.readlink(f"/proc/{pid}/exe").startswith(executable):
+                continue
+            if (executable or _host(pid) == _host(os.getpid())) and entry in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.append(pid)
+    return found
+
+
+class Course:
+    """What the logs of the run say of the faults made in it. Times are seconds since its start, as the caller has them."""
+
+    def __init__(self, run: pathlib.Path):
+        self.faults: list[Fault] = []
+        self.repeated: list[int] = []  # steps, by restart
+        self.hosts: list[str] = []  # of the last launch
+        self.reached = 0  # the last step that was done
+        self._seen_faults, self._restarts, self._metrics = (Follower(run / name) for name in (
+            "faults.jsonl", "restarts.jsonl", "metrics.jsonl"))
+        self._launches = run / "launches.jsonl"
+        self._changed, self._count, self._launched = 0, 0, 0.0
+
+    def seen(self, at: float) -> None:
+        for fault in self.faults:
+            if fault.seen is None and fault.recovered is None and fault.at <= at:
+                fault.seen = at
+
+    def recovered(self, at: float, which: typing.Callable[[Fault], bool] = lambda fault: True) -> None:
+        for fault in self.faults:
+            if fault.recovered is None and which(fault):
+                fault.recovered = at
+
+    def follow(self, at: float) -> None:
+        """Reads what the logs have got since, at time `at`."""
+        if self._seen_faults.look():
+            self.seen(at)
+        for restart in self._restarts.look():
+            if {"ended_s", "reached", "from"} <= restart.keys():
+                self.seen(at - restart["ended_s"])
+                self.repeated.append(restart["reached"] - restart["from"])
+        self._look_at_launches(at)
+        reached = max((line["step"] for line in self._metrics.look() if "step" in line), default=0)
+        if reached > self.reached:
+            self.reached = reached
+            self.recovered(at, self._goes_on)
+
+    def _goes_on(self, fault: Fault) -> bool:
+        """Whether a new step says that the fault is over: of a launch since, or of the one that it was made in.
+
+        Ranks may do a step after any fault: the second one counts there, or the first of a launch that does not have the host.
+        """
+        if fault.seen is not None:
+            return fault.seen <= self._launched
+        return bool(fault.host and fault.host not in self.hosts) or (fault.harmless and self.reached > fault.reached + 1)
+
+    def _look_at_launches(self, at: float) -> None:
+        changed = self._launches.stat().st_mtime_ns if self._launches.exists() else 0
+        if changed == self._changed:
+            return
+        launches = read_lines(self._launches)  # it is rewritten when a launch ends
+        if len(launches) > self._count:
+            self._launched = at
+        self._changed, self._count = changed, len(launches)
+        self.hosts = [host["host"] for host in launches[-1].get("hosts", [])] if launches else []
+
+
+class SupervisedRun:
+    """A run under `concertina run`, in which faults are made for `seconds`. It ends when this process does."""
+
+    def __init__(self, options: Options, folder: pathlib.Path, name: str, kinds: list[str], seconds: float):
+        self.options, self.folder, self.kinds, self.limit = options, folder / name, kinds, seconds
+        self.mean = options.number("mean")
+        self.most = options.number("at-most") if "at-most" in options else float("inf")
+        self.chance = random.Random(int(options.text("seed")))
+        given = options.text("checkpoints")
+        self.checkpoints = pathlib.Path(os.path.abspath(given), name) if given else self.folder / "checkpoints"
+        self.course = Course(self.folder)
+        self.killed = False  # the supervisor, by us
+        self.ending: tuple[float, list[str]] | None = None  # when, and the words that end a fault of a host or the disk
+        self.began = time.monotonic()
+        self.process = self.start()
+        self.plan()
+
+    def start(self) -> subprocess.Popen:
+        words = [program(), "run", "--ranks", self.options.text("ranks"), "--launcher", self.options.text("launcher")]
+        if hosts := self.options.text("hosts"):
+            words += ["--hosts", hosts]
+        words += ["--", *self.options.all("command")]
+        for key in (f"run.dir={self.folder.parent}", f"run.name={self.folder.name}", f"checkpoint.dir={self.checkpoints}"):
+            words += ["--set", key]
+        with open(f"{self.folder}.log", "ab") as log:
+            return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
+                                    preexec_fn=lambda: _LIBC.prctl(1, signal.SIGTERM))  # PR_SET_PDEATHSIG
+
+    def now(self) -> float:
+        return time.monotonic() - self.began
+
+    def plan(self) -> None:
+        self.next = self.now() + self.chance.expovariate(1 / self.mean)
+        self.name = self.chance.choice(self.kinds)
+
+    def run(self) -> Trained:
+        """Makes the faults until the run has ended."""
+        try:
+            code = self.follow()
+            seconds = self.now()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            if self.ending:
+                self.mend()
+            subprocess.run([program(), "run", "--here", self.folder], stdout=subprocess.DEVNULL, check=False)
+        self.course.follow(seconds)
+        if code == 0:  # after the last faults there is no later step
+            self.course.recovered(seconds)
+        result = read_json(self.folder / "result.json") if (self.folder / "result.json").exists() else {}
+        steps = {line["step"]: line for line in read_lines(self.folder / "metrics.jsonl") if "step" in line}
+        return Trained(result.get("state_sha256", ""), seconds, sum(line["step_ms"] for line in steps.values()) / 1e3,
+                       [(step, steps[step].get("loss")) for step in sorted(steps)], self.course.faults, self.course.repeated,
+                       f"`concertina run` ended with {code if code > 0 else 128 - code}: {self.folder}.log" if code else "")
+
+    def follow(self) -> int:
+        while True:
+            self.course.follow(self.now())
+            if (code := self.process.poll()) is not None:
+                if not self.killed:
+                    return code
+                self.killed = False
+                self.course.seen(self.now())
+                self.process = self.start()
+            if self.next <= self.now() < self.limit and len(self.course.faults) < self.most:
+                self.inject()
+            if self.ending and self.now() >= self.ending[0]:
+                self.mend()
+            if _stopped_by:
+                os.killpg(self.process.pid, signal.SIGUSR1)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(60)
+                raise Failure(f"the soak was stopped by {signal.Signals(_stopped_by[0]).name}", "concertina soak",
+                              "the same command with another --out", 75)
+            time.sleep(_POLL_SECONDS)
+
+    def inject(self) -> None:
+        """A fault waits for something that it can be made in; where that takes too long, the next one is planned."""
+        kind, host, made = KINDS[self.name], "", False
+        if kind.make:
+            ranks = marked(self.folder, self.options.text("executable"))
+            launcher = next((pid for pid in marked(self.folder) if pid not in ranks), 0)
+            made = kind.make(Target(ranks, launcher, 0 if self.killed else self.process.pid, self.checkpoints), self.chance)
+        elif not self.ending and (kind.maker == "disk-faults" or len(self.course.hosts) > 1):
+            # One at a time; of hosts not the first, where the supervisor runs.
+            host = self.chance.choice(self.course.hosts[1:]) if kind.maker == "host-faults" else ""
+            begin, end = ([*shlex.split(self.options.text(kind.maker)), word, *([host] if host else [])] for word in kind.words)
+            self.ending = (self.now() + self.chance.uniform(2, 8), end)
+            made = _call(begin)
+        if made:
+            _say(f"{self.now():.1f} s: {self.name} {host}".rstrip())
+            self.course.faults.append(Fault(self.name, self.now(), kind.harmless, self.course.reached, host))
+            self.killed = kind.ends_supervisor
+        if made or self.now() > self.next + _LONGEST_WAIT:
+            self.plan()
+
+    def mend(self) -> None:
+        _, words = self.ending or (0, [])
+        self.ending = None
+        _say(f"{self.now():.1f} s: {shlex.join(words)}")
+        _call(words)
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} info {text}", file=sys.stderr, flush=True)
+
+
+def _call(words: list[str]) -> bool:
+    """Runs what makes or ends a fault of a host or the disk."""
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                              timeout=_LONGEST_COMMAND, check=False)
+        why = done.stdout if done.returncode else None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+    if why is not None:
+        raise Failure(f"{shlex.join(words)} failed: {why}", "--host-faults or --disk-faults", "a program that does that")
+    return True
+
+
+def main(options: Options) -> int:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP, signal.SIGXCPU):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda which, frame: _stopped_by.append(which))
+    kinds, folder = chosen_kinds(options), pathlib.Path(os.path.abspath(options.text("out") or f"soaks/{options.text('run')}"))
+    if folder.exists():
+        raise Failure("there is something already", str(folder), "--out with a new folder", 2)
+    folder.mkdir(parents=True)
+    _say(f"first the run without a fault: {folder}/clean")
+    clean = SupervisedRun(options, folder, "clean", kinds, 0).run()
+    if clean.why:
+        raise Failure("the run fails without any fault", f"{folder}/clean.log", "`concertina train` with the same arguments")
+    _say(f"it took {seconds_text(clean.seconds)}; now with faults: {folder}/disturbed")
+    result = Result(clean, SupervisedRun(options, folder, "disturbed", kinds, options.number("for")).run())
+    (folder / "report.html").write_text(page(result, options.number("mean"), options.text("seed")), encoding="utf-8")
+    (folder / "recoveries.svg").write_text(picture(result), encoding="utf-8")
+    print(json.dumps(result_json(result), separators=(",", ":")) if "json" in options else f"{text(result)}page: {folder}/report.html")
+    return 0 if result.passed else 1

@@ -325,7 +325,7 @@ bool Supervisor::goes_on(const End& end) {
   const bool never_began =
       end.kind == "ended" && end.code < 128 && launch_bytes() == launches_before_;
   const std::string before =
-      std::exchange(last_words_, end.kind == kFailed || never_began ? end.why : "");
+      std::exchange(last_words_, end.kind == kFailed || never_began ? end.why + hosts_ : "");
   const bool again = in_vain_ > 0 && !before.empty() && before == last_words_;
   if (refused && !older) {
     summary_.code = static_cast<int>(Exit::bad_input);

@@ -115,7 +115,7 @@ class Supervisor {
   std::int64_t newest_ = 0;             // the newest commit that was seen
   int in_vain_ = 0;                     // launches in a row that committed nothing
   std::uintmax_t launches_before_ = 0;  // launch_bytes() before the first launch
-  std::string last_words_{};  // of the launch before, if the next one may fail in the same way
+  std::string last_words_{};  // and hosts of the launch before, if the next one may fail alike
 };
 
 }  // namespace concertina

@@ -224,6 +224,21 @@ if "$mpirun" --version | grep -q 'Open MPI'; then
   ended 1
   grep -q '2 launches ended in the same way' said && grep -q 'none-such' said || die "MPI_Init fails: $(cat said)"
 fi
+# On other hosts it may not fail: a is lost once a launch there has failed.
+cat >on_hosts <<'END'
+#!/bin/bash
+if [[ "$*" == *'run --here'* ]]; then
+  for host in ${1//,/ }; do [ "${host%:*}" = a ] && [ -e tried ] || echo 'concertina is here'; done
+else
+  echo "$1" >>tried
+  exit 7
+fi
+END
+chmod +x on_hosts
+launcher='./on_hosts {hosts} {program} {args}'
+supervised elsewhere --hosts a:2,b:2
+ended 1
+[ "$(xargs <tried)" = 'a:2 b:2 b:2' ] || die "launches on $(xargs <tried): $(cat said)"
 # A fault that passes: the launch that follows trains.
 launcher="bash -c 'mkdir passed 2>/dev/null && exit 7; ${usual//\'/}'"
 supervised passes

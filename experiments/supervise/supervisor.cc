@@ -321,14 +321,21 @@ bool Supervisor::goes_on(const End& end) {
   const std::int64_t newest = newest_state();
   in_vain_ = newest > newest_ || older ? 0 : in_vain_ + 1;
   newest_ = newest;
-  const std::string before = std::exchange(last_words_, end.kind == kFailed ? end.why : "");
+  // Once a launch has begun, one whose ranks do not start may have met a fault that passes.
+  const bool never_began =
+      end.kind == "ended" && end.code < 128 && launch_bytes() == launches_before_;
+  const std::string before =
+      std::exchange(last_words_, end.kind == kFailed || never_began ? end.why + hosts_ : "");
   const bool again = in_vain_ > 0 && !before.empty() && before == last_words_;
   if (refused && !older) {
     summary_.code = static_cast<int>(Exit::bad_input);
     summary_.why = "the launch was refused: the same command would be refused again";
   } else if (end.kind == kDiverged || again) {
     summary_.code = static_cast<int>(Exit::failure);
-    summary_.why = "the same command would fail again, at the same place";
+    summary_.why = never_began
+                       ? "2 launches ended in the same way before their ranks had started; what "
+                         "the launcher printed says why"
+                       : "the same command would fail again, at the same place";
   } else if (options_.max_restarts && summary_.restarts >= *options_.max_restarts) {
     summary_.code = static_cast<int>(Exit::failure);
     summary_.why = fmt::format("no more restarts than {} (--max-restarts)", *options_.max_restarts);
@@ -440,6 +447,7 @@ SuperviseSummary Supervisor::run() {
       log::warn("processes of an earlier launch of this run that had to be ended: {}", left);
     forget_former_runs();
     newest_ = newest_state();
+    launches_before_ = launch_bytes();
     run_launches();
   }
   if (!needs_snapshots()) forget_snapshots();

@@ -110,11 +110,12 @@ class Supervisor {
   int ranks_ = 1;                   // of the launch
   std::vector<std::string> fit_{};  // arguments that make the config fit them
   SuperviseSummary summary_;
-  double told_at_ = 0;        // when the launch was told of it
-  bool launched_ = false;     // once at least
-  std::int64_t newest_ = 0;   // the newest commit that was seen
-  int in_vain_ = 0;           // launches in a row that committed nothing
-  std::string last_words_{};  // of the launch before, if it was one of kFailed
+  double told_at_ = 0;                  // when the launch was told of it
+  bool launched_ = false;               // once at least
+  std::int64_t newest_ = 0;             // the newest commit that was seen
+  int in_vain_ = 0;                     // launches in a row that committed nothing
+  std::uintmax_t launches_before_ = 0;  // launch_bytes() before the first launch
+  std::string last_words_{};  // and hosts of the launch before, if the next one may fail alike
 };
 
 }  // namespace concertina

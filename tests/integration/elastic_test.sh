@@ -226,8 +226,13 @@ grep -q 'goes on as it was: pp1xdp1 gpipe, batch 16' err || fail 'the batch on o
 expect 0 4 grows-parts $grows --set elastic.policy=none --set parallel.pp=2 --set parallel.schedule=zb-v
 same_as grows grows-parts
 [ "$(hash_of grows)" != "$(hash_of packs-parts)" ] || fail 'a larger batch has the bits of a smaller one'
-expect 0 2 grows-foreseen $grows --set elastic.policy=predicted --set elastic.every=5 \
-  --set elastic.least_gain=0 --set parallel.schedule=1f1b --set checkpoint.every=0
+# By measured times: on a busy machine a run may see no gain in a change.
+for _ in 1 2 3 4 5; do
+  rm -rf runs/grows-foreseen
+  expect 0 2 grows-foreseen $grows --set elastic.policy=predicted --set elastic.every=5 \
+    --set elastic.least_gain=0 --set parallel.schedule=1f1b --set checkpoint.every=0
+  grep -q '"batch_before".*"seconds"' runs/grows-foreseen/events.jsonl && break
+done
 grep -q 'warning.*elastic.policy = "predicted" decides by measured times, .*may train other weights' err ||
   fail 'no word of weights that follow from times'
 # A run that goes on for an odd number of steps does them one by one.
@@ -247,7 +252,7 @@ for run, steps in ('grows', 303), ('grows-parts', 300), ('grows-foreseen', 300):
     for line in lines(run, 'metrics'):
         assert line['step'] == at + line.get('batches', 1), (run, line)
         at, updates = line['step'], updates + 1
-    assert at == steps and updates < 0.7 * steps, (run, at, updates)
+    assert at == steps and (updates < 0.7 * steps or run == 'grows-foreseen'), (run, at, updates)
     newest = json.load(open(sorted(glob.glob(f'runs/{run}/checkpoints/*/manifest.json'))[-1]))
     assert newest['metadata']['progress']['updates'] == updates, (run, updates, newest['metadata'])
 events = lines('grows', 'events')
@@ -256,7 +261,13 @@ assert [(e['step'], e['batch_before'], e['batch']) for e in change] == [(60, 8, 
 # What follows from times is decided once.
 timed = lines('grows-foreseen', 'events')
 saved = {e['step'] for e in timed if e['event'] == 'checkpoint'}
-assert {e['step'] for e in timed if 'batch' in e and 'seconds' in e} <= saved and saved != {300}, saved
+sizes = {e['step']: e['batch'] // 8 for e in timed if 'batch' in e and 'seconds' in e}
+assert sizes and sizes.keys() <= saved, (sizes, saved)
+at, batches = 0, 1
+for line in lines('grows-foreseen', 'metrics'):
+    batches = sizes.get(at, batches)
+    assert line.get('batches', 1) == batches, (line, sizes)
+    at = line['step']
 at = sorted({e['step'] for e in events if e['event'] == 'validation'})
 assert at == [25, 50, 76, 100, 126, 150, 176, 200, 226, 250, 276, 300, 303], at
 at = [e['step'] for e in events if e['event'] == 'checkpoint']

@@ -56,6 +56,7 @@ grep -q '"fault":"hung","why":"rank 1 on .* makes no progress for [0-9.]* s' run
 "$mpirun" -n 2 "${options[@]}" "$program" "${train[@]}" run.name=slow run.steps=1000000 checkpoint.every=0 >said 2>&1 &
 launch=$!
 pattern="^$program train.*$folder/runs.*run.name=slow"
+trap 'kill -KILL $(pgrep -f "$pattern") 2>/dev/null || true; rm -rf "$folder"' EXIT
 sleep 25
 slowed=$(for pid in $(pgrep -f "$pattern"); do
   tr '\0' '\n' <"/proc/$pid/environ" | grep -q '^OMPI_COMM_WORLD_RANK=1$' && echo "$pid"; done || true)

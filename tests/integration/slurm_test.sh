@@ -110,7 +110,7 @@ serve &
 server=$!
 until_steps 550 1
 batch=$(cat fake/pid)
-train=$(children_of "$(children_of "$batch")")
+train=$(children_of "$batch")
 kill -STOP $train # so that it has not ended before the other one has
 study 0 collect studies/long
 grep -q '^running .* job 12_1, RUNNING on n1' out || fail 'collect does not name what runs'
@@ -119,6 +119,10 @@ study 1 run long.toml
 has 'left out, as other processes run them: 1' 'study run beside a task'
 grep -q 'trial 2 done' err || fail 'study run beside a task: trial 2'
 kill -USR1 "$batch"
+for _ in $(seq 500); do # until the signal waits for the stopped process: USR1 is bit 9
+  grep -q '^ShdPnd:.*2..$' "/proc/$train/status" && break
+  sleep 0.02
+done
 kill -CONT $train
 wait $server
 [ "$(tail -n 3 fake/codes | xargs)" = '12_1 75 12_1 0 12_2 0' ] || fail "codes: $(cat fake/codes)"
@@ -219,13 +223,13 @@ rm fake/most
 sed 's/^command = .*/ranks = 2/; s/"base.toml"/"..\/base.toml"/' fails.toml > usual.toml
 mkdir other && mv usual.toml other && cp text other
 PATH=$fake/bin:$(dirname "$(command -v "$mpirun")"):$PATH
-(cd other && study 0 submit usual.toml --retry-failed && study 0 trial studies/usual 1 && exit $bad) ||
+(cd other && bad=0 && study 0 submit usual.toml --retry-failed && study 0 trial studies/usual 1 && exit $bad) ||
   fail 'the usual launcher'
 grep -q '"world_size": *2\|"ranks": *2' other/studies/usual/1/run/result.json other/studies/usual/1/trial.json ||
   fail 'the usual launcher did not start two ranks'
 printf '#!/bin/sh\necho "srun $*" >> "%s/called"\nexit "${code:-205}"\n' "$PWD" > fake/bin/srun
 chmod +x fake/bin/srun
-(cd other && study 0 submit usual.toml --dir by-srun --launcher srun && exit $bad) || fail 'srun'
+(cd other && bad=0 && study 0 submit usual.toml --dir by-srun --launcher srun && exit $bad) || fail 'srun'
 : > fake/codes
 nodes=2 serve
 grep -q "^srun --mpi=pmix -n 2 $binary train @" called || fail "srun was not called: $(cat called)"

@@ -196,7 +196,7 @@ grep -q 'trial 1 stopped' err && grep -q 'below 100' err || fail 'the trial was 
 scaling() { exits "$1" "scaling $*" "$binary" study scaling @base.toml --launcher "$launcher" --rounds 1 --ranks 1,2,4 "$2" "$3"; }
 scaling 0 --measure 2
 [ "$(grep -cE '^ +[124] pp1xdp[124] ' out)" = 3 ] || fail 'scaling has not three lines'
-grep -qE '^ +4 pp1xdp4 +8 +4 +[0-9.]+ +[0-9.]+ ' out || fail '4 ranks are not predicted alone'
+grep -qE '^ +4 pp1xdp4 +8 +4 +[0-9.]+ +predicted +[0-9.]+ ' out || fail '4 ranks are not predicted alone'
 for figure in speedup efficiency parts; do [ -s "studies/scaling/$figure.svg" ] || fail "scaling drew no $figure"; done
 scaling 0 --measure 2
 grep -q started err && fail 'scaling launched again what it had measured'

@@ -122,6 +122,14 @@ is "$(supervised chance "$nan" --launcher "$launcher")" 0 'a number that was wro
 is "$(wc -l <runs/chance/launches.jsonl)" 1 'launches after a number that was wrong by chance'
 same chance good
 
+# Weights that the last step made too large: the losses of steps are numbers, and only the held-out one is NaN.
+code=0
+"$program" run --ranks 2 --launcher "$launcher" -- train "${keys[@]}" run.name=overflow parallel.pp=2 run.steps=1 \
+  optimizer.lr=1e19 lr.warmup=0 >out 2>&1 || code=$?
+is "$code" 1 'a run whose held-out loss is NaN'
+says 'the held-out loss is NaN: the weights have diverged'
+is "$(wc -l <runs/overflow/launches.jsonl)" 2 'launches of a run whose held-out loss is NaN'
+
 # What fails twice with the same words from the same state would fail again; other words may be of something else.
 for words in same '$RANDOM'; do
   cat >launch <<END

@@ -1,5 +1,6 @@
 #include "parallel/runtime/gradient_exchange.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/error.h"
@@ -31,6 +32,17 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assig
     }
   }
   return orders;
+}
+
+/// GradientTree::nodes() of `order`, without the tree, whose size is that of the run: a rank has as
+/// many peers as the run has replicas. `run`: microbatches of a leaf.
+std::vector<TreeNode> nodes_of(const std::vector<int>& order, int run, int leaves) {
+  std::vector<TreeNode> nodes;
+  for (const int microbatch : order) nodes.push_back({microbatch / run, microbatch / run + 1});
+  std::ranges::sort(nodes);
+  nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+  merges(nodes, leaves);
+  return nodes;
 }
 
 }  // namespace
@@ -68,9 +80,10 @@ void GradientExchange::make_item(const Assignment& assignment, int index, const 
     for (const int unit : bucket.uses) {
       const auto& order = orders[at(owners.ranks[peer])][at(unit)];
       if (order.empty()) continue;
-      GradientTree tree(order, microbatches_, leaves_);
-      for (const TreeNode& node : tree.nodes()) own[peer].push_back({unit, node});
-      if (static_cast<int>(peer) == item.me) item.uses.push_back({unit, std::move(tree)});
+      for (const TreeNode& node : nodes_of(order, microbatches_ / leaves_, leaves_))
+        own[peer].push_back({unit, node});
+      if (static_cast<int>(peer) == item.me)
+        item.uses.push_back({unit, GradientTree(order, microbatches_, leaves_)});
     }
   const ExchangeShape shape = assignment.exchange.shape(owners.ranks);
   ShareFlow flow(assignment.exchange.find(), shape, own, leaves_);

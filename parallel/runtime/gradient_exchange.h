@@ -81,7 +81,9 @@ class GradientExchange final : public GradientSink {
   };
 
   using Orders = std::vector<std::vector<std::vector<int>>>;  // see weight_orders()
-  void make_item(const Assignment& assignment, int index, const Orders& orders, int rank);
+  struct OwnShares;
+  void make_item(const Assignment& assignment, int index, const Orders& orders, int rank,
+                 OwnShares& own);
   void add_arrivals(Item& item, ShareFlow& flow);
   void compile(Item& item);
   void add_up(Held& held, std::vector<Addition>& additions) const;

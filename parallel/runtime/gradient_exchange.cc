@@ -49,12 +49,12 @@ std::vector<TreeNode> nodes_of(const std::vector<int>& order, int run, int leave
 
 /// The shares that the holders of a bucket sum by themselves. Most buckets have one use, whose
 /// microbatches are those of the bucket before it, on all of as many holders as there are replicas.
-struct GradientExchange::OwnShares {
+struct OwnShares {
   std::vector<Share> shares;  // by holder
   std::vector<int> uses, ranks;
 
-  void of(const std::vector<int>& units, const std::vector<int>& holders, const Orders& orders,
-          int run, int leaves) {
+  void of(const std::vector<int>& units, const std::vector<int>& holders,
+          const std::vector<std::vector<std::vector<int>>>& orders, int run, int leaves) {
     const bool same = units.size() == 1 && uses.size() == 1 && ranks == holders &&
                       std::ranges::all_of(holders, [&](int rank) {
                         return orders[at(rank)][at(units[0])] == orders[at(rank)][at(uses[0])];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "core/arena.h"
@@ -109,7 +110,8 @@ std::size_t trained_parameters(const std::vector<Bucket>& buckets) {
   return count;
 }
 
-Json stage_json(const Job& job, const Assignment& assignment, const StagePlacement& at, int index) {
+/// A stage of these units; `stage` and `rank` are to be filled in.
+Json stage_json(const Job& job, const Assignment& assignment, const StagePlacement& at) {
   const std::vector<UnitSpec>& units = job.model.units;
   double own = 0, all = 0;
   Json names = Json::array();
@@ -120,8 +122,8 @@ Json stage_json(const Job& job, const Assignment& assignment, const StagePlaceme
     own += total_flops(assignment.costs[static_cast<std::size_t>(unit)]);
     names.push_back(spec.name);
   }
-  return {{"stage", index},
-          {"rank", at.rank},
+  return {{"stage", 0},
+          {"rank", 0},
           {"units", {at.first_unit, at.last_unit}},
           {"unit_names", names},
           {"parameters", parameters_of(assignment.buckets, at.first_unit, at.last_unit)},
@@ -130,10 +132,16 @@ Json stage_json(const Job& job, const Assignment& assignment, const StagePlaceme
 
 Json pipelines_json(const Job& job, const Assignment& assignment) {
   Json pipelines = Json::array();
+  std::map<std::pair<int, int>, Json> known;  // by units
   for (const Pipeline& pipeline : assignment.layout.pipelines) {
     Json stages = Json::array();
-    for (const StagePlacement& at : pipeline.stages)
-      stages.push_back(stage_json(job, assignment, at, static_cast<int>(stages.size())));
+    for (const StagePlacement& at : pipeline.stages) {
+      const auto [one, fresh] = known.try_emplace({at.first_unit, at.last_unit});
+      if (fresh) one->second = stage_json(job, assignment, at);
+      one->second["stage"] = stages.size();
+      one->second["rank"] = at.rank;
+      stages.push_back(one->second);
+    }
     pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
                          {"stages", stages}});
   }
@@ -148,17 +156,20 @@ std::string bytes_key(std::string name) {
 
 Json memory_json(const std::vector<RankMemory>& ranks) {
   Json groups = Json::array();
+  std::map<std::vector<std::size_t>, std::size_t> group_of;  // by the bytes of each purpose
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::vector<std::size_t> parts;
+    for (const RankMemory::Purpose& part : ranks[rank].parts) parts.push_back(part.bytes);
+    const auto [group, fresh] = group_of.try_emplace(std::move(parts), groups.size());
+    if (!fresh) {
+      groups[group->second]["ranks"].push_back(rank);
+      continue;
+    }
     Json bytes = Json::object();
     for (const RankMemory::Purpose& part : ranks[rank].parts)
       bytes[bytes_key(part.name)] = part.bytes;
     bytes["total_bytes"] = ranks[rank].total();
-    const auto same = std::find_if(groups.begin(), groups.end(),
-                                   [&](const Json& group) { return group["bytes"] == bytes; });
-    if (same != groups.end())
-      (*same)["ranks"].push_back(rank);
-    else
-      groups.push_back({{"ranks", {rank}}, {"bytes", bytes}});
+    groups.push_back({{"ranks", {rank}}, {"bytes", bytes}});
   }
   return groups;
 }
@@ -194,15 +205,15 @@ Json exchange_json(const Assignment& assignment, Costs costs, double step) {
     }
   }
   costs.buckets.clear();
-  return {
-      {"sent_bytes", *std::max_element(sent.begin(), sent.end())},
-      {"ring_bytes", *std::max_element(least.begin(), least.end())},
-      {"exposed_ms", (step - simulate(assignment.plan, assignment.layout, costs).makespan) * 1e3}};
+  return {{"sent_bytes", *std::max_element(sent.begin(), sent.end())},
+          {"ring_bytes", *std::max_element(least.begin(), least.end())},
+          {"exposed_ms",
+           (step - simulate_figures(assignment.plan, assignment.layout, costs).makespan) * 1e3}};
 }
 
 void add_times(const Assignment& assignment, const RunConfig& config, const Costs& costs,
                Json& report) {
-  const Timeline timeline = simulate(assignment.plan, assignment.layout, costs);
+  const Timeline timeline = simulate_figures(assignment.plan, assignment.layout, costs);
   const auto tokens = static_cast<double>(tokens_of_step(config));
   report["step_ms"] = timeline.makespan * 1e3;
   report["tokens_per_s"] = tokens / timeline.makespan;
@@ -220,29 +231,38 @@ std::string recompute_text(const std::vector<std::string>& words) {
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, " + "));
 }
 
-/// The other values of parallel.recompute, at the same layout: by words, memory of the largest rank
-/// and time of a step.
-Json recompute_json(const RunConfig& config, PlanOptions options, int threads, const Json& facts) {
-  if (facts.contains("rate_gflops_per_s")) options.gflops = facts["rate_gflops_per_s"];
+/// The values of parallel.recompute, of which `report` has one: by words, memory of the largest
+/// rank and time of a step. `largest`: as predict_memory() has it, of `assignment`.
+Json recompute_json(const RunConfig& config, PlanOptions options, int threads, const Json& report,
+                    Assignment assignment, const std::vector<int>& largest) {
+  if (report.contains("rate_gflops_per_s")) options.gflops = report["rate_gflops_per_s"];
   std::vector<std::vector<std::string>> choices{{}};
   for (const std::string& word : recompute_words(model_of(config)->spec()))
     choices.push_back({word});
   const std::vector<std::string>& own = config.parallel.recompute;
   if (std::find(choices.begin(), choices.end(), own) == choices.end()) choices.push_back(own);
   Json list = Json::array();
+  const Layout layout = assignment.layout;
   for (const std::vector<std::string>& words : choices) {
-    RunConfig other = config;
-    other.parallel.recompute = words;
-    const Job job = job_of(other);
-    Assignment assignment = assignment_of(other, job, options.world, "--world {}");
-    const PlanSource source = plan_source(job, assignment, other, options, threads);
-    assignment.exchange.hosts = hosts_of(source.machine, options.world);
-    const Costs costs = plan_costs(job, assignment, source.units, source.machine);
-    list.push_back(
-        {{"recompute", recompute_text(words)},
-         {"chosen", words == own},
-         {"largest_rank_bytes", largest_total(predict_memory(other, job, assignment, threads))},
-         {"step_ms", simulate(assignment.plan, assignment.layout, costs).makespan * 1e3}});
+    std::size_t bytes = report["peak_bytes"];
+    double ms = report["step_ms"];
+    if (words != own) {
+      RunConfig other = config;
+      other.parallel.recompute = words;
+      const Job job = job_of(other);
+      assignment = assign_like(job, request_of(other, options.world), std::move(assignment));
+      const PlanSource source = plan_source(job, assignment, other, options, threads);
+      assignment.exchange.hosts = hosts_of(source.machine, options.world);
+      const Costs costs = plan_costs(job, assignment, source.units, source.machine);
+      ms = simulate_figures(assignment.plan, assignment.layout, costs).makespan * 1e3;
+      bytes = assignment.layout == layout
+                  ? largest_total(largest, other, job, assignment, threads)
+                  : largest_total(predict_memory(other, job, assignment, threads));
+    }
+    list.push_back({{"recompute", recompute_text(words)},
+                    {"chosen", words == own},
+                    {"largest_rank_bytes", bytes},
+                    {"step_ms", ms}});
   }
   return list;
 }
@@ -286,7 +306,8 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
   Assignment assignment = assignment_of(config, job, options.world, "--world {}");
   const PlanSource source = plan_source(job, assignment, config, options, threads);
   assignment.exchange.hosts = hosts_of(source.machine, options.world);
-  const std::vector<RankMemory> memory = predict_memory(config, job, assignment, threads);
+  std::vector<int> largest;
+  const std::vector<RankMemory> memory = predict_memory(config, job, assignment, threads, &largest);
   const std::size_t all =
       std::accumulate(memory.begin(), memory.end(), std::size_t{0},
                       [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
@@ -314,7 +335,8 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
   const Costs costs = plan_costs(job, assignment, source.units, source.machine);
   report["links"] = links_json(source.links, assignment.layout, costs);
   add_times(assignment, config, costs, report);
-  report["recompute"] = recompute_json(config, options, threads, source.facts);
+  report["recompute"] =
+      recompute_json(config, options, threads, report, std::move(assignment), largest);
   report["warnings"] =
       machine ? memory_advice(config, threads, memory, *machine) : std::vector<std::string>{};
   return report;

@@ -242,22 +242,38 @@ RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
 }
 
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
-                                       const Assignment& assignment, int threads) {
+                                       const Assignment& assignment, int threads,
+                                       std::vector<int>* largest) {
   const std::vector<RowMemory> rows = plan_memory(assignment.plan, assignment.layout);
   const RankPredictor predictor(config, job, assignment, threads);
   const Stages stages(assignment.layout);
   std::map<MemoryKey, RankMemory> known;
+  std::map<MemoryKey, int> most;  // by all but the parts: the rank
   std::vector<RankMemory> result;
   for (int rank = 0; rank < assignment.world; ++rank) {
     MemoryKey key;
     append_stages(stages, rows[static_cast<std::size_t>(rank)], key);
     append_gradients(job, assignment, stages, rank, key);
+    const auto one = most.try_emplace(key, rank).first;
     append_parts(assignment, rank, job.whole_tensors, key);
+    if (job.whole_tensors) most.try_emplace(key, rank);  // parts decide on scratch as well
     const auto [at, fresh] = known.try_emplace(std::move(key));
     if (fresh) at->second = predictor.of(rank);
     result.push_back(at->second);
+    if (at->second.total() > result[static_cast<std::size_t>(one->second)].total())
+      one->second = rank;
   }
+  for (const auto& [key, rank] : most)
+    if (largest != nullptr) largest->push_back(rank);
   return result;
+}
+
+std::size_t largest_total(const std::vector<int>& ranks, const RunConfig& config, const Job& job,
+                          const Assignment& assignment, int threads) {
+  const RankPredictor predictor(config, job, assignment, threads);
+  std::size_t largest = 0;
+  for (const int rank : ranks) largest = std::max(largest, predictor.of(rank).total());
+  return largest;
 }
 
 SaveMemory predict_save_memory(const RunConfig& config, const Job& job,

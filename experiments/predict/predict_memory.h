@@ -12,13 +12,20 @@
 
 namespace concertina {
 
-/// The memory by rank, with `threads` threads each. Takes none for tensors.
+/// The memory by rank, with `threads` threads each. Takes none for tensors. `largest`: appends a
+/// rank for all those that differ in their parts of buckets alone, the one that takes most: one of
+/// these is the largest rank whatever parallel.recompute is.
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
-                                       const Assignment& assignment, int threads);
+                                       const Assignment& assignment, int threads,
+                                       std::vector<int>* largest = nullptr);
 
 /// The memory of one rank by itself.
 RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
                              const Assignment& assignment, int threads);
+
+/// The largest total of these ranks.
+std::size_t largest_total(const std::vector<int>& ranks, const RunConfig& config, const Job& job,
+                          const Assignment& assignment, int threads);
 
 /// Bytes beside RankMemory that the largest rank takes for its state to be saved.
 struct SaveMemory {

@@ -51,20 +51,23 @@ Layout layout_of(const Request& request, const std::vector<double>& costs,
 }
 
 Plan plan_of(const Request& request, const Layout& layout, const LayoutLimits& limits) {
-  GivenSchedule given =
-      request.file ? file_schedule(request) : named_schedule(layout, request.schedule);
-  return run_passes(std::move(given), layout,
-                    {.leaf_microbatches = limits.microbatches / limits.leaves}, request.overlap);
+  const Limits due{.leaf_microbatches = limits.microbatches / limits.leaves};
+  return request.file ? run_passes(file_schedule(request), layout, due, request.overlap)
+                      : make_plan(layout, request.schedule, due, request.overlap);
 }
 
 /// Proves the exchanges of all buckets. Larger ones than this go unproven: that takes memory and
 /// time of their square.
 void require_exchanges(const Assignment& made) {
   constexpr std::size_t kMostHolders = 1024;
-  std::set<std::vector<int>> proven;
-  for (const BucketOwners& owners : made.owners)
-    if (owners.ranks.size() <= kMostHolders && proven.insert(owners.ranks).second)
-      exchange_rows(made.exchange, owners.ranks);
+  std::vector<ExchangeShape> proven;
+  for (const BucketOwners& owners : made.owners) {
+    if (owners.ranks.size() > kMostHolders) continue;
+    const ExchangeShape shape = made.exchange.shape(owners.ranks);
+    if (std::ranges::find(proven, shape) != proven.end()) continue;
+    exchange_rows(made.exchange, owners.ranks);
+    proven.push_back(shape);
+  }
 }
 
 }  // namespace
@@ -78,6 +81,13 @@ Assignment assign(const Job& job, const Request& request) {
   made.exchange = request.exchange;
   require_exchanges(made);
   return made;
+}
+
+Assignment assign_like(const Job& job, const Request& request, Assignment like) {
+  if (layout_of(request, balanced_costs(job, request), working_limits(job, request)) != like.layout)
+    return assign(job, request);
+  like.costs = training_costs(job.model, request.frozen_units);
+  return like;
 }
 
 int ranks_asked(const Request& request) {

@@ -31,6 +31,9 @@ struct Request {
 
 /// Throws bad input, whose place is a config key, if model, layout and world do not go together.
 Assignment assign(const Job& job, const Request& request);
+/// The same for a job of other unit costs than that of `like`, an assignment of the same request,
+/// whose plan it takes over where the layout is the same.
+Assignment assign_like(const Job& job, const Request& request, Assignment like);
 
 /// The fewest ranks that `request` is for, the spare ones with it; 1 where it names none.
 int ranks_asked(const Request& request);

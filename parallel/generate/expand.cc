@@ -102,12 +102,16 @@ Plan expand(const Layout& given, const Schedule& schedule, std::string_view name
   return {interleave(plan, apart.layout, apart.target, rank_count(layout))};
 }
 
-GivenSchedule named_schedule(const Layout& layout, std::string_view name) {
+void require_size(const Layout& layout) {
   std::int64_t actions = 0;
   for (const Pipeline& pipeline : layout.pipelines)
     actions += most_actions(std::ssize(pipeline.stages), pipeline.microbatches());
   if (actions > static_cast<std::int64_t>(kMostActions))
     throw faults::too_many_actions(actions, kMostActions);
+}
+
+GivenSchedule named_schedule(const Layout& layout, std::string_view name) {
+  require_size(layout);
   return {expand(layout, find_schedule(name).value, name), blame(name), kScheduleKey,
           /*named=*/true};
 }

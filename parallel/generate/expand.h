@@ -25,6 +25,9 @@ struct GivenSchedule {
   bool named = false;      // I and W may become B; a file has them as it wants them
 };
 
+/// Throws Error{bad_input} if a plan of the layout could have more than kMostActions.
+void require_size(const Layout& layout);
+
 /// The computations of the schedule called `name`, which itself knows of no frozen units: expand().
 /// Throws
 /// Error{bad_input} too if there is no such schedule, or if it could have more than kMostActions.

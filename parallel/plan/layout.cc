@@ -44,12 +44,14 @@ std::vector<StagePlacement> Layout::stages() const {
 }
 
 std::vector<int> Layout::holders(const std::vector<int>& units) const {
-  std::set<int> ranks;
+  std::vector<int> ranks;
   for (const Pipeline& pipeline : pipelines)
     for (const StagePlacement& stage : pipeline.stages)
       for (const int unit : units)
-        if (unit >= stage.first_unit && unit < stage.last_unit) ranks.insert(stage.rank);
-  return {ranks.begin(), ranks.end()};
+        if (unit >= stage.first_unit && unit < stage.last_unit) ranks.push_back(stage.rank);
+  std::ranges::sort(ranks);
+  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+  return ranks;
 }
 
 std::vector<int> working_ranks(const Layout& layout) {

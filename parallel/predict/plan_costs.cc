@@ -115,8 +115,9 @@ BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePl
   }
   for (const int rank : costs.ranks) {
     Share& share = costs.pieces.emplace_back();
-    for (const int unit : bucket.uses)
-      for (const TreeNode& node : pieces.of(rank, unit)) share.push_back({unit, node});
+    for (int use = 0; use < static_cast<int>(bucket.uses.size()); ++use)
+      for (const TreeNode& node : pieces.of(rank, bucket.uses[at(use)]))
+        share.push_back({use, node});
   }
   return costs;
 }

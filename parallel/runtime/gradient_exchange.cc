@@ -1,5 +1,6 @@
 #include "parallel/runtime/gradient_exchange.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/error.h"
@@ -33,7 +34,45 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assig
   return orders;
 }
 
+/// GradientTree::nodes() of `order`, without the tree, whose size is that of the run: a rank has as
+/// many peers as the run has replicas. `run`: microbatches of a leaf.
+std::vector<TreeNode> nodes_of(const std::vector<int>& order, int run, int leaves) {
+  std::vector<TreeNode> nodes;
+  for (const int microbatch : order) nodes.push_back({microbatch / run, microbatch / run + 1});
+  std::ranges::sort(nodes);
+  nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+  merges(nodes, leaves);
+  return nodes;
+}
+
 }  // namespace
+
+/// The shares that the holders of a bucket sum by themselves. Most buckets have one use, whose
+/// microbatches are those of the bucket before it, on all of as many holders as there are replicas.
+struct OwnShares {
+  std::vector<Share> shares;  // by holder
+  std::vector<int> uses, ranks;
+
+  void of(const std::vector<int>& units, const std::vector<int>& holders,
+          const std::vector<std::vector<std::vector<int>>>& orders, int run, int leaves) {
+    const bool same = units.size() == 1 && uses.size() == 1 && ranks == holders &&
+                      std::ranges::all_of(holders, [&](int rank) {
+                        return orders[at(rank)][at(units[0])] == orders[at(rank)][at(uses[0])];
+                      });
+    uses = units;
+    ranks = holders;
+    if (same) {
+      for (Share& share : shares)
+        for (Piece& piece : share) piece.use = units[0];
+      return;
+    }
+    shares.assign(holders.size(), {});
+    for (std::size_t holder = 0; holder < holders.size(); ++holder)
+      for (const int unit : units)
+        for (const TreeNode& node : nodes_of(orders[at(holders[holder])][at(unit)], run, leaves))
+          shares[holder].push_back({unit, node});
+  }
+};
 
 GradientExchange::GradientExchange(const Job& job, const Assignment& assignment, int rank)
     : microbatches_(assignment.microbatches(job)),
@@ -41,9 +80,10 @@ GradientExchange::GradientExchange(const Job& job, const Assignment& assignment,
       buckets_(assignment.buckets),
       index_(assignment.buckets.size(), -1) {
   const auto orders = weight_orders(assignment, rank);
+  OwnShares own;
   for (const std::size_t b : exchange_order(buckets_))
     if (assignment.owners[b].index_of(rank) >= 0 && !buckets_[b].frozen)
-      make_item(assignment, static_cast<int>(b), orders, rank);
+      make_item(assignment, static_cast<int>(b), orders, rank, own);
   std::map<std::vector<int>, std::size_t> queues;
   for (std::size_t i = 0; i < items_.size(); ++i) {
     Item& item = items_[i];
@@ -54,7 +94,7 @@ GradientExchange::GradientExchange(const Job& job, const Assignment& assignment,
 }
 
 void GradientExchange::make_item(const Assignment& assignment, int index, const Orders& orders,
-                                 int rank) {
+                                 int rank, OwnShares& own) {
   const Bucket& bucket = buckets_[at(index)];
   const BucketOwners& owners = assignment.owners[at(index)];
   Item item;
@@ -63,17 +103,12 @@ void GradientExchange::make_item(const Assignment& assignment, int index, const 
   item.elements = bucket.elements;
   item.ranks = owners.ranks;
   item.parts = owners.parts;
-  std::vector<Share> own(owners.ranks.size());
-  for (std::size_t peer = 0; peer < owners.ranks.size(); ++peer)
-    for (const int unit : bucket.uses) {
-      const auto& order = orders[at(owners.ranks[peer])][at(unit)];
-      if (order.empty()) continue;
-      GradientTree tree(order, microbatches_, leaves_);
-      for (const TreeNode& node : tree.nodes()) own[peer].push_back({unit, node});
-      if (static_cast<int>(peer) == item.me) item.uses.push_back({unit, std::move(tree)});
-    }
+  for (const int unit : bucket.uses)
+    if (const std::vector<int>& order = orders[at(rank)][at(unit)]; !order.empty())
+      item.uses.push_back({unit, GradientTree(order, microbatches_, leaves_)});
+  own.of(bucket.uses, owners.ranks, orders, microbatches_ / leaves_, leaves_);
   const ExchangeShape shape = assignment.exchange.shape(owners.ranks);
-  ShareFlow flow(assignment.exchange.find(), shape, own, leaves_);
+  ShareFlow flow(assignment.exchange.find(), shape, own.shares, leaves_);
   item.row = flow.row(item.me);
   add_arrivals(item, flow);
   item.open_uses = static_cast<int>(item.uses.size());

@@ -19,6 +19,8 @@
 
 namespace concertina {
 
+struct OwnShares;
+
 class GradientExchange final : public GradientSink {
  public:
   /// Pure: nothing is allocated or sent. Frozen buckets take no part. `assignment` outlives it.
@@ -81,7 +83,8 @@ class GradientExchange final : public GradientSink {
   };
 
   using Orders = std::vector<std::vector<std::vector<int>>>;  // see weight_orders()
-  void make_item(const Assignment& assignment, int index, const Orders& orders, int rank);
+  void make_item(const Assignment& assignment, int index, const Orders& orders, int rank,
+                 OwnShares& own);
   void add_arrivals(Item& item, ShareFlow& flow);
   void compile(Item& item);
   void add_up(Held& held, std::vector<Addition>& additions) const;

@@ -104,6 +104,18 @@ IdleOverIdeal idle_over_ideal(const Plan& plan, const Timeline& timeline) {
   return idle;
 }
 
+void add_idle(Timeline& timeline, const Plan& plan, const Costs& costs) {
+  double idle = 0;
+  int working = 0;
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    const double busy = timeline.compute[rank] + step_seconds(plan.rows[rank], costs, rank);
+    timeline.busy.push_back(busy);
+    timeline.bubble.push_back(timeline.makespan > 0 ? 1 - busy / timeline.makespan : 0);
+    if (!plan.rows[rank].empty()) idle += timeline.bubble[rank], ++working;
+  }
+  timeline.mean_bubble = working > 0 ? idle / working : 0;
+}
+
 void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>& stages,
               const Costs& costs, const std::vector<Delay>& delays) {
   for (const std::vector<Interval>& row : timeline.rows)
@@ -115,19 +127,12 @@ void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
     const std::vector<Action>& row = plan.rows[rank];
     timeline.compute.push_back(compute_seconds(row, timeline.rows[rank]));
-    const double busy = timeline.compute.back() + step_seconds(row, costs, rank);
-    timeline.busy.push_back(busy);
-    timeline.bubble.push_back(timeline.makespan > 0 ? 1 - busy / timeline.makespan : 0);
     timeline.peak_activations.push_back(
         static_cast<int>(peak_saved(row, [&](int stage) { return saves(stage, 1); })));
     timeline.peak_activation_bytes.push_back(peak_saved(
         row, [&](int stage) { return saves(stage, costs.stages[at(stage)].saved_bytes); }));
   }
-  double idle = 0;
-  int working = 0;
-  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
-    if (!plan.rows[rank].empty()) idle += timeline.bubble[rank], ++working;
-  timeline.mean_bubble = working > 0 ? idle / working : 0;
+  add_idle(timeline, plan, costs);
   timeline.critical_path = critical_path(timeline, plan, delays);
 }
 

@@ -60,13 +60,15 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
   for (StoredElsewhere& rule : rules)
     if (rule.skipped_rows > 0) rule.skipped_rows = published.rows_before(rule.skipped_rows);
   const auto shapes = parameter_shapes(config);
-  const bool other_task = published.task != config.model.task;
   for (const auto& [ours, shape] : shapes) {
-    if (is_new(config, ours) || (other_task && is_of_classes(ours))) {
+    const auto rule = std::ranges::find(rules, ours, &StoredElsewhere::ours);
+    // A config.json that names no architecture with a head leaves it to the tensors that are there.
+    const bool of_task = published.task.empty() ? rule != rules.end() && is_stored(*rule)
+                                                : published.task == config.model.task;
+    if (is_new(config, ours) || (is_of_classes(ours) && !of_task)) {
       missing_.push_back(ours);
       continue;
     }
-    const auto rule = std::ranges::find(rules, ours, &StoredElsewhere::ours);
     CONCERTINA_CHECK(rule != rules.end(), "{} has no name elsewhere", ours);
     match(*rule, shape);
   }
@@ -88,10 +90,13 @@ void PublishedWeights::require(const PublishedPieces& pieces, const PublishedPie
                 "F64, F32, F16 or BF16");
 }
 
+bool PublishedWeights::is_stored(const StoredElsewhere& rule) const {
+  return std::ranges::any_of(rule.theirs,
+                             [&](const std::string& name) { return find(name) != nullptr; });
+}
+
 void PublishedWeights::match(const StoredElsewhere& rule, const std::vector<std::int64_t>& ours) {
-  const bool there = std::ranges::any_of(
-      rule.theirs, [&](const std::string& name) { return find(name) != nullptr; });
-  if (!there && rule.optional) {
+  if (!is_stored(rule) && rule.optional) {
     missing_.push_back(rule.ours);
     return;
   }
@@ -117,6 +122,10 @@ void PublishedWeights::check_others(const PublishedConfig& published, const RunC
       copies_.emplace_back(name, original);
     known.insert(name);
   }
+  const auto is_copy = [&](const std::string& name) {
+    return std::ranges::any_of(published.table->copies,
+                               [&](const auto& one) { return stored_name(one.first) == name; });
+  };
   for (const std::string& today : names) {
     const std::string name = stored_name(today);
     const bool left_out =
@@ -126,6 +135,7 @@ void PublishedWeights::check_others(const PublishedConfig& published, const RunC
       throw_input(fmt::format("the tensor '{}' is not expected", name.substr(0, 100)),
                   folder_.path_of(name),
                   fmt::format("the tensors of a {}, as config.json describes it", published.type));
+    if (!left_out && !used.contains(name) && !is_copy(name)) left_out_.push_back(name);
   }
 }
 

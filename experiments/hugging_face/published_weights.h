@@ -30,10 +30,13 @@ class PublishedWeights {
   std::vector<std::string> files() const { return folder_.files(); }
   /// Tensors of ours that the folder does not have.
   const std::vector<std::string>& missing() const { return missing_; }
+  /// Tensors of the folder, such as those of another head, that this model has no use for.
+  const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
   /// What the names in the folder would be today.
   std::vector<std::string> names_of_today(const HuggingFace& table);
+  bool is_stored(const StoredElsewhere& rule) const;
   void match(const StoredElsewhere& rule, const std::vector<std::int64_t>& ours);
   void require(const PublishedPieces& pieces, const PublishedPiece& piece) const;
   void check_others(const PublishedConfig& published, const RunConfig& config,
@@ -50,7 +53,7 @@ class PublishedWeights {
   std::string body_;                                // what names of theirs lack
   std::map<std::string, PublishedPieces> sources_;  // by our name
   std::map<std::string, std::string> old_names_;    // in the folder, by the names of today
-  std::vector<std::string> missing_;
+  std::vector<std::string> missing_, left_out_;
   std::vector<std::pair<std::string, std::string>> copies_;  // names of theirs
 };
 

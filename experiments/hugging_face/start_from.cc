@@ -116,7 +116,7 @@ void start_from_published(Trainer& trainer, const RunConfig& config) {
         [&](const std::string& name, std::span<float> out) { return weights->read(name, out); });
   });
   log_source(trainer, fmt::format("{} ({})", config.model.from, published->type),
-             weights->missing(), {});
+             weights->missing(), weights->left_out());
   if (trainer.world().rank() != 0) return;
   log_head_dropouts(*published, config);
   log_tokenizer(trainer.job().model, config);

@@ -1,11 +1,14 @@
 // What config.json says of a published model, key by key and task by task: the same numbers as
 // transformers has, or one error.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "core/error.h"
 #include "experiments/hugging_face/published_config_text.h"
+#include "io/file.h"
 #include "models/task.h"
 #include "tests/experiments/published_folders.h"
 #include "tests/temporary_directory.h"
@@ -196,6 +199,16 @@ void round_trip(const HubFolder& model, const std::string& task) {
     EXPECT_TRUE(back.read(name, read)) << name;
     EXPECT_EQ(read, values) << name;
   }
+  // A config.json that does not name its architecture, or the body alone: the tensors decide.
+  const std::string path = out + "/config.json";
+  nlohmann::json bare = nlohmann::json::parse(read_file(path, 1 << 20));
+  bare.erase("architectures");
+  write_bytes(path, bare.dump());
+  RunConfig unsaid = config_from(out, own);
+  unsaid.model.from = config.model.from;
+  const PublishedWeights found(out, read_published_config(out), unsaid);
+  EXPECT_TRUE(found.missing().empty()) << fmt::format("{}", fmt::join(found.missing(), ", "));
+  EXPECT_TRUE(found.left_out().empty()) << fmt::format("{}", fmt::join(found.left_out(), ", "));
   fs::remove_all(out);
 }
 

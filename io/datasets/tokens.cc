@@ -140,7 +140,7 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
   for (std::size_t split = 0; split < 3; ++split)
     for (const std::string& path : files.of[split]) {
       const std::uint64_t bytes = std::filesystem::file_size(path);
-      TokenRun run = read_token_run(path, bytes);
+      TokenRun run = read_token_run(path, bytes, options.vocabulary);
       run.bytes_before = bytes_before + run.offset;
       run.first = first;
       all.push_back(path);

@@ -148,7 +148,7 @@ DataOptions example_of(const std::string& format, const Folder& folder) {
                       .missing_classes = true,
                       .tokens_per_sample = 12,
                       .windows = "fixed",
-                      .vocabulary = 70000};
+                      .vocabulary = 60000};
   const auto one = [&](const std::string& name, const std::string& content) {
     options.files = {folder(name, content)};
   };
@@ -232,7 +232,6 @@ TEST_P(EveryFormat, Utf16IsRefused) {
        {std::string("\xff\xfe"), std::string("\xfe\xff"), std::string()}) {
     const Folder folder;
     DataOptions options = example_of(GetParam(), folder);
-    options.vocabulary = 60000;
     const std::string file =
         GetParam() == "image-folder" ? options.files[0] + "/cat/1.png" : options.files[0];
     const std::string text = GetParam() == "image-folder" || GetParam() == "tokens"

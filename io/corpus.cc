@@ -122,14 +122,16 @@ FileStamp Corpus::Mapping::stamp() const {
 
 void require_utf8(std::string_view start, const std::string& path) {
   start = start.substr(0, 4096);
-  std::array<std::size_t, 2> zeros{};
-  for (std::size_t i = 0; i < start.size(); ++i) zeros[i % 2] += start[i] == '\0' ? 1 : 0;
-  const auto [few, many] = std::ranges::minmax(zeros);
+  std::array<std::size_t, 4> zeros{};
+  for (std::size_t i = 0; i < start.size(); ++i) zeros[i % 4] += start[i] == '\0' ? 1 : 0;
+  const auto [few, many] = std::minmax({zeros[0] + zeros[2], zeros[1] + zeros[3]});
+  const auto highest = std::max(std::min(zeros[0], zeros[1]), std::min(zeros[2], zeros[3]));
+  const bool quarters = start.size() >= 16 && 5 * highest > start.size();
   const bool halves = start.size() >= 16 && 4 * many > start.size() && 20 * few < start.size();
-  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff") || halves ||
+  if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff") || halves || quarters ||
       start.starts_with(std::string_view("\0\0\xfe\xff", 4)))
-    throw_input("the file begins as UTF-16 does", path + ":1",
-                "UTF-8, as iconv -f UTF-16 -t UTF-8 makes it");
+    throw_input(fmt::format("the file begins as UTF-{} does", quarters ? 32 : 16), path + ":1",
+                "UTF-8, as iconv makes it");
 }
 
 void require_distinct(const std::vector<std::string>& paths, const std::string& where) {

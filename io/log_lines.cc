@@ -10,7 +10,6 @@
 namespace concertina {
 namespace {
 
-constexpr std::uint64_t kMostLogBytes = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMostTextBytes = 64 << 20, kMostLineBytes = 64 << 20;
 
 /// An absent file is none, and what cannot be read is skipped.

@@ -14,6 +14,9 @@
 
 namespace concertina {
 
+/// Bytes of a log that are read.
+inline constexpr std::uint64_t kMostLogBytes = std::uint64_t{4} << 30;
+
 /// A line without its end, and whether that is there.
 using SeeLine = std::function<void(std::string_view line, bool whole)>;
 

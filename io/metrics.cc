@@ -1,9 +1,9 @@
 #include "io/metrics.h"
 
-#include <limits>
 #include <string_view>
 
 #include "core/log.h"
+#include "io/log_lines.h"
 #include "io/strict_json.h"
 
 namespace concertina {
@@ -59,7 +59,7 @@ nlohmann::ordered_json to_json(const StepMetrics& metrics) {
 JsonLines::JsonLines(const std::string& path, std::int64_t last_step)
     : file_(path, File::Mode::append) {
   if (file_.size() == 0) return;
-  const std::string content = read_file(path, std::numeric_limits<std::uint64_t>::max());
+  const std::string content = read_file(path, kMostLogBytes);
   const std::string kept = kept_lines(content, last_step, path);
   if (kept == content) return;
   atomic_replace(path, kept);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -34,6 +33,7 @@
 #include "io/datasets/views.h"
 #include "io/file.h"
 #include "io/hdf5_version.h"
+#include "io/log_lines.h"
 #include "io/run_directory.h"
 #include "io/run_files.h"
 #include "io/sha256.h"
@@ -44,8 +44,6 @@ namespace concertina {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
 
 OrderedJson hosts_json(const Launch& launch) {
   std::map<std::string, std::vector<int>> ranks_of;
@@ -217,7 +215,7 @@ void LaunchRecord::end(std::int64_t to, int exit_code) {
   line_["exit"] = exit_code;
   line_["to"] = to;
   try {
-    std::string all = read_file(path_, kAnyBytes);
+    std::string all = read_file(path_, kMostLogBytes);
     const std::size_t at = all.rfind(before);
     if (at == std::string::npos) return;  // somebody has edited it
     all.replace(at, before.size(), json_line(line_));
@@ -230,7 +228,7 @@ void LaunchRecord::end(std::int64_t to, int exit_code) {
 OrderedJson keep_schedule(const RunConfig& config, const std::string& directory) {
   const std::string& path = config.parallel.schedule;
   if (!is_schedule_file(path)) return path;
-  const std::string content = read_file(path, kAnyBytes);
+  const std::string content = read_file(path, kMostScheduleBytes);
   const std::string hash = sha256_hex(content);
   const std::string copy = fmt::format("schedule-{}.csv", hash.substr(0, 12));
   if (!std::filesystem::exists(directory + "/" + copy))

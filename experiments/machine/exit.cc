@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <thread>
 
@@ -104,6 +105,10 @@ int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {
   } catch (const std::bad_alloc&) {
     return fail(Error(Exit::failure, "out of memory", "host memory of this machine",
                       "a smaller model or microbatch; `concertina plan` says what is needed"),
+                mpi);
+  } catch (const std::filesystem::filesystem_error& error) {  // such as a link to itself
+    return fail(Error(Exit::bad_input, error.code().message(), error.path1().string(),
+                      "a path that can be read"),
                 mpi);
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) return fail(lost_output(), mpi);  // fmt::print throws its own

@@ -26,7 +26,6 @@
 namespace concertina {
 namespace {
 
-constexpr std::uint64_t kMostScheduleBytes = std::uint64_t{1} << 30;
 constexpr std::string_view kFloatingPoint = "floating-point arithmetic";
 constexpr std::size_t kMostText = 100;  // of a value in the message
 

@@ -1,6 +1,6 @@
 // data.format = "image-folder": a folder of images (png, jpg, jpeg) for each class, as
-// torchvision's ImageFolder reads them; or such folders in train/, and those that are held out in
-// val/ and test/.
+// torchvision's ImageFolder reads them, which follows links; or such folders in train/, and those
+// that are held out in val/ and test/.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -58,6 +58,8 @@ std::map<std::string, fs::path> folders_in(const std::string& root, const std::s
   for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
     if (entry.is_directory() && !is_hidden(entry.path()))
       folders.emplace(entry.path().filename().string(), entry.path());
+    else if (!is_hidden(entry.path()) && !entry.exists())
+      throw_input("a link to nothing", entry.path().string(), kLayout);
     else if (is_image(entry.path()))
       throw_input("an image that is in no folder of a class", entry.path().string(), kLayout);
   }
@@ -68,9 +70,16 @@ std::map<std::string, fs::path> folders_in(const std::string& root, const std::s
 
 std::vector<std::string> images_below(const fs::path& folder) {
   std::vector<std::string> images;
-  for (auto at = fs::recursive_directory_iterator(folder); at != fs::end(at); ++at) {
-    if (at->is_directory() && is_hidden(at->path())) at.disable_recursion_pending();
-    if (at->is_regular_file() && is_image(at->path())) images.push_back(at->path().string());
+  constexpr auto kFollow = fs::directory_options::follow_directory_symlink;
+  for (auto at = fs::recursive_directory_iterator(folder, kFollow); at != fs::end(at); ++at) {
+    const fs::path& path = at->path();
+    if (is_hidden(path)) {
+      at.disable_recursion_pending();
+    } else if (!at->is_directory()) {  // throws where links lead back to a folder above
+      if (!at->is_regular_file())
+        throw_input("neither a folder nor a file, nor a link to one", path.string(), kLayout);
+      if (is_image(path)) images.push_back(path.string());
+    }
   }
   std::ranges::sort(images);
   if (images.empty())
@@ -216,7 +225,8 @@ std::unique_ptr<Dataset> make(const DataOptions& options) {
   try {
     return make_image_folder(options);
   } catch (const fs::filesystem_error& error) {
-    throw_input(error.code().message(), error.path1().string(), "a folder that can be read");
+    throw_input(error.code().message(), error.path1().string(),
+                "a folder that can be read, and no link that leads back to it");
   }
 }
 

@@ -56,7 +56,8 @@ class SentenceTable final : public FileDataset {
   }
   /// Writes the row's label, or of its scores the first `most`.
   void write_target(std::uint64_t row, std::int64_t most, View target) const;
-  void check_held_out(std::size_t training_rows) const;
+  /// The numbers of a row's classes; kIgnored where it has no label.
+  std::vector<std::int32_t> classes_of(std::uint64_t row) const;
   std::vector<ItemKey> row_keys() const;
 
   SplitFiles files_;
@@ -102,11 +103,13 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
   if (rows_.has_labels()) {
     kind_ == TargetKind::label ? read_labels() : read_lists();
     fields_.push_back(kind_ == TargetKind::label ? label_field() : scores_field(scores_.each));
-    check_held_out(counts[0]);
   }
   const std::vector<ItemKey> keys = row_keys();
-  splits_ = split_items(options, counts,
-                        {.keys = keys, .classes = stratified_classes(), .words = {.item = "row"}});
+  ItemFacts facts{.keys = keys, .classes = stratified_classes(), .words = {.item = "row"}};
+  facts.names = labels_.names;
+  if (!labels_.names.empty()) facts.classes_of = [this](auto row) { return classes_of(row); };
+  facts.place_of = [this](auto row) { return rows_.place_of(row); };
+  splits_ = split_items(options, counts, facts);
 }
 
 void SentenceTable::read_lists() {
@@ -136,24 +139,13 @@ void SentenceTable::read_labels() {
   labels_.numbers.resize(rows_.rows().size(), kIgnored);
 }
 
-/// No class is in the held-out files alone.
-void SentenceTable::check_held_out(std::size_t training_rows) const {
-  const std::size_t classes = labels_.names.size();
-  std::vector<bool> trained(classes);
-  const auto has = [&](std::size_t row, std::size_t label) {
-    return kind_ == TargetKind::label ? std::cmp_equal(labels_.numbers[row], label)
-                                      : scores_.values[row * classes + label] > 0;
-  };
-  for (std::size_t row = 0; row < rows_.rows().size(); ++row)
-    for (std::size_t label = 0; label < classes; ++label) {
-      if (!has(row, label)) continue;
-      if (row < training_rows)
-        trained[label] = true;
-      else if (!trained[label])
-        throw_input(fmt::format("the label '{}' is that of no row of data.files",
-                                labels_.names[label].substr(0, 60)),
-                    rows_.place_of(row), "labels that the model is trained on");
-    }
+std::vector<std::int32_t> SentenceTable::classes_of(std::uint64_t row) const {
+  if (kind_ == TargetKind::label) return {labels_.numbers[row]};
+  std::vector<std::int32_t> classes;
+  for (std::size_t c = 0; c < labels_.names.size(); ++c)
+    if (scores_.values[row * labels_.names.size() + c] > 0)
+      classes.push_back(static_cast<std::int32_t>(c));
+  return classes;
 }
 
 std::vector<ItemKey> SentenceTable::row_keys() const {

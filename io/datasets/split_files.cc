@@ -172,6 +172,29 @@ void check_classes(const DataOptions& options, const Splits& splits, const ItemF
   }
 }
 
+/// No class is in what is held out alone. Items from `trained` on are of held-out files.
+void check_learned(const DataOptions& options, const Splits& splits, const ItemFacts& facts,
+                   std::uint64_t trained) {
+  std::vector<bool> learned(facts.names.size());
+  for (const Split split : kAllSplits)
+    for (std::uint64_t i = 0; i < splits.size(split); ++i) {
+      const std::uint64_t item = splits.item(split, i);
+      const bool drawn = item < trained;
+      for (const std::int32_t label : facts.classes_of(item)) {
+        if (label < 0) continue;
+        const auto c = static_cast<std::size_t>(label);
+        learned[c] = learned[c] || split == Split::train;
+        if (!learned[c] && !(drawn && (options.missing_classes || !facts.classes.empty())))
+          throw_input(
+              fmt::format("the label '{}' is that of no {} {}", facts.names[c].substr(0, 60),
+                          splits.words.item, drawn ? "to train on" : "of data.files"),
+              facts.place_of(item),
+              drawn ? "data.missing_classes = true to allow it"
+                    : "labels that the model is trained on");
+      }
+    }
+}
+
 /// " (bad: 450, good: 450)"; of many classes " (100 classes, 45 to 50 of each)".
 std::string classes_text(const std::vector<std::uint64_t>& counts,
                          std::span<const std::string> classes) {
@@ -238,6 +261,7 @@ Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3
   for (const Split one : split) ++splits.sizes[static_cast<std::size_t>(one)];
   check_sizes(options, splits, parts, counts[0]);
   if (!std::ranges::is_sorted(split)) splits.items = sorted_items(split, splits.sizes);
+  if (facts.classes_of) check_learned(options, splits, facts, counts[0]);
   splits.compared = !facts.keys.empty();
   if (!splits.compared) return splits;
   count_classes(splits, facts);

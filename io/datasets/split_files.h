@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,17 +64,23 @@ struct Splits {
 };
 
 /// What a split may go by: a key for each item; `classes`, if any, are what their labels number.
+/// Where an item may be of several classes, or its place is known, `names` are all classes,
+/// `classes_of` returns those of an item (below 0: none), and `place_of` says where it is.
 struct ItemFacts {
   std::span<const ItemKey> keys{};
   std::span<const std::string> classes{};
   SplitWords words{};
+  std::span<const std::string> names{};
+  std::function<std::vector<std::int32_t>(std::uint64_t item)> classes_of{};
+  std::function<std::string(std::uint64_t item)> place_of{};
 };
 
 /// `counts`: items in the files of each split. Without files of its own, each held-out split gets
 /// its share of the first: drawn as draw_split() does it, or where data.split or the lack of keys
 /// says so, its end. Input errors: nothing left to train on, nothing held out; a held-out split of
-/// which more than data.most_overlap is trained on; unless data.missing_classes, a class that one
-/// split has and another has not.
+/// which more than data.most_overlap is trained on; a class of `names` that held-out files have and
+/// nothing to train on has; unless data.missing_classes, a class that one split has and another has
+/// not, where items have one class each, or that training has not, where they have several.
 Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3>& counts,
                    const ItemFacts& facts = {});
 

@@ -100,6 +100,9 @@ std::unique_ptr<Dataset> table_text(std::string_view format, const DataOptions& 
   }
   parts.tokens = std::make_unique<TokenList>(std::move(tokens));
   parts.vocabulary = tokenizer->vocabulary();
+  parts.tokenizer = tokenizer;
+  parts.most_overlap = options.most_overlap;
+  parts.own_files = own_files(options);
   parts.word = "token";
   parts.columns = rows.summary();
   if (options.documents == "packed")

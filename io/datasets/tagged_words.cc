@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "core/error.h"
@@ -24,6 +25,7 @@ struct TaggedSentence {
   std::vector<std::int32_t> tokens{};
   std::vector<std::pair<std::int32_t, std::int32_t>> tags{};  // a word's first token, and its class
   std::uint64_t content = 0, exact = 0;
+  std::string place{};  // "FILE:LINE"
 };
 
 class TaggedWords final : public FileDataset {
@@ -91,7 +93,13 @@ TaggedWords::TaggedWords(std::string_view format, const DataOptions& options)
   std::vector<ItemKey> keys;
   for (const TaggedSentence& sentence : sentences_)
     keys.push_back({sentence.content, 0, sentence.exact});
-  splits_ = split_items(options, counts, {.keys = keys, .words = {.item = "sentence"}});
+  ItemFacts facts{.keys = keys, .words = {.item = "sentence"}, .names = names_};
+  facts.classes_of = [this](std::uint64_t item) {
+    const auto tags = std::views::values(sentences_[item].tags);
+    return std::vector<std::int32_t>(tags.begin(), tags.end());
+  };
+  facts.place_of = [this](std::uint64_t item) { return sentences_[item].place; };
+  splits_ = split_items(options, counts, facts);
   for (const Split split : {Split::train, Split::validation, Split::test}) {
     std::vector<std::int64_t>& before = before_[static_cast<std::size_t>(split)];
     before.push_back(0);
@@ -212,6 +220,7 @@ void TaggedWords::add(std::span<const std::string> words, std::span<const std::s
   if (sentence.tags.empty())
     throw_input("no word of the sentence has a token", place, "a word in each sentence");
   if (std::ssize(sentence.tokens) > most) sentence.tokens.resize(static_cast<std::size_t>(most));
+  sentence.place = place;
   sentence.content = content_hash(folded);
   sentence.exact =
       content_hash(fmt::format("{}\n{}", fmt::join(words, "\t"), fmt::join(tags, "\t")));

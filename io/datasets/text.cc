@@ -147,6 +147,7 @@ std::unique_ptr<Dataset> make_text(const DataOptions& options) {
   parts.most_overlap = options.most_overlap;
   parts.own_files = own_files(options);
   parts.vocabulary = tokenizer->vocabulary();
+  parts.tokenizer = tokenizer;
   if (!bytes) parts.word = "token";
   parts.begins = beginning_of(*parts.corpus);
   return windowed_dataset(options, std::move(parts));

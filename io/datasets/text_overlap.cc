@@ -8,55 +8,80 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "io/datasets/content_hash.h"
 #include "io/for_all.h"
 
 namespace concertina {
 namespace {
 
-constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 20, kLeastTokens = 16;
-constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;  // tokens that one thread looks at
-constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15;       // of a polynomial hash, modulo 2^64
+constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 20, kLeastLength = 16;
+constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;  // tokens that one thread looks at
+constexpr std::uint64_t kJoin = 1024;                // and of the next piece, for the last blocks
+constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15;  // of a polynomial hash, modulo 2^64
 constexpr int kFilterBits = 25;
 
-std::uint64_t digit_of(std::int32_t token) {
-  return (static_cast<std::uint64_t>(token) + 1) * 0xBF58476D1CE4E5B9;
+/// What is compared of `size` tokens from `begin` on: the bytes of their text in lower case and
+/// without white space; where the tokenizer is not known, the tokens.
+std::vector<std::int32_t> compared(const WindowedTokens& parts, std::uint64_t begin,
+                                   std::uint64_t size) {
+  std::vector<std::int32_t> tokens(size);
+  parts.tokens->read(begin, tokens);
+  if (parts.tokenizer == nullptr) return tokens;
+  for (const SpecialToken which : {SpecialToken::unknown, SpecialToken::begin, SpecialToken::end,
+                                   SpecialToken::classify, SpecialToken::separate})
+    if (const auto mark = parts.tokenizer->special(which)) std::erase(tokens, *mark);
+  std::string folded;
+  append_folded(parts.tokenizer->decode(tokens), folded);
+  std::erase(folded, ' ');
+  return {folded.begin(), folded.end()};
+}
+
+std::uint64_t digit_of(std::int32_t value) {
+  return (static_cast<std::uint64_t>(value) + 1) * 0xBF58476D1CE4E5B9;
 }
 
 std::uint64_t hash_of(std::span<const std::int32_t> block) {
   std::uint64_t hash = 0;
-  for (const std::int32_t token : block) hash = hash * kBase + digit_of(token);
+  for (const std::int32_t value : block) hash = hash * kBase + digit_of(value);
   return hash;
 }
 
-/// The hashes of blocks of tokens [begin, begin + size), ascending. Runs of one token, such as
-/// spaces, are no sign of a copy.
-std::vector<std::uint64_t> block_hashes(const TokenSequence& tokens, std::uint64_t begin,
-                                        std::uint64_t size, std::uint64_t length) {
-  const std::uint64_t blocks = size / length, every = blocks / kMostBlocks + 1;
+/// The hashes of blocks of tokens [begin, begin + size), ascending. Runs of one value, such as
+/// zeros, are no sign of a copy.
+std::vector<std::uint64_t> block_hashes(const WindowedTokens& parts, std::uint64_t begin,
+                                        std::uint64_t size, std::uint64_t length,
+                                        const std::function<void()>& progress) {
+  const std::uint64_t every = size / length / kMostBlocks + 1;
+  std::vector<std::vector<std::uint64_t>> found((size + kPiece - 1) / kPiece);
+  for_all(found.size(), progress, [&](std::size_t piece) {
+    const auto part =
+        compared(parts, begin + piece * kPiece, std::min(kPiece, size - piece * kPiece));
+    for (std::uint64_t at = 0; at + length <= part.size(); at += every * length)
+      if (const auto block = std::span(part).subspan(at, length);
+          std::ranges::count(block, block[0]) < std::ssize(block))
+        found[piece].push_back(hash_of(block));
+  });
   std::vector<std::uint64_t> hashes;
-  std::vector<std::int32_t> block(length);
-  for (std::uint64_t b = 0; b < blocks; b += every) {
-    tokens.read(begin + b * length, block);
-    if (std::ranges::count(block, block[0]) < std::ssize(block)) hashes.push_back(hash_of(block));
-  }
+  for (const auto& some : found) hashes.insert(hashes.end(), some.begin(), some.end());
   std::ranges::sort(hashes);
   return hashes;
 }
 
-/// How many of `hashes` are those of a block at any place of the first `size` tokens.
-std::uint64_t count_found(const TokenSequence& tokens, std::uint64_t size, std::uint64_t length,
+/// How many of `hashes` are those of a block at any place of what is trained on.
+std::uint64_t count_found(const WindowedTokens& parts, std::uint64_t length,
                           const std::vector<std::uint64_t>& hashes,
                           const std::function<void()>& progress) {
   const auto slot = [](std::uint64_t hash) { return hash >> (64 - kFilterBits); };
   std::vector<bool> filter(std::size_t{1} << kFilterBits);
   for (const std::uint64_t hash : hashes) filter[slot(hash)] = true;
   std::vector<std::atomic<bool>> seen(hashes.size());
-  std::uint64_t first = 1;  // the weight of a block's first token
+  const std::uint64_t size = parts.sizes[0];
+  std::uint64_t first = 1;  // the weight of a block's first value
   for (std::uint64_t i = 1; i < length; ++i) first *= kBase;
   for_all((size + kPiece - 1) / kPiece, progress, [&](std::size_t piece) {
-    std::vector<std::int32_t> part(std::min(kPiece + length - 1, size - piece * kPiece));
+    const auto part =
+        compared(parts, piece * kPiece, std::min(kPiece + kJoin, size - piece * kPiece));
     if (part.size() < length) return;
-    tokens.read(piece * kPiece, part);
     std::uint64_t hash = hash_of(std::span(part).first(length));
     for (std::size_t end = length;; ++end) {
       if (filter[slot(hash)])
@@ -71,16 +96,18 @@ std::uint64_t count_found(const TokenSequence& tokens, std::uint64_t size, std::
 
 void compare_part(const WindowedTokens& parts, std::size_t part, std::uint64_t begin,
                   const std::function<void()>& progress) {
-  const std::uint64_t length =
-      std::min<std::uint64_t>(parts.word == "byte" ? 128 : 32, parts.sizes[part]);
-  if (length < kLeastTokens) return;
-  const auto hashes = block_hashes(*parts.tokens, begin, parts.sizes[part], length);
-  const auto found = count_found(*parts.tokens, parts.sizes[0], length, hashes, progress);
+  const bool is_text = parts.tokenizer != nullptr;
+  std::uint64_t length = is_text ? 128 : 32;
+  if (const std::uint64_t size = parts.sizes[part]; size <= kPiece)
+    length = std::min(length, compared(parts, begin, size).size());
+  if (length < kLeastLength) return;
+  const auto hashes = block_hashes(parts, begin, parts.sizes[part], length, progress);
+  const auto found = count_found(parts, length, hashes, progress);
   if (found == 0) return;
   const double share = static_cast<double>(found) / static_cast<double>(hashes.size());
   const std::string what = fmt::format(
-      "{:.1f}% of the {} text ({} of {} blocks of {} {}s that were compared) is trained on too",
-      100 * share, kSplitNames[part], found, hashes.size(), length, parts.word);
+      "{:.1f}% of the {} text ({} of {} blocks of {} {} that were compared) is trained on too",
+      100 * share, kSplitNames[part], found, hashes.size(), length, is_text ? "bytes" : "tokens");
   if (parts.own_files[part] && share > parts.most_overlap)
     throw_input(what, fmt::format("data.{}_files", kSplitNames[part]),
                 fmt::format("files without what is trained on, or data.most_overlap = {}",
@@ -92,7 +119,6 @@ void compare_part(const WindowedTokens& parts, std::size_t part, std::uint64_t b
 
 void verify_tokens(const WindowedTokens& parts, const std::function<void()>& progress) {
   parts.tokens->verify(progress);
-  if (parts.splits != nullptr) return;
   for (std::size_t part = 1; part < parts.sizes.size(); ++part)
     compare_part(parts, part, parts.sizes[0] + (part == 2 ? parts.sizes[1] : 0), progress);
 }

@@ -27,37 +27,62 @@ constexpr KnownStart kKnownStarts[] = {
     {0, "PK\x03\x04", "a zip archive, such as an .npz of NumPy"},
     {0, "\x1f\x8b", "a file that gzip has packed"},
     {0, "\x28\xb5\x2f\xfd", "a file that zstd has packed"},
-    {0,
-     "\xfd"
-     "7zXZ",
-     "a file that xz has packed"},
+    {0, "\xfd\x37zXZ", "a file that xz has packed"},
     {0, "BZh", "a file that bzip2 has packed"},
+    {0, "\x04\x22\x4d\x18", "a file that lz4 has packed"},
+    {0, "7z\xbc\xaf", "a file that 7-Zip has packed"},
     {0, "\x89HDF\r\n\x1a\n", "an HDF5 file"},
     {0, "PAR1", "a Parquet file"},
+    {0, "ORC", "an ORC file"},
     {0, "ARROW1", "an Arrow file"},
-    {0,
-     "\x7f"
-     "ELF",
-     "a program"},
+    {0, "\xff\xff\xff\xff", "an Arrow stream"},
+    {0, "FEA1", "a Feather file"},
+    {0, "SQLite format 3", "an SQLite database"},
+    {0, "\x89PNG\r\n", "an image"},
+    {0, "\xff\xd8\xff", "an image"},
+    {0, "GGUF", "a GGUF file"},
+    {0, "LITPKDS", "a packed dataset of LitGPT"},
+    {0, "\x7f\x45LF", "a program"},
+    {0, "\xff\xfe", "text in UTF-16"},
+    {0, "\xfe\xff", "text in UTF-16"},
+    {5, {"\0\0\0{\"", 5}, "a file of safetensors"},
     {257, "ustar", "a tar"},
 };
 
-/// Tokens of 16 bits have bytes below 9, which no text has.
-bool is_text(std::string_view start) {
-  constexpr std::size_t kEnough = 256;
-  return start.size() >= kEnough && std::ranges::all_of(start, [](char c) {
-           const auto byte = static_cast<unsigned char>(c);
-           return byte >= ' ' || (byte >= '\t' && byte <= '\r');
-         });
+/// Whether `start` is that of a pickle of protocol 2 to 5: PROTO, then what usually follows it.
+bool is_pickle(std::string_view start) {
+  return start.size() > 2 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5 &&
+         std::string_view("\x95\x8a]}(cX").find(start[2]) != std::string_view::npos;
 }
 
-/// "an array of NumPy", "an archive", "text", ...; empty: nothing that is known. `start`: up to
-/// some KB; it is told to be text from 256 bytes on.
-std::string_view known_format(std::string_view start) {
+bool is_text(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+/// Whether nearly all numbers of 16 bits but zeros are characters of ASCII, at either byte order.
+bool is_wide_text(std::string_view start) {
+  std::size_t numbers = 0;
+  std::array<std::size_t, 2> characters{};
+  for (std::size_t i = 0; i + 1 < start.size(); i += 2) {
+    numbers += start[i] != 0 || start[i + 1] != 0 ? 1 : 0;
+    for (const std::size_t low : {0, 1})
+      characters[low] += start[i + 1 - low] == 0 && is_text(start[i + low]) ? 1 : 0;
+  }
+  return numbers >= 64 && 20 * std::ranges::max(characters) > 19 * numbers;
+}
+
+/// "an array of NumPy", "a tar", "text", ...; empty: nothing that is known. `start` has up to some
+/// KB, and 256 bytes suffice to recognise text: tokens of 16 bits have bytes below 9, which no text
+/// has; and a vocabulary above 1024 has tokens beyond the characters of ASCII.
+std::string_view known_format(std::string_view start, std::int64_t vocabulary) {
   for (const KnownStart& known : kKnownStarts)
     if (start.size() >= known.at && start.substr(known.at).starts_with(known.bytes))
       return known.name;
-  return is_text(start) ? "text" : std::string_view{};
+  if (is_pickle(start)) return "a pickle of Python";
+  if (start.size() < 256) return {};
+  if (std::ranges::all_of(start, is_text)) return "text";
+  return vocabulary > 1024 && is_wide_text(start) ? "text in UTF-16 or UTF-32" : std::string_view{};
 }
 
 static_assert(std::endian::native == std::endian::little);
@@ -69,10 +94,10 @@ T number_at(std::string_view bytes, std::uint64_t at) {
   return value;
 }
 
-std::string first_bytes(const std::string& path, std::uint64_t most) {
+std::string some_bytes(const std::string& path, std::uint64_t from, std::uint64_t most) {
   const File file(path, File::Mode::read);
-  std::string bytes(std::min(most, file.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(bytes)));
+  std::string bytes(std::min(most, file.size() - from), '\0');
+  file.read_at(from, std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 
@@ -81,7 +106,7 @@ constexpr std::uint64_t kLlmcHeader = 1024;
 
 /// Whether the header is one of llm.c's; `run` is then what it says.
 bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
-  const std::string header = first_bytes(path, kLlmcHeader);
+  const std::string header = some_bytes(path, 0, kLlmcHeader);
   if (header.size() < 4) return false;
   const auto magic = number_at<std::int32_t>(header, 0);
   if (magic == kLlmcEval)
@@ -115,34 +140,57 @@ bool has_llmc_header(std::string_view start, std::uint64_t bytes) {
          start.substr(12, kLlmcHeader - 12).find_first_not_of('\0') == std::string_view::npos;
 }
 
-/// Whether every second number of 16 bits is 0, and the others are not: those of 32 or 64 bits.
-bool has_wide_tokens(std::string_view start) {
-  constexpr int kEnough = 64;
-  int others = 0;
-  for (std::uint64_t at = 0; at + 4 <= start.size(); at += 4) {
-    if (number_at<std::uint16_t>(start, at + 2) != 0) return false;
-    if (number_at<std::uint16_t>(start, at) != 0) ++others;
-  }
-  return others >= kEnough;
+/// Whether numbers of type T are the halves of wider ones: every second one is far smaller than the
+/// others. The upper halves of 32-bit tokens are below 16 for any vocabulary of up to 2^20.
+template <class T>
+bool has_halves(std::string_view bytes) {
+  constexpr int kMostUpper = 15, kEnough = 64;
+  T upper = 0;
+  int larger = 0;
+  for (std::uint64_t at = 0; at + 2 * sizeof(T) <= bytes.size(); at += 2 * sizeof(T))
+    upper = std::max(upper, number_at<T>(bytes, at + sizeof(T)));
+  for (std::uint64_t at = 0; at + 2 * sizeof(T) <= bytes.size(); at += 2 * sizeof(T))
+    larger += number_at<T>(bytes, at) > upper ? 1 : 0;
+  return upper <= kMostUpper && larger >= kEnough;
 }
 
-/// Nothing in a file without a header says that it is one of 16-bit tokens; so what looks like
-/// another kind is refused.
-void require_bare_tokens(const std::string& path, std::uint64_t bytes) {
-  const std::string kinds =
-      "a file of 16-bit tokens (nanoGPT), llm.c's, or Megatron's .bin beside its .idx";
-  const std::string start = first_bytes(path, 1 << 16);
-  if (const std::string_view known = known_format(start); !known.empty())
+/// Refuses a file without a header whose tokens seem to have another width than `width`.
+void require_width(const std::string& path, std::uint64_t bytes, int width, std::int64_t vocabulary,
+                   const std::string& kinds) {
+  for (const std::uint64_t from : {std::uint64_t{0}, bytes / 16 * 8}) {
+    const std::string some = some_bytes(path, from, 1 << 16);
+    const int found = has_halves<std::uint32_t>(some) ? 8 : has_halves<std::uint16_t>(some) ? 4 : 2;
+    bool differs = found > width;
+    for (std::uint64_t at = 0; at + 4 <= some.size() && width == 4 && found == 2; at += 4)
+      differs = differs || number_at<std::uint32_t>(some, at) >= vocabulary;
+    if (differs)
+      refuse_tokens(fmt::format("the file looks like {}-bit tokens; without a header, those of a "
+                                "vocabulary of {} have {} bits",
+                                8 * found, vocabulary, 8 * width),
+                    path, from, kinds);
+  }
+  if (bytes % static_cast<std::uint64_t>(width) != 0)
+    refuse_tokens(fmt::format("tokens of {} bytes do not make a file of {}", width, bytes), path,
+                  bytes, kinds);
+}
+
+/// The bytes of a token of a file without a header, which follow from the vocabulary alone; so what
+/// looks like another kind is refused.
+int bare_width(const std::string& path, std::uint64_t bytes, std::int64_t vocabulary) {
+  const int width = TokenFileInfo::width_of(static_cast<std::uint64_t>(vocabulary));
+  const std::string kinds = fmt::format(
+      "a file of {}-bit tokens without a header, llm.c's, Megatron's .bin beside its .idx, or one "
+      "of `data prepare`",
+      8 * width);
+  const std::string start = some_bytes(path, 0, 1 << 16);
+  if (const std::string_view known = known_format(start, vocabulary); !known.empty())
     refuse_tokens(fmt::format("this is {}, not tokens", known), path, 0, kinds);
-  if (bytes % 2 != 0)
-    refuse_tokens(fmt::format("tokens of 2 bytes do not make a file of {}", bytes), path, bytes,
-                  kinds);
   if (has_llmc_header(start, bytes))
     refuse_tokens(fmt::format("{} is no magic number of llm.c, and the rest is its header",
                               number_at<std::int32_t>(start, 0)),
                   path, 0);
-  if (has_wide_tokens(start))
-    refuse_tokens("every second token of 2 bytes is 0: these seem to have 4 or 8", path, 2, kinds);
+  require_width(path, bytes, width, vocabulary, kinds);
+  return width;
 }
 
 /// Width of Megatron's type `code`; 0: not one of tokens.
@@ -265,15 +313,15 @@ void append_bounds(const TokenRun& run, std::vector<std::uint64_t>& bounds) {
     if (const std::uint64_t at = run.first + bound; at > bounds.back()) bounds.push_back(at);
 }
 
-TokenRun read_token_run(const std::string& path, std::uint64_t bytes) {
+TokenRun read_token_run(const std::string& path, std::uint64_t bytes, std::int64_t vocabulary) {
   if (is_token_file(path)) return run_of_ours(path);
   TokenRun run;
   run.path = path;
   if (const std::string index = index_beside(path); !index.empty()) {
     read_megatron(index, bytes, run);
   } else if (!read_llmc(path, bytes, run)) {
-    require_bare_tokens(path, bytes);
-    run.size = bytes / 2;
+    run.width = bare_width(path, bytes, vocabulary);
+    run.size = bytes / static_cast<std::uint64_t>(run.width);
   }
   return run;
 }

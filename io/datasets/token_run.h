@@ -2,7 +2,8 @@
 //   "concertina token file 1"      ours, of `data prepare` (io/token_file.h)
 //   PREFIX.bin beside PREFIX.idx   Megatron-LM's indexed dataset (core/datasets/indexed_dataset.py)
 //   magic 20240520 or 20240801     llm.c (dev/data/data_common.py): u16 or u32 after 1024 bytes
-//   all else                       nanoGPT (data/*/prepare.py): u16 without a header
+//   all else                       nanoGPT (data/*/prepare.py): numbers without a header: u16 where
+//                                  the vocabulary has at most 65,536 tokens, else u32
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,10 @@ struct TokenRun {
   bool parted = false;          // the file says where documents begin
 };
 
-/// Reads the header of the file at `path`, of `bytes`; bytes_before and first are 0. Input errors,
-/// with the byte: a header or index that lies; what looks like no file of tokens.
-TokenRun read_token_run(const std::string& path, std::uint64_t bytes);
+/// Reads the header of the file at `path`, of `bytes`; bytes_before and first are 0. `vocabulary`
+/// is the model's. Input errors, with the byte: a header or index that lies; a file without a
+/// header that looks like another kind, or like tokens of another width.
+TokenRun read_token_run(const std::string& path, std::uint64_t bytes, std::int64_t vocabulary);
 /// Appends to `bounds` where the documents of a run that is parted begin, in its tokens; its first
 /// stands there already, and its end is added.
 void append_bounds(const TokenRun& run, std::vector<std::uint64_t>& bounds);

@@ -140,7 +140,7 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
   for (std::size_t split = 0; split < 3; ++split)
     for (const std::string& path : files.of[split]) {
       const std::uint64_t bytes = std::filesystem::file_size(path);
-      TokenRun run = read_token_run(path, bytes);
+      TokenRun run = read_token_run(path, bytes, options.vocabulary);
       run.bytes_before = bytes_before + run.offset;
       run.first = first;
       all.push_back(path);
@@ -160,6 +160,10 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
   for (const TokenRun& run : runs) vocabulary = std::max(vocabulary, run.vocabulary);
   auto corpus = std::make_shared<const Corpus>(all, "data.files", /*joined=*/true);
   auto tokens = std::make_unique<TokenFiles>(corpus, runs, options.vocabulary);
+  const bool is_readable =
+      options.tokenizer != nullptr && std::ranges::all_of(runs, [&](const TokenRun& run) {
+        return run.tokenizer == options.tokenizer->fingerprint();
+      });
   std::string begins = begins_with(*tokens, runs, options);
   WindowedTokens parts{.corpus = std::move(corpus),
                        .tokens = std::move(tokens),
@@ -167,6 +171,7 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
                        .vocabulary = vocabulary,
                        .word = "token",
                        .begins = std::move(begins),
+                       .tokenizer = is_readable ? options.tokenizer : nullptr,
                        .most_overlap = options.most_overlap,
                        .own_files = own_files(options)};
   if (options.documents == "packed")

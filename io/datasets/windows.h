@@ -69,12 +69,13 @@ struct WindowedTokens {
   std::array<std::uint64_t, 3> sizes{};
   std::array<std::uint64_t, 3> text{};  // bytes of the corpus likewise; 0: not known
   std::int64_t vocabulary = 0;
-  std::string word = "byte";               // what a token is called
-  std::string begins;                      // how the text begins, for a person
-  std::string columns{};                   // of tables: a line that says which were read
-  std::shared_ptr<const Splits> splits{};  // of documents; null: it is one text
-  double most_overlap = 1;                 // of a held-out part, with training (data.most_overlap)
-  std::array<bool, 3> own_files{};         // whether a held-out part has files of its own
+  std::string word = "byte";                     // what a token is called
+  std::string begins;                            // how the text begins, for a person
+  std::string columns{};                         // of tables: a line that says which were read
+  std::shared_ptr<const Splits> splits{};        // of documents; null: it is one text
+  std::shared_ptr<const Tokenizer> tokenizer{};  // of all tokens; null: not known
+  double most_overlap = 1;          // of a held-out part, with training (data.most_overlap)
+  std::array<bool, 3> own_files{};  // whether a held-out part has files of its own
 };
 
 /// Whether data.windows = `name` means fixed ones; an unknown name is an input error.

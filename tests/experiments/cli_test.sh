@@ -56,7 +56,11 @@ mkdir -p runs/bible && : > runs/bible/config.toml
 refused 'try: runs/bible' eval runs/bibel
 refused 'try: runs/bible' eval bibles
 refused 'one of: runs/bible' eval nothing
-rm -r runs
+# A link to itself is an error of the input, wherever it is met.
+mkdir runs/looped && : > runs/looped/config.toml && ln -s checkpoints runs/looped/checkpoints && ln -s self.toml self.toml
+refused 'at: self.toml' study run self.toml
+refused 'at: runs/looped/checkpoints' generate runs/looped
+rm -r runs self.toml
 
 # A machine without a launcher, a home, or Slurm's programs: words of ours.
 mkdir none

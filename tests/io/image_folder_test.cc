@@ -107,6 +107,38 @@ TEST_F(ImageFolder, ImagesAreTurnedAsTheirExifSays) {
   EXPECT_EQ(open_dataset(options_)->fields()[0], image_field(1, 4, 3));
 }
 
+// As torchvision's ImageFolder does it.
+TEST_F(ImageFolder, LinksAreFollowed) {
+  namespace fs = std::filesystem;
+  put("root/a/1.png", grey());
+  put("root/b/1.png", grey());
+  put("elsewhere/2.png", grey());
+  put("elsewhere/deep/3.png", grey());
+  put("elsewhere/.hidden/4.png", grey());
+  fs::create_directory_symlink("../../elsewhere", folder_.path("root/a/more"));
+  EXPECT_EQ(open_dataset(options_)->samples(Split::train), 4U);
+  fs::create_symlink(folder_.path("nothing"), folder_.path("root/a/.#lock"));
+  fs::create_symlink(folder_.path("nothing"), folder_.path("root/.#lock"));
+  EXPECT_EQ(open_dataset(options_)->samples(Split::train), 4U);
+  const auto refused = [&](const std::string& where, const std::string& to) {
+    const std::string link = folder_.path(where);
+    fs::create_symlink(to, link);
+    EXPECT_ERROR(open_dataset(options_), link);
+    fs::remove(link);
+  };
+  refused("root/a/1-copy.png", "1.png");              // the same image twice
+  refused("root/b/more", folder_.path("elsewhere"));  // in two classes
+  for (const char* to : {".", "..", "loop", "../../root", "../b/../a"}) refused("root/a/loop", to);
+  fs::create_symlink("..", folder_.path("elsewhere/deep/loop"));
+  EXPECT_ERROR(open_dataset(options_), folder_.path("root/a/more/deep/loop"));
+  fs::remove(folder_.path("elsewhere/deep/loop"));
+  refused("root/c", "c");
+  refused("root/c", "nothing");
+  refused("root/a/2.png", "nothing");
+  refused("root/a/more2", "nothing");
+  refused("root/a/null.png", "/dev/null");
+}
+
 TEST_F(ImageFolder, WrongFoldersAreNamed) {
   options_.files = {folder_.path("none")};
   expect_refused("none", "is no folder");

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
@@ -12,6 +14,7 @@
 #include "io/datasets/masked_tokens.h"
 #include "io/datasets/tar_shard.h"
 #include "io/datasets/views.h"
+#include "io/sha256.h"
 #include "io/tables/table.h"
 #include "tests/io/reader_files.h"
 #include "tests/io/token_files.h"
@@ -148,7 +151,7 @@ DataOptions example_of(const std::string& format, const Folder& folder) {
                       .missing_classes = true,
                       .tokens_per_sample = 12,
                       .windows = "fixed",
-                      .vocabulary = 70000};
+                      .vocabulary = 60000};
   const auto one = [&](const std::string& name, const std::string& content) {
     options.files = {folder(name, content)};
   };
@@ -232,7 +235,6 @@ TEST_P(EveryFormat, Utf16IsRefused) {
        {std::string("\xff\xfe"), std::string("\xfe\xff"), std::string()}) {
     const Folder folder;
     DataOptions options = example_of(GetParam(), folder);
-    options.vocabulary = 60000;
     const std::string file =
         GetParam() == "image-folder" ? options.files[0] + "/cat/1.png" : options.files[0];
     const std::string text = GetParam() == "image-folder" || GetParam() == "tokens"
@@ -244,6 +246,12 @@ TEST_P(EveryFormat, Utf16IsRefused) {
     spill(file, wide);
     if (find_format(GetParam()).binary && mark.empty()) continue;  // numbers below 256
     EXPECT_THROW(open_dataset(options)->verify([] {}), Error) << GetParam() << " " << mark;
+    if (find_format(GetParam()).binary) continue;
+    wide.clear();  // UTF-32 without a mark, at either byte order
+    for (const char c : text)
+      wide += {mark.empty() ? '\0' : c, '\0', '\0', mark.empty() ? c : '\0'};
+    spill(file, wide);
+    EXPECT_ERROR(open_dataset(options), "UTF-32");
   }
 }
 
@@ -425,6 +433,31 @@ TEST(BadData, ARowThatTheTokenizerDoesNotReadIsFoundAheadWithItsLine) {
   EXPECT_ERROR(read_all(*dataset), "a.csv:4");
 }
 
+/// Two characters make a token, so that a text that is shifted by one has other tokens.
+class Pairs final : public Tokenizer {
+ public:
+  std::int64_t vocabulary() const override { return 65537; }
+  void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override {
+    for (std::size_t i = 0; i < text.size(); i += 2)
+      tokens.push_back(static_cast<unsigned char>(text[i]) |
+                       (i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) << 8 : 0));
+  }
+  std::string decode(std::span<const std::int32_t> tokens) const override {
+    std::string text;
+    for (const std::int32_t token : tokens) {
+      text += static_cast<char>(token & 255);
+      if (token > 255) text += static_cast<char>(token >> 8);
+    }
+    return text;
+  }
+  std::size_t cut(std::string_view text, std::size_t) const override { return text.size(); }
+  std::string name(std::int32_t token) const override { return std::to_string(token); }
+  std::string fingerprint() const override { return "pairs"; }
+  std::optional<std::int32_t> special(SpecialToken which) const override {
+    return which == SpecialToken::end ? std::optional(65536) : std::nullopt;
+  }
+};
+
 // --- what is held out of a long text, and trained on too ---
 
 std::string prose(int seed, int words) {
@@ -485,6 +518,206 @@ TEST_F(Overlap, ALinkIsRefused) {
           {.files = {train}, .validation_files = {folder.path("b.txt")}, .tokens_per_sample = 16})
           ->verify([] {}),
       "is trained on too");
+}
+
+/// `text` with each run of white space as `space` makes it.
+std::string respaced(const std::string& text, const std::function<std::string(int)>& space) {
+  std::string other;
+  int gap = 0;
+  for (const char c : text) c == ' ' ? void(other += space(gap++)) : void(other += c);
+  return other;
+}
+
+/// How a text may look elsewhere.
+std::map<std::string, std::function<std::string(std::string)>> disguises() {
+  const auto by = [](const std::function<std::string(int)>& space) {
+    return [space](const std::string& text) { return respaced(text, space); };
+  };
+  return {{"CRLF", by([](int i) { return i % 9 == 0 ? "\r\n" : " "; })},
+          {"wrapped at another length", by([](int i) { return i % 7 == 0 ? "\n" : " "; })},
+          {"indented", by([](int i) { return i % 9 == 0 ? "\n\t    " : " "; })},
+          {"tabs", by([](int) { return "\t"; })},
+          {"no-break spaces", by([](int) { return "\xc2\xa0"; })},
+          {"without space", by([](int) { return ""; })},
+          {"upper case", [](std::string text) {
+             for (char& c : text) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+             return text;
+           }}};
+}
+
+/// Words with capitals, so that case matters.
+std::string words(int seed, int count) {
+  std::string text = prose(seed, count);
+  for (char& c : text) c = static_cast<char>(c == ' ' ? ' ' : (c % 2 == 0 ? 'a' : 'A') + c - '0');
+  return text;
+}
+
+TEST_F(Overlap, ACopyInAnotherFormIsRefused) {
+  const std::string text = words(1, 40000), held = text.substr(1001, 60000);
+  for (const auto& [name, disguise] : disguises())
+    for (const std::shared_ptr<const Tokenizer>& tokenizer :
+         {std::shared_ptr<const Tokenizer>(), std::shared_ptr<const Tokenizer>(new Pairs)}) {
+      DataOptions options{.files = {folder("train.txt", text)},
+                          .validation_files = {folder("held.txt", disguise(held))},
+                          .tokenizer = tokenizer,
+                          .tokens_per_sample = 16};
+      SCOPED_TRACE(name);
+      EXPECT_ERROR(open_dataset(options)->verify([] {}), "is trained on too");
+      folder("held.txt", disguise(words(2, 3000)));
+      EXPECT_NO_THROW(open_dataset(options)->verify([] {}));
+    }
+}
+
+TEST_F(Overlap, DocumentsThatAreJoinedFromRowsAreRefused) {
+  const std::string text = words(1, 6000);
+  for (const std::string format : {"jsonl", "csv"})
+    for (const std::string documents : {"joined", "packed"})
+      for (const auto& [name, disguise] : disguises())
+        for (const std::shared_ptr<const Tokenizer>& tokenizer :
+             {std::shared_ptr<const Tokenizer>(), std::shared_ptr<const Tokenizer>(new Pairs)}) {
+          /// The text in rows of about `size` bytes, of whole characters.
+          const auto rows = [&](const std::string& whole, std::size_t size) {
+            std::string all = format == "csv" ? "text\n" : "";
+            for (std::size_t at = 0, end = 0; at < whole.size(); at = end) {
+              end = std::min(at + size, whole.size());
+              while (end < whole.size() && (whole[end] & 0xC0) == 0x80) ++end;
+              const std::string row = whole.substr(at, end - at);
+              all += format == "csv" ? "\"" + row + "\"\n"
+                                     : nlohmann::json{{"text", row}}.dump() + "\n";
+            }
+            return all;
+          };
+          DataOptions options{.format = format,
+                              .files = {folder("train", rows(text, 100))},
+                              .validation_files = {folder("held", rows(disguise(text), 900))},
+                              .tokenizer = tokenizer,
+                              .validation = 0,
+                              .tokens_per_sample = 16,
+                              .labelled = false,
+                              .documents = documents};
+          SCOPED_TRACE(format + " " + documents + " " + name);
+          EXPECT_ERROR(open_dataset(options)->verify([] {}), "is trained on too");
+          folder("held", rows(disguise(words(2, 3000)), 900));
+          EXPECT_NO_THROW(open_dataset(options)->verify([] {}));
+        }
+}
+
+TEST_F(Overlap, PreparedFilesAreComparedAsText) {
+  const auto pairs = std::make_shared<const Pairs>();
+  const auto prepared = [&](const std::string& name, const std::string& text) {
+    const std::vector<std::int32_t> tokens = pairs->tokens(text);
+    write_token_file(folder.path(name), 65537, sha256_hex("pairs"), tokens, {0, tokens.size()});
+    return folder.path(name);
+  };
+  const std::string text = words(1, 4000);
+  DataOptions options{
+      .format = "tokens", .validation = 0, .tokens_per_sample = 16, .vocabulary = 65537};
+  options.files = {prepared("train", text)};
+  options.validation_files = {prepared("held", text.substr(3001, 9000))};  // other pairs
+  EXPECT_NO_THROW(open_dataset(options)->verify([] {})) << "nothing says what the tokens mean";
+  struct Named final : Tokenizer {
+    Pairs of;
+    std::int64_t vocabulary() const override { return of.vocabulary(); }
+    void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override {
+      of.encode(text, tokens);
+    }
+    std::string decode(std::span<const std::int32_t> tokens) const override {
+      return of.decode(tokens);
+    }
+    std::size_t cut(std::string_view text, std::size_t at) const override {
+      return of.cut(text, at);
+    }
+    std::string name(std::int32_t token) const override { return of.name(token); }
+    std::string fingerprint() const override { return sha256_hex("pairs"); }
+    std::optional<std::int32_t> special(SpecialToken which) const override {
+      return of.special(which);
+    }
+  };
+  options.tokenizer = std::make_shared<const Named>();
+  EXPECT_ERROR(open_dataset(options)->verify([] {}), "is trained on too");
+}
+
+// --- classes that nothing to train on has ---
+
+TEST(HeldOutClass, IsRefusedForEveryLabelledFormat) {
+  const Folder folder;
+  const auto png_of = [&](const std::string& path, int seed) {
+    std::filesystem::create_directories(std::filesystem::path(folder.path(path)).parent_path());
+    folder(path, png(4, 3, 2, ramp(36 + static_cast<std::size_t>(seed)).substr(seed)));
+  };
+  for (int i = 0; i < 4; ++i)
+    for (const char* root : {"t/a/", "t/b/", "v/a/", "v/b/", "w/a/", "w/b/", "w/c/"})
+      png_of(root + std::to_string(i) + ".png", i);
+  struct One {
+    const char* format;
+    TargetKind targets;
+    std::string train, sound, bad;
+  };
+  const std::vector<One> all{
+      {"csv", TargetKind::label, "text,label\na,x\nb,y\n", "text,label\nc,x\nd,y\n",
+       "text,label\nc,x\nd,y\ne,z\n"},
+      {"tsv", TargetKind::label, "text\tlabel\na\t0\nb\t1\n", "text\tlabel\nc\t0\nd\t1\n",
+       "text\tlabel\nc\t0\nd\t1\ne\t2\n"},
+      {"jsonl", TargetKind::labels, "{\"text\":\"a\",\"labels\":[\"x\",\"y\"]}\n",
+       "{\"text\":\"b\",\"labels\":[\"x\"]}\n", "{\"text\":\"b\",\"labels\":[\"x\",\"z\"]}\n"},
+      {"conll", TargetKind::tags, "a X\nb Y\n", "c X\n", "c X\nd Z\n"},
+      {"jsonl", TargetKind::tags, "{\"tokens\":[\"a\",\"b\"],\"tags\":[\"X\",\"Y\"]}\n",
+       "{\"tokens\":[\"c\"],\"tags\":[\"X\"]}\n",
+       "{\"tokens\":[\"c\",\"d\"],\"tags\":[\"X\",\"Z\"]}\n"},
+      {"jsonl", TargetKind::tags, "{\"tokens\":[\"a\",\"b\"],\"tags\":[0,1]}\n",
+       "{\"tokens\":[\"c\"],\"tags\":[1]}\n", "{\"tokens\":[\"c\",\"d\"],\"tags\":[1,2]}\n"},
+      {"image-folder", TargetKind::label, "t", "v", "w"}};
+  for (const One& one : all) {
+    const bool images = one.format == std::string("image-folder");
+    if (images && !png_codec().available()) continue;
+    const auto file = [&](const std::string& name, const std::string& text) {
+      return images ? folder.path(text) : folder(name, text);
+    };
+    DataOptions options{.format = one.format,
+                        .files = {file("train", one.train)},
+                        .validation_files = {file("held", one.sound)},
+                        .most_overlap = 1,
+                        .tokens_per_sample = 12,
+                        .targets = one.targets};
+    SCOPED_TRACE(one.format + one.train);
+    EXPECT_NO_THROW(open_dataset(options));
+    const std::string bad = file("held", one.bad);
+    options.validation_files = {bad};
+    EXPECT_ERROR(open_dataset(options), "of data.files");
+    EXPECT_ERROR(open_dataset(options), bad);
+    options.validation_files.clear();
+    options.validation = 0;
+    options.test_files = {bad};
+    EXPECT_ERROR(open_dataset(options), bad);
+  }
+}
+
+// A tag of one sentence, which may be drawn into what is held out.
+TEST(HeldOutClass, IsRefusedWhereItIsDrawn) {
+  const Folder folder;
+  int refused = 0, read = 0;
+  for (int rare = 0; rare < 20; ++rare) {
+    std::string text;
+    for (int i = 0; i < 20; ++i)
+      text += fmt::format("w{} X\nv{} {}\n\n", i, i, i == rare ? "R" : "Y");
+    DataOptions options{.format = "conll",
+                        .files = {folder("a", text)},
+                        .validation = 0.3,
+                        .tokens_per_sample = 16,
+                        .targets = TargetKind::tags};
+    try {
+      open_dataset(options);
+      ++read;
+    } catch (const Error& error) {
+      EXPECT_TRUE(contains(error.what(), "the label 'R' is that of no sentence to train on"));
+      EXPECT_TRUE(contains(error.what(), fmt::format("a:{}", 3 * rare + 1))) << error.what();
+      ++refused;
+    }
+    options.missing_classes = true;
+    EXPECT_NO_THROW(open_dataset(options));
+  }
+  EXPECT_EQ(refused, 6);
+  EXPECT_EQ(read, 14);
 }
 
 // --- tables as programs write them ---

@@ -49,14 +49,13 @@ TEST(Tokens, LiesAreNamed) {
   refused(llmc(20240520, 1, 7, "").substr(0, 500), "1024 bytes");
   refused(llmc(20240521, 1, 7, data), "20240521 is no magic number of llm.c");
   std::vector<std::int32_t> wide(80, 3);
-  refused(little_endian(wide), "every second token");
+  refused(little_endian(wide), "looks like 32-bit tokens");
   refused("\x93NUMPY" + std::string(300, '\1'), "this is an array of NumPy, not tokens");
   refused(std::string(100, 'a') + std::string(200, '\n'), "this is text, not tokens");
   refused(std::string(257, '\1') + "ustar" + std::string(300, '\1'), "this is a tar, not tokens");
   refused(llmc(__builtin_bswap32(20240520), 1, 7, data), "is no magic number of llm.c");
-  wide[70] = 70000;
-  folder("train.bin", little_endian(wide));  // one that has a second half
-  read_all(*open_dataset(folder.options));
+  wide[70] = 70000;  // one that has an upper half
+  refused(little_endian(wide), "looks like 32-bit tokens");
   folder("train.bin", data);
   const auto index_refused = [&](const std::string& index, const std::string& what) {
     folder("train.idx", index);
@@ -71,6 +70,98 @@ TEST(Tokens, LiesAreNamed) {
   index_refused(MegatronIndex{.lengths = {3, 0, 5}}.text(), "the .bin file has 14");
   index_refused(MegatronIndex{.documents = {0, 2, 1}}.text(), "document 2 begins");
   index_refused(MegatronIndex{.documents = {1, 2, 3}}.text(), "document 0 begins");
+}
+
+/// `ids` as numbers of `bits`.
+std::string as_bits(const std::vector<std::int64_t>& ids, int bits) {
+  if (bits == 16) return little_endian(std::vector<std::uint16_t>(ids.begin(), ids.end()));
+  if (bits == 32) return little_endian(std::vector<std::uint32_t>(ids.begin(), ids.end()));
+  return little_endian(ids);
+}
+
+// Where nothing in the file says it, the vocabulary does; a file of another width is refused.
+TEST(Tokens, TheWidthOfAFileWithoutAHeaderFollowsFromTheVocabulary) {
+  Random random(7);
+  TokensFile folder;
+  for (const std::int64_t vocabulary : {300, 50257, 65536, 65537, 100277, 128256, 256000, 1 << 20})
+    for (const std::int64_t usual : {std::int64_t{300}, std::int64_t{5000}, vocabulary})
+      for (const std::int64_t count : {200, 30011, 90000})
+        for (const int bits : {16, 32, 64}) {
+          std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
+          for (std::int64_t& id : ids) id = draw(random, 0, std::min(usual, vocabulary) - 1);
+          ids[ids.size() / 3] =
+              std::min<std::int64_t>(vocabulary - 1, bits == 16 ? 65535 : 1 << 30);
+          if (bits == 16)
+            for (std::int64_t& id : ids) id %= 65536;
+          folder("train.bin", as_bits(ids, bits));
+          folder.options.vocabulary = vocabulary;
+          folder.options.tokens_per_sample = count - 1;
+          SCOPED_TRACE(fmt::format("{} of {} tokens in {} bits, most below {}", count, vocabulary,
+                                   bits, usual));
+          if (bits != (vocabulary <= 65536 ? 16 : 32)) {
+            EXPECT_ERROR(open_dataset(folder.options),
+                         fmt::format("looks like {}-bit tokens", bits));
+            continue;
+          }
+          const auto dataset = open_dataset(folder.options);
+          dataset->verify([] {});
+          const std::vector<std::int32_t> read = sample_of(*dataset, {}).of.at("tokens");
+          EXPECT_TRUE(std::equal(read.begin(), read.end(), ids.begin()));
+        }
+}
+
+// A model of a larger vocabulary than the data: tokens of text of 128,000 in one of 65,536.
+TEST(Tokens, WideTokensBeyondTheVocabularyAreNotReadAsNarrowOnes) {
+  Random random(8);
+  const TokensFile folder;
+  std::vector<std::int64_t> ids(6000);
+  for (std::int64_t& id : ids) id = draw(random, 66000, 128000);
+  for (const int bits : {32, 64}) {
+    folder("train.bin", as_bits(ids, bits));
+    EXPECT_ERROR(open_dataset(folder.options), fmt::format("looks like {}-bit tokens", bits));
+  }
+}
+
+TEST(Tokens, FilesOfOtherKindsAreRefused) {
+  Random random(9);
+  TokensFile folder;
+  std::string tokens(12000, '\0'), utf16, utf32;
+  for (char& c : tokens) c = static_cast<char>(random());
+  for (int i = 0; i < 6000; ++i) {
+    const char c = i % 60 == 59 ? '\n' : static_cast<char>(draw(random, ' ', '~'));
+    utf16 += {c, '\0'};
+    utf32 += {c, '\0', '\0', '\0'};
+  }
+  std::string swapped = utf16;
+  for (std::size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
+  const std::pair<std::string, std::string> kinds[] = {
+      {"PK\x03\x04" + tokens, "zip"},
+      {"\x1f\x8b" + tokens, "gzip"},
+      {"\x04\x22\x4d\x18" + tokens, "lz4"},
+      {"\x28\xb5\x2f\xfd" + tokens, "zstd"},
+      {"\xfd\x37zXZ" + tokens, "xz"},
+      {"BZh9" + tokens, "bzip2"},
+      {"PAR1" + tokens, "Parquet"},
+      {"ARROW1" + tokens, "Arrow"},
+      {"\xff\xff\xff\xff" + tokens, "Arrow stream"},
+      {"\x89HDF\r\n\x1a\n" + tokens, "HDF5"},
+      {"SQLite format 3" + tokens, "SQLite"},
+      {"\x89PNG\r\n\x1a\n" + tokens, "an image"},
+      {"\xff\xd8\xff\xe0" + tokens, "an image"},
+      {"\x80\x04\x95" + tokens, "pickle"},
+      {"\x80\x02]q" + tokens, "pickle"},
+      {std::string("<\0\0\0\0\0\0\0{\"t\":", 13) + tokens, "safetensors"},
+      {"\xff\xfe" + utf16, "UTF-16"},
+      {"\xfe\xff" + swapped, "UTF-16"},
+      {utf16, "UTF-16"},
+      {swapped, "UTF-16"},
+      {utf32, "UTF-32"}};
+  for (const std::int64_t vocabulary : {65536, 128256})
+    for (const auto& [bytes, kind] : kinds) {
+      folder("train.bin", bytes.substr(0, bytes.size() / 8 * 8));
+      folder.options.vocabulary = vocabulary;
+      EXPECT_ERROR(open_dataset(folder.options), kind);
+    }
 }
 
 }  // namespace

@@ -19,9 +19,11 @@
 #include "io/cache_tier.h"
 #include "io/file_lock.h"
 #include "io/log_lines.h"
+#include "io/metrics.h"
 #include "io/part_hash.h"
 #include "io/run_directory.h"
 #include "io/snapshot_file.h"
+#include "io/text_memory.h"
 #include "tests/io/io_test.h"
 #include "tests/io/refused_call.h"
 
@@ -370,6 +372,21 @@ TEST(Trust, ALockIsARegularFile) {
     }
     fs::remove(target());
   }
+}
+
+// What a run reads of its own directory has a limit, so that no size that a file states is taken.
+TEST(Trust, AnEndlessFileInARunDirectoryTakesNoMemory) {
+  const TemporaryDirectory root;
+  const std::string file = root.path() + "/file", text = root.path() + "/text";
+  spill(text, "as it was");
+  const long before = peak_mib();
+  for (const int bits : {33, 36, 40}) {
+    spill(file, "");
+    ASSERT_EQ(::truncate(file.c_str(), off_t{1} << bits), 0);
+    EXPECT_EQ(remembered_sha256(Corpus({text}, ""), file, {}, false), sha256_hex("as it was"));
+    EXPECT_ERROR(JsonLines(file, 1), file);
+  }
+  EXPECT_LT(peak_mib() - before, 100);
 }
 
 TEST(Trust, LeftSnapshotsSayOfWhichDirectoryTheyAre) {

@@ -113,9 +113,10 @@ def check_large(concertina, np):
 
 
 def check_imports(concertina):
-    import import_checks
-    for name in ("printed", "meanings", "cuts", "runs", "held_out", "lightning", "tables", "boards"):
-        getattr(import_checks, f"check_{name}")(concertina)
+    import import_checks, import_curve_checks
+    for check in (import_checks.check_printed, import_checks.check_meanings, import_checks.check_tables, import_checks.check_boards,
+                  import_curve_checks.check_cuts, import_curve_checks.check_runs, import_curve_checks.check_held_out, import_curve_checks.check_lightning):
+        check(concertina)
     theirs = concertina.Run(concertina.import_run("runs/one/tensorboard", "imported/board"))
     ours = concertina.Run("runs/one")
     assert abs(theirs.metrics["loss"] - ours.metrics["loss"]).max() < 1e-5 and list(theirs.validations.index) == [4, 8, 12]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import collections
 import datetime
-import itertools
 import json
 import math
 import pathlib
@@ -14,7 +13,7 @@ import re
 import sys
 import typing
 
-from . import log_files
+from . import log_files, log_rows
 from .log_forms import COLUMNS, FIGURES, TIMES, Columns, Line, known_line
 
 _NO_STAGE = "losses of -1, which ranks without the last stage print"
@@ -40,7 +39,7 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
     if directory.exists():
         raise FileExistsError(f"{directory} exists already: name a new directory, such as runs/NAME")
     rows, notes = _rows_of(source, asked)
-    steps, evaluations = _by_step(rows, "loss", notes), _by_step(rows, "validation_loss", notes)
+    steps, evaluations = log_rows.by_step(rows, "loss", notes), log_rows.by_step(rows, "validation_loss", notes)
     if not steps and not evaluations:
         raise ValueError(f"{source} has no losses by step in a form that is known (a CSV is read where its name ends in .csv or .tsv)"
                          + "".join(f"; {note}" for note in notes))
@@ -132,7 +131,7 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
     notes = [f"{taken[name]} lines of {form.program} in the form {re.sub(':[^} ]+}', '}', name)!r}: {form.kind} losses" + (", 1 added to the step" if form.add else "")
              + (f". {form.means}" if form.means else "") for name, form in forms.items()]
     notes += [f"left out: {count} {why}" for why, count in left.items() if count]
-    return _last_run(_once(rows, notes), notes), notes
+    return log_rows.last_run(log_rows.once(rows, notes), notes), notes
 
 
 def _left_out(form: Line, row: dict[str, typing.Any]) -> str:
@@ -142,77 +141,6 @@ def _left_out(form: Line, row: dict[str, typing.Any]) -> str:
     if not {"loss", "validation_loss"} & set(row) or row.get("skipped") and row.get("loss") == 0:
         return "lines without a loss"
     return _NO_STAGE if form.program == "torchtitan" and -1 in (row.get("loss"), row.get("validation_loss")) else ""
-
-
-def _once(rows: list[dict], notes: list[str]) -> list[dict]:
-    """Of lines that several ranks printed, each loss once; refused where ranks printed different ones for a step."""
-    ranks = sorted({row["@rank"] for row in rows}, key=lambda rank: (len(rank), rank))
-    names = ", ".join(rank or "(none)" for rank in ranks[:8]) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
-    printed: dict[tuple[str, int], dict[str, str]] = collections.defaultdict(dict)
-    for row in rows:  # of a rank that printed a step twice, after a resume, the later line counts
-        for name in {"loss", "validation_loss"} & set(row):
-            printed[name, row["step"]][row["@rank"]] = str(row[name])
-    if differ := [step for (_, step), values in printed.items() if len(set(values.values())) > 1]:
-        raise ValueError(f"ranks {names} printed different losses for step {min(differ)}: keep the lines of one rank, for example with grep")
-    single = sum(len(values) == 1 for values in printed.values())
-    if len(ranks) > 1:
-        notes.append(f"ranks {names} printed the same losses; the lines of rank {ranks[0]} count"
-                     if all(len(values) == len(ranks) for values in printed.values()) else
-                     f"the lines of ranks {names} are one curve: {single} losses were printed by one rank, {len(printed) - single} by several, which agree")
-    first = {key: min(values, key=lambda rank: (len(rank), rank)) for key, values in printed.items()}
-    return [row for row in rows if any(first.get((name, row["step"])) == row["@rank"] for name in ("loss", "validation_loss") if name in row)]
-
-
-def _last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = None) -> list[dict]:
-    """The rows without what a resume did again, and without earlier runs in the same log; these are refused where `source` is given."""
-    losses = [row["step"] for row in rows if "loss" in row]
-    if len(losses) > 2 and all(one > other for one, other in itertools.pairwise(losses)):
-        rows = rows[::-1]  # the newest first
-    falls, runs = _falls(rows)
-    for figure in ("loss", "validation_loss"):
-        count, times = sum(figure in row for row in rows), sum(figure in rows[at] for at in falls)
-        if times and (2 * times >= count or times > 1 and 4 * times >= count):
-            raise ValueError(f"steps have two {figure} in succession or fall back, {times} times in {count}: lines of several ranks or runs? "
-                             "Keep those of one")
-    if not falls:
-        return rows
-    again = f"the steps fall back {len(falls)} times, the last time to {rows[max(falls)]['step']}"
-    if runs and source is not None:
-        raise ValueError(f"{source}: {again}, where another run or epoch begins: keep the rows of one run (of TensorBoard, one event file), "
-                         "or name the step of the run with --column step=NAME")
-    kept: list[dict] = []
-    near = floor = held_out = math.inf  # steps that were done again later begin here; `near` holds back to the loss before
-    for at in range(len(rows) - 1, -1, -1):
-        row, step = rows[at], rows[at]["step"]
-        floor = near if "loss" in row else floor
-        if step < floor and step <= abs(near) and (step < held_out or "loss" in row or "validation_loss" not in row):
-            kept.append(row)
-        if at in falls and "loss" in row:
-            near = -step if at in runs else min(near, step)
-        elif at in falls:
-            held_out = min(held_out, step)
-    notes.append(again + (f": the run that begins at step {rows[max(runs)]['step']} counts alone" if runs else
-                          ": the later lines count, as after a resume") + f"; left out: {len(rows) - len(kept)} earlier lines")
-    return kept[::-1]
-
-
-def _falls(rows: list[dict]) -> tuple[set[int], set[int]]:
-    """Which rows do a step again with another result: all of them, and those that begin another run, at the first steps of the log."""
-    falls, runs, held_out = set(), set(), {}
-    places = [at for at, row in enumerate(rows) if "loss" in row]
-    steps = [rows[at]["step"] for at in places]
-    for n in range(1, len(steps)):
-        if steps[n] < steps[n - 1] or steps[n] == steps[n - 1] and str(rows[places[n]]["loss"]) != str(rows[places[n - 1]]["loss"]):
-            falls.add(places[n])
-            before, after = (steps[at + 1] - steps[at] if 0 <= at < len(steps) - 1 else 0 for at in (n - 2, n))
-            if steps[n] <= steps[places.index(max(runs)) if runs else 0] or steps[n] <= after != before:
-                runs.add(places[n])
-    for at, row in enumerate(rows):
-        if "validation_loss" in row and "loss" not in row:
-            if held_out.get(row["step"], value := str(row["validation_loss"])) != value:
-                falls.add(at)
-            held_out[row["step"]] = value
-    return falls, runs
 
 
 def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tuple[list[dict], list[str]]:
@@ -248,13 +176,14 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
             raise ValueError(f"{place(row, chosen['step'])} has {row[chosen['step']]!r}, which is not a step")
         figures["step"] = int(step) + (0 if "step" in asked.columns else known.add)
         rows.append(({"step_ms": 1e3 * figures["step_s"]} if "step_s" in figures else {}) | figures | {"@epoch": row.get(epoch)})
-    _check_epochs(source, rows, chosen["step"])
+    log_rows.check_epochs(source, rows, chosen["step"])
     notes = [f"columns of {known.program}: " + ", ".join(f"{name.strip('@')} as {figure}" for figure, name in chosen.items())
              + (f". {known.means}" if known.means else ""), *table.notes]
     unused = [name for name in names if name not in chosen.values() and not name.startswith("@")]
     notes += [f"left out: the columns {', '.join(unused)}"] if unused else []
     notes += [f"left out: {count} {what}" for count, what in ((stepless, "rows without a step"), (no_stage, _NO_STAGE)) if count]
-    return _last_run(rows, notes, source if known.program == "plain" else None), notes
+    unsure = known.program in ("plain", "lightning") or chosen.get("loss") == "loss" and "@log_history" not in names
+    return log_rows.last_run(rows, notes, source if unsure else None), notes
 
 
 def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str, asked: Options) -> dict[str, str]:
@@ -264,11 +193,11 @@ def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str
     if wrong := [f"{figure}={name}" for figure, name in chosen.items() if figure not in FIGURES or name not in names]:
         raise ValueError(f"--column {wrong[0]}: one of {', '.join(FIGURES)}, and a column of {source}: {there}")
     for figure, spellings in {**known.names, "time": TIMES}.items():
-        by_word = figure != "time" and (known.program == "plain" or known.program == "lightning" and figure != "step")
+        by_word = figure != "time" and known.program in ("plain", "lightning")
         found = [name for name in names if log_files.words(name) in spellings and name != counter] if by_word else [
             name for name in spellings if name in names]
         found = [name for name in found if name not in asked.columns.values()]
-        found = [name for name in found if by_word and log_files.words(name).endswith("loss_step")] or found
+        found = [name for name in found if by_word and log_files.words(name).endswith(("loss_step", "trainer_global_step"))] or found
         found = ["@step"] if figure == "step" and "@step" in names else found or (
             [counter] if figure == "step" and "_step" in spellings and counter in names else [])
         if len(found) > 1 and by_word and figure not in chosen:
@@ -285,11 +214,11 @@ def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str
 def _is_lightning(source: pathlib.Path, rows: list[dict], names: list[str]) -> bool:
     """Whether losses stand beside whole epochs and steps that count the updates before: 49 and 99, or all from 0."""
     lightning = next(row.names for row in COLUMNS if row.program == "lightning")
-    place = "@step" if "@step" in names else "step"
-    epochs = [str(row["epoch"]) for row in rows if row.get("epoch") not in (None, "")]
+    place, epoch = (next((name for name in names if log_files.words(name) in words), "") for words in (("@step", "step"), ("epoch",)))
+    epochs = [str(row[epoch]) for row in rows if row.get(epoch) not in (None, "")]
     for figure in ("loss", "validation_loss"):
         losses = [name for name in names if log_files.words(name) in lightning[figure]]
-        steps = {str(row.get(place)) for row in rows if any(row.get(name) not in (None, "") for name in losses)}
+        steps = {re.sub(r"\.0+$", "", str(row.get(place))) for row in rows if any(row.get(name) not in (None, "") for name in losses)}
         if steps and epochs and all(re.fullmatch(r"\d+(\.0+)?", text) for text in epochs) and all(map(str.isdigit, steps)):
             break
     else:
@@ -317,31 +246,6 @@ def _check_rows(source: pathlib.Path, program: str, table: log_files.Table, chos
     epochs = [str(row["epoch"]).removesuffix(".0") for row in losses]
     if len(losses) > 1 and all(map(str.isdigit, epochs)) and len(set(epochs)) == len(epochs) and "loss" not in asked.columns:
         raise ValueError(f"{source} has one {chosen['loss']} per epoch, perhaps the mean of the epoch: --column loss={chosen['loss']} takes it")
-
-
-def _check_epochs(source: pathlib.Path, rows: list[dict], name: str) -> None:
-    """Refuses steps that count within an epoch: they fall back, or stay, where the epoch grows."""
-    for figure in ("loss", "validation_loss"):
-        points = [(float(found[0].replace(",", ".")), row["step"]) for row in rows if figure in row and (
-            found := re.match(r"\d+([.,]\d+)?", str(row.get("@epoch"))))]
-        for (before, last), (epoch, step) in itertools.pairwise(points):
-            if epoch > before and step <= last:
-                raise ValueError(f"{source}: {name} counts within an epoch, as it goes from {last} to {step} where the epoch grows: "
-                                 "--column step=NAME names the step of the run")
-
-
-def _by_step(rows: list[dict], figure: str, notes: list[str]) -> list[dict]:
-    """The rows that have a figure, by step, with what else the log has of the step."""
-    found: dict[int, dict] = {}
-    for row in rows:
-        if figure in row or not {"loss", "validation_loss"} & set(row):  # the latter is an event of TensorBoard, a call of W&B's log()
-            found[row["step"]] = found.get(row["step"], {}) | {name: value for name, value in row.items() if name != "time" or figure in row}
-    result = [row for _, row in sorted(found.items()) if figure in row]
-    name = {"loss": "training", "validation_loss": "held-out"}[figure]
-    bad = [row["step"] for row in result if not math.isfinite(row[figure])]
-    notes.append(f"{len(result)} {name} losses" + (f" of steps {result[0]['step']} to {result[-1]['step']}" if result else "")
-                 + (f", of which {len(bad)} are not finite" + (", the last one too" if bad[-1] == result[-1]["step"] else "") if bad else ""))
-    return result
 
 
 def _time_of(row: dict) -> dict:

@@ -22,7 +22,7 @@ class Table(typing.NamedTuple):
     place: pathlib.Path | None = None  # the folder below what was named
 
 
-_HELD_OUT = r"(val(id)?(ation|ate)?|eval(uat(ion|e|ing))?|test(ing)?|dev|held_?out)\d*"
+_HELD_OUT = r"(val(id)?(ation|ate)?|eval(uat(ion|e|ing))?|test(ing)?|dev|h[eo]ld_?out)\d*"
 
 
 def words(name: str) -> str:
@@ -36,10 +36,11 @@ def are_mixed(name: str, kinds: list[str]) -> bool:
     part = rf"is|in|for|do|mode|phase|train(ing)?|{_HELD_OUT}"
     if words(name).split("_")[-1] in KINDS:
         return bool(held_out) or len({*kinds} - {""}) > 1 or len(kinds) > 1 and "train" in words(kinds[1])
-    if kinds != [""] and {kind.lower() for kind in kinds} <= {"", "true", "false", "0", "1", "0.0", "1.0"}:  # such as "is_training"
-        flag, no = words(name.rpartition("/")[2]), kinds[0].lower() in ("false", "0", "0.0")
+    if kinds != [""] and {kind.lower() for kind in kinds} <= {"", "true", "false", "yes", "no", "0", "1", "0.0", "1.0"}:  # such as "is_training"
+        flag, no = words(name.rpartition("/")[2]), kinds[0].lower() in ("false", "no", "0", "0.0")
         return bool(re.fullmatch(f"(_?({part}))+", flag)) and (len(kinds) > 1 or no == ("train" in flag))
-    return any(re.fullmatch(f"(_?({part}|set|data|split|step|loss))+", words(kind)) for kind in held_out)
+    return any(re.fullmatch(rf"(_?({part}|set|data|split|step|loss|\d+))+", words(kind)) for kind in held_out) or bool(held_out) and any(
+        "train" in words(kind) for kind in {*kinds} - {*held_out})
 
 
 def held_out_place(place: pathlib.Path) -> str:

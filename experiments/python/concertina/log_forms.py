@@ -65,7 +65,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def _number(name: str) -> tuple[str, str]:
     """The figure of `FIGURE:DECIMALS`, and what its number looks like."""
     figure, _, decimals = name.partition(":")
-    digits = "|".join(rf"\d{{{count}}}" for count in decimals.rstrip("E").split("|")) + (r"E[-+]\d+" if decimals.endswith("E") else "")
+    digits = "|".join(rf"\d{{{count}}}" for count in decimals.rstrip("E").split("|")) + (r"E[-+]\d\d+" if decimals.endswith("E") else "")
     return figure, rf"[-+]?(?:\d+\.(?:{digits})|(?i:nan|inf))" if decimals else _KINDS.get(figure, _NUMBER)
 
 
@@ -136,7 +136,7 @@ COLUMNS = [
     Columns("nanogpt", [{"iter", "train/loss", "val/loss"}, {"@wandb", "iter", "train/loss"}], {"step": ["iter"], "validation_loss": ["val/loss"]}, 0,
             "train/loss is a mean over batches of the evaluation, not the loss of a step, and is left out"),
     Columns("lightning", [{"@lightning"}, {"trainer/global_step"}], {
-        "step": ["@step", "trainer/global_step", "step"], "loss": [*(f"{name}_step" for name in _PLAIN["loss"]), *_PLAIN["loss"]],
+        "step": ["trainer_global_step", "step"], "loss": [*(f"{name}_step" for name in _PLAIN["loss"]), *_PLAIN["loss"]],
         "validation_loss": [*_PLAIN["validation_loss"], *(f"{name}_epoch" for name in _PLAIN["validation_loss"])],
         "lr": _PLAIN["lr"], "grad_norm": _PLAIN["grad_norm"]}, 1, "Its first update is step 0 there, step 1 here"),
     Columns("transformers", [{"train/global_step"}, {"train/epoch"}, {"loss", "learning_rate", "epoch"}, {"@log_history"}], {

@@ -80,6 +80,28 @@ def check_runs(concertina):
     assert list(run.metrics["tokens"]) == [500, 5000, 10000, 25000], run.metrics["tokens"]
 
 
+def check_launches(concertina, rounds=300):
+    """Random runs of several launches, each from a checkpoint or anew: what comes back is what the last launch of each step logged."""
+    for seed in range(rounds):
+        draw = random.Random(seed)
+        every, evaluate, save, first = draw.choice([1, 2, 5, 10]), draw.choice([10, 20, 50]), draw.choice([10, 20, 25]), draw.random() < 0.5
+        rows, at = [], 0
+        wanted = {"loss": {}, "validation_loss": {}}
+        for launch in range(1, draw.randint(2, 4)):
+            at = 0 if draw.random() < 0.25 else at
+            wanted = {figure: {step: value for step, value in values.items() if 0 < step <= at} for figure, values in wanted.items()}
+            end = at + draw.randint(8, 30) * every
+            for step in range(at + 1, end + 1):
+                for figure, due in (("loss", step % every == 0 or first and step == 1), ("validation_loss", step % evaluate == 0)):
+                    if due:
+                        rows.append({"step": step, figure: launch + step / 1e4})
+                        wanted[figure][step] = launch + step / 1e4
+            at = max(0, end - draw.randint(0, 2 * save)) // save * save
+        kept = concertina.imports.log_rows.last_run(rows, [])
+        for figure, values in wanted.items():
+            assert {row["step"]: row[figure] for row in concertina.imports.log_rows.by_step(kept, figure, [])} == values, (seed, figure)
+
+
 def check_held_out(concertina):
     """Rows, folders and files of held-out data are no training losses; an evaluation of NaN stays one; means of an evaluation; -1."""
     ours = lambda *arguments, **options: read(concertina, *arguments, **options)

@@ -128,8 +128,8 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
         raise ValueError(f"the log has lines of {' and '.join(programs)}: --program chooses one")
     evaluated = {row["step"] for row in rows if "validation_loss" in row} if programs == ["nanogpt"] else set()
     rows = [{name: value for name, value in row.items() if name != "step_ms" or row["step"] - 1 not in evaluated} for row in rows]
-    notes = [f"{taken[name]} lines of {form.program} in the form {re.sub(':[^} ]+}', '}', name)!r}: {form.kind} losses" + (", 1 added to the step" if form.add else "")
-             + (f". {form.means}" if form.means else "") for name, form in forms.items()]
+    notes = [f"{taken[name]} lines of {form.program} in the form {re.sub(':[^} ]+}', '}', name)!r}: {form.kind} losses"
+             + (", 1 added to the step" if form.add else "") + (f". {form.means}" if form.means else "") for name, form in forms.items()]
     notes += [f"left out: {count} {why}" for why, count in left.items() if count]
     return log_rows.last_run(log_rows.once(rows, notes), notes), notes
 

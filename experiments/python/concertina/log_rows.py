@@ -34,7 +34,7 @@ def last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = N
         rows = rows[::-1]  # the newest first
     falls, runs = _falls(rows)
     for figure in ("loss", "validation_loss"):
-        count, times = sum(figure in row for row in rows), sum(figure in rows[at] for at in falls)
+        count, times = sum(figure in row for row in rows), sum(figure in rows[at] and ("loss" in rows[at] or figure in rows[at - 1]) for at in falls)
         if times and (2 * times >= count or times > 1 and 4 * times >= count):
             raise ValueError(f"steps have two {figure} in succession or fall back, {times} times in {count}: lines of several ranks or runs? "
                              "Keep those of one")

@@ -42,7 +42,8 @@ def read(concertina, text, name="log.txt", **options):
     path.write_bytes(text)
     said = []
     concertina.import_run(path, run, say=said.append, **options)
-    lines = lambda file: {line.pop("step"): line for line in map(json.loads, (run / file).read_text(encoding="utf-8").splitlines())}
+    lines = lambda file: {line.pop("batches", 1) and line.pop("step"): line for line in map(json.loads, (run / file).read_text(encoding="utf-8").splitlines())}
+    # The steps that a line stands for are checked by check_rates().
     return lines("metrics.jsonl"), {step: line["loss"] for step, line in lines("events.jsonl").items()}, "\n".join(said)
 
 
@@ -95,10 +96,10 @@ def check_meanings(concertina):
                         "iter 10: loss 3.2063, time 98.20ms, mfu 2.01%\n")
     assert got == {1: {"loss": 4.2664}, 11: {"loss": 3.2063, "step_ms": 98.2}} and held == {0: 4.2823}
     step = "step {:4d}/9 | loss {:7.6f} (+nanz)| norm 15.0000 (+nanz)| lr 1.00e-06 | 10.00 ms | 1.0% bf16 MFU | 100 tok/s\n"
-    got, held, said = ours("val loss 11.0\n" + step.format(1, 10.9) + "evaluating HellaSwag: 0/10\rval loss 10.2\n" + step.format(2, 10.1)
-                           + step.format(6, 9.0) + "val loss 9.5\n" + step.format(4, 9.9) + "val loss 9.1\n")
-    assert held == {0: 11.0, 1: 10.2, 4: 9.1} and "tokens_per_s" not in got[1] and "1 held-out losses whose step" in said, (held, said)
-    assert ours("s:0 tel:11.0\ns:0 trl:10.9\ns:250 eval:0.3012\ns:250 tel:6.4\n")[:2] == ({1: {"loss": 10.9}}, {0: 11.0, 250: 6.4})
+    got, held, said = ours("val loss 11.000000\n" + step.format(1, 10.9) + "evaluating HellaSwag: 0/10\rval loss 10.200000\n"
+                           + step.format(2, 10.1) + step.format(3, 9.0) + "val loss 9.500000\n" + step.format(5, 9.9) + "val loss 9.125030517578125\n")
+    assert held == {0: 11.0, 1: 10.2, 5: 9.125030517578125} and "tokens_per_s" not in got[1] and "1 held-out losses whose step" in said, (held, said)
+    assert ours("s:0 tel:11.0000\ns:0 trl:10.9000\ns:250 eval:0.3012\ns:250 tel:6.4000\n")[:2] == ({1: {"loss": 10.9}}, {0: 11.0, 250: 6.4})
     titan = "step: {:2}  loss: {:7.4f}  grad_norm: 1.0000  memory: 1.00GiB(1.00%)  tps: 1,000  tflops: 1.00  mfu: 1.00%\n"
     got, held, said = ours(titan.format(10, 7.0001) + "validate step: 10  loss:  6.9000  memory:  1.00GiB(1.00%)  tps: 2,000\n")
     assert got == {10: {"loss": 7.0001, "grad_norm": 1.0}} and held == {10: 6.9} and "--devices" in said
@@ -106,10 +107,10 @@ def check_meanings(concertina):
     ranks = "".join(f"[rank{rank}]:{titan.format(step, -1.0 if rank == 0 else 9.0 - step)}" for step in (1, 2, 3) for rank in (0, 6, 7))
     got, _, said = ours(ranks)
     assert [row["loss"] for row in got.values()] == [8.0, 7.0, 6.0] and "3 losses of -1" in said and "ranks 6, 7" in said
-    no("".join(f"[rank{rank}]:{titan.format(1, 9.0 - rank)}" for rank in (0, 1)), words="different losses for step 1")
+    no("".join(f"[rank{rank}]:{titan.format(at, 9.0 - rank)}" for at in (1, 2) for rank in (0, 1)), words="different losses for step 1")
     no("".join(titan.format(step, 9.0 - rank) for step in (1, 2, 3) for rank in (0, 1)), words="in succession")
     got, _, said = ours("".join(titan.format(step, 9.0 - at) for at, step in enumerate((1, 2, 3, 2, 3, 4))))
-    assert [row["loss"] for row in got.values()] == [9.0, 6.0, 5.0, 4.0] and "2 are there twice" in said
+    assert [row["loss"] for row in got.values()] == [9.0, 6.0, 5.0, 4.0] and "left out: 2 earlier lines" in said
     no("context: valid  " + titan.format(1, 3.0), words="no losses by step")
     line = lambda s, x, skipped=0: MEGATRON.format(s, 100, 32 * s, 100.0, 1.0, 1e-4, 32, x, 9.9, 1.0, 0.5, skipped, 0) + "\n"
     held_out = " validation loss at iteration {} | lm loss value: {:.6E} | lm loss PPL: 8.181144E+03 | \n"
@@ -136,7 +137,7 @@ def check_tables(concertina):
             values = {1000 * step: round(draw.uniform(0, 5000), 3) for step in range(1, 9)} | {9000: 0.125}
             rows = [delimiter.join(("Step", "Train Loss"))] + [
                 f"{step:,}".replace(",", mark) + delimiter + groups(value, mark, decimal) for step, value in values.items()]
-            got = ours("\r\n".join(rows).encode(coding), "log.csv")[0]
+            got = ours(("\r\n".join(rows) + "\r\n").encode(coding), "log.csv")[0]
             assert {step: row["loss"] for step, row in got.items()} == values, (mark, decimal, got)
     assert ours('step,loss\n1,"1,234"\n', "log.csv", decimal=",")[0] == {1: {"loss": 1.234}}
     assert ours('step,loss\n1,"1,234"\n', "log.csv", decimal=".")[0] == {1: {"loss": 1234}}
@@ -145,8 +146,9 @@ def check_tables(concertina):
                         ("step,loss\n1,3,5\n", "3 cells"), ("step,loss\n1,3.2 nats\n", "not a number"), ("step,loss\n1,42%\n", "not a number"),
                         ("step,loss,train/loss\n1,2,3\n", "may each be loss"), ("step,value\n1,2\n", "no losses"), ("step,loss\n1.5,2.0\n", "not a step"),
                         ("Wall time,Step,Value\n1,1,2\n", "no losses"), ("step,loss\n1,1_000\n", "not a number"), ("step,loss\n1,1,2\n", "cells"),
-                        ("epoch,step,train_loss\n0,49,2.5\n0,99,2.4\n", "--program lightning"), ("epoch,step,loss\n0,99,2.5\n1,199,2.4\n", "per epoch"),
+                        ("epoch,step,train_loss\n0,137,2.5\n0,138,2.4\n", "--program lightning"), ("epoch,step,loss\n0,99,2.5\n1,199,2.4\n", "per epoch"),
                         ("step,split,loss\n1,train,2.0\n1,val,2.1\n", "several kinds"), ("step,loss,phase\n1,2.0,eval\n", "several kinds"),
+                        ("step;loss;lr\n1;2,345;0.0001\n", "--decimal"), ("step\tloss\n1.000\t2\n2.000\t3\n", "--decimal"),
                         ("rank,step,loss\n0,1,2.0\n1,1,2.1\n", "several kinds"), ("step,loss\0\n1,2\n", "NUL"), ("_step,train/loss\n1,2.0\n", "count calls"), ("step,loss\n", "no rows")):
         no(text, "log.csv", words=words)
     no("step,loss\n1,2\n", "log.csv", words="--column los=x", columns={"los": "x"})
@@ -192,6 +194,18 @@ def check_mlflow(concertina):
         lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
         assert [line["loss"] for line in lines] == [3.0, None, 2.0] and lines[0]["lr"] == 0.1 and "lr" not in lines[2], lines
         assert json.loads((run / "events.jsonl").read_text(encoding="utf-8"))["loss"] == 2.5
+    (folder.parent / "gone/metrics").mkdir(parents=True)
+    (folder.parent / "gone/metrics/loss").write_text("1 9.0 1\n", encoding="utf-8")
+    (folder.parent / "gone/meta.yaml").write_text("lifecycle_stage: deleted\nrun_name: gone\n", encoding="utf-8")
+    concertina.import_run("imports/mlruns", "imports/not-deleted", say=lambda text: None)
+    said = []
+    for text, words in (("1767225600000 3.0\n", "line 1: '1767225600000 3.0' is not"), ("1 3.0 10 a b\n2 2.5 20\n3 2.25 3", "")):
+        (folder / "metrics/loss").write_text(text, encoding="utf-8")
+        try:
+            run = concertina.import_run("imports/mlruns", "imports/lines", say=said.append)
+        except ValueError as error:
+            assert words and words in str(error), error
+    assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()] == [10, 20] and "cut off" in "".join(said)
     with sqlite3.connect("imports/mlflow.db") as store:
         store.execute("update runs set lifecycle_stage = 'active'")
     try:
@@ -229,5 +243,31 @@ def check_boards(concertina):
     assert metrics["loss"].to_dict() == {10: 3.0, 20: 2.25, 30: 1.5} and list(held["loss"]) == [2.5] and "train/train_loss" in said, metrics
     metrics, held, _ = board("lightning", [[("hp_metric", 0, -1.0), ("train_loss_step", 49, 2.5), ("epoch", 49, 0.0), ("train_loss_epoch", 99, 2.0), ("val_loss", 99, 1.5)]])
     assert metrics["loss"].to_dict() == {50: 2.5} and held["loss"].to_dict() == {100: 1.5}
+    metrics, held, said = board("light", [[("train/loss", 49, 2.5), ("epoch", 49, 0.0), ("train/loss", 99, 2.0), ("epoch", 99, 0.0), ("val/loss", 99, 1.5)]])
+    assert list(metrics.index) == [50, 100] and list(held.index) == [100] and "columns of lightning" in said
+    for name in ("eval", "exp/val", "validation", "my_test", "run/loss_val"):
+        for place in (name, name.split("/", maxsplit=1)[0]):
+            try:
+                if place == name:
+                    board(name, [[("loss", 10, 3.0)]])
+                concertina.import_run(f"imports/{place}", "imports/parent")
+            except ValueError as error:
+                assert "held-out" in str(error), error
+            else:
+                raise AssertionError(f"{place} was taken")
+    assert list(board("test_run", [[("loss", 10, 3.0), ("val_loss", 10, 3.5)]])[0]["loss"]) == [3.0]
+    assert list(board("eval2", [[("loss", 10, 3.0)]], columns={"validation_loss": "loss"})[1]["loss"]) == [3.0]
+    try:
+        board("epochs", [[(tag, step, value) for epoch in range(3) for step in range(4) for tag, value in (("loss", 9.0 - epoch), ("learning_rate", 0.5), ("epoch", epoch))]])
+    except ValueError as error:
+        assert "another run or epoch" in str(error), error
+    else:
+        raise AssertionError("steps of epochs were taken")
+    try:
+        board("ranks0", [[("loss_metrics/global_avg_loss", step, -1.0) for step in (1, 2)]])
+    except ValueError as error:
+        assert "2 losses of -1" in str(error), error
+    else:
+        raise AssertionError("losses of -1 were taken")
     metrics, held, _ = board("megatron", [[("lm loss", 5, 2.5), ("lm loss vs samples", 160, 2.5), ("learning-rate", 5, 0.25), ("lm loss validation", 5, 2.0)]])
     assert metrics["loss"].to_dict() == {5: 2.5} and list(metrics["lr"]) == [0.25] and list(held["loss"]) == [2.0]

@@ -113,8 +113,10 @@ def check_large(concertina, np):
 
 
 def check_imports(concertina):
-    import import_checks
-    for check in (import_checks.check_printed, import_checks.check_meanings, import_checks.check_tables, import_checks.check_boards):
+    import import_checks, import_curve_checks
+    for check in (import_checks.check_printed, import_checks.check_meanings, import_checks.check_tables, import_checks.check_boards,
+                  import_curve_checks.check_cuts, import_curve_checks.check_runs, import_curve_checks.check_launches,
+                  import_curve_checks.check_held_out, import_curve_checks.check_lightning):
         check(concertina)
     theirs = concertina.Run(concertina.import_run("runs/one/tensorboard", "imported/board"))
     ours = concertina.Run("runs/one")

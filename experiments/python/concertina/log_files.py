@@ -10,6 +10,7 @@ import re
 import sqlite3
 import typing
 
+from .log_forms import KINDS
 from .run import flat
 
 
@@ -18,6 +19,38 @@ class Table(typing.NamedTuple):
     notes: list[str]
     counter: str = ""    # the column that counts calls of a logger
     delimiter: str = ""
+    place: pathlib.Path | None = None  # the folder below what was named
+
+
+_HELD_OUT = r"(val(id)?(ation|ate)?|eval(uat(ion|e|ing))?|test(ing)?|dev|h[eo]ld_?out)\d*"
+
+
+def words(name: str) -> str:
+    """`trainLoss`, `Train Loss` and `train/loss` as train_loss."""
+    return re.sub("[/ .-]", "_", re.sub("(?<=[a-z])(?=[A-Z])", "_", name)).lower()
+
+
+def are_mixed(name: str, kinds: list[str]) -> bool:
+    """Whether the values of a column say that its rows are of several parts of the data or runs, or of held-out data; "": of none."""
+    held_out = [kind for kind in kinds if re.search(rf"(^|_){_HELD_OUT}(_|$)", words(kind))]
+    part = rf"is|in|for|do|mode|phase|train(ing)?|{_HELD_OUT}"
+    if words(name).split("_")[-1] in KINDS:
+        return bool(held_out) or len({*kinds} - {""}) > 1 or len(kinds) > 1 and "train" in words(kinds[1])
+    if kinds != [""] and {kind.lower() for kind in kinds} <= {"", "true", "false", "yes", "no", "0", "1", "0.0", "1.0"}:  # such as "is_training"
+        flag, no = words(name.rpartition("/")[2]), kinds[0].lower() in ("false", "no", "0", "0.0")
+        return bool(re.fullmatch(f"(_?({part}))+", flag)) and (len(kinds) > 1 or no == ("train" in flag))
+    return any(re.fullmatch(rf"(_?({part}|set|data|split|step|loss|\d+))+", words(kind)) for kind in held_out) or bool(held_out) and any(
+        "train" in words(kind) for kind in {*kinds} - {*held_out})
+
+
+def held_out_place(place: pathlib.Path) -> str:
+    """The folder or file whose name says that a log is of held-out data; "test" and "dev" say it of folders alone."""
+    is_file = place.is_file() and not place.name.startswith("events.out")
+    for name in [place.stem] * is_file + [place.resolve().name if place.is_dir() else place.resolve().parent.name]:
+        found = re.search(rf"(^|_){_HELD_OUT}(_|$)", words(name))
+        if found and not (is_file and found[2] in ("test", "testing", "dev")):
+            return name
+    return ""
 
 
 def text_of(source: pathlib.Path) -> str:
@@ -66,8 +99,8 @@ def csv_table(source: pathlib.Path, text: str) -> Table:
     except csv.Error as error:
         raise ValueError(f"{source} is not a CSV: {error}") from error
     notes = []
-    if rows and len(rows[-1][1]) < len(names[1]) and lines[-1]:
-        notes.append(f"left out: {rows.pop()[0]}, which is cut off")
+    if rows and lines[-1] and (len(rows[-1][1]) < len(names[1]) or not lines[-1].endswith('"')):
+        notes.append(f"left out: {rows.pop()[0]}, which may be cut off as no line end follows")
     for place, row in rows:
         if len(row) != len(names[1]):
             raise ValueError(f"{source}, {place}: {len(row)} cells, but {len(names[1])} columns. A cell with {delimiter!r} in it needs quotes")
@@ -108,28 +141,47 @@ def event_table(source: pathlib.Path) -> Table:
     except ImportError as error:
         raise ImportError("reading event files needs TensorBoard: pip install tensorboard") from error
     folders = sorted({path.parent for path in source.rglob("events.out.tfevents*")}) if source.is_dir() else [source.parent]
+    if not folders:
+        raise ValueError(f"{source} has neither event files nor a run of MLflow that is not deleted")
     if len(folders) != 1:
         raise ValueError(f"{source} has event files in {len(folders)} folders; one is imported at a time: {', '.join(map(str, folders[:8]))}")
     events = EventAccumulator(str(folders[0] if source.is_dir() else source), size_guidance={"scalars": 0})
     events.Reload()
     points = [(one.step, tag, one.wall_time, one.value) for tag in events.Tags()["scalars"] for one in events.Scalars(tag)]
     lightning = (folders[0] / "hparams.yaml").is_file() or any(point[1] == "hp_metric" for point in points)
-    return Table(_rows(points, **({"@lightning": 1} if lightning else {})), [])
+    return Table(_rows(points, **({"@lightning": 1} if lightning else {})), [], place=folders[0])
 
 
 def _rows(points: list[tuple[int, str, float, float]], **mark: int) -> list[dict]:
     """A row for each point (step, name, seconds since 1970, value), in the order of time."""
-    return [{"@step": step, "@time": seconds, name: value, **mark} for step, name, seconds, value in sorted(points, key=lambda point: point[2])]
+    return [{"@step": step, "@time": seconds, name: value, **mark} for step, name, seconds, value in sorted(
+        points, key=lambda point: (point[2], point[0]))]
 
 
 def mlflow_folders(source: pathlib.Path) -> list[pathlib.Path]:
     """The folders of the runs in a folder of MLflow: of a run, an experiment or `mlruns`."""
     found = [path.parent for pattern in ("metrics", "*/metrics", "*/*/metrics") for path in source.glob(pattern)]
-    return sorted(path for path in found if (path / "meta.yaml").is_file() and ".trash" not in path.parts)
+    return sorted(path for path in found if (path / "meta.yaml").is_file() and ".trash" not in path.parts and not re.search(
+        r"(?m)^lifecycle_stage: *deleted", (path / "meta.yaml").read_text(encoding="utf-8")))
+
+
+def _mlflow_points(folder: pathlib.Path, notes: list[str]) -> typing.Iterator[tuple[int, str, float, float]]:
+    """The points of a run: a file per metric, of lines "MILLISECONDS VALUE STEP", and perhaps a dataset and its digest."""
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        *lines, last = path.read_text(encoding="utf-8").split("\n")
+        if last:
+            notes.append(f"left out: the last line of {path.relative_to(folder)}, which may be cut off as no line end follows")
+        for at, line in enumerate(lines, 1):
+            try:
+                time, value, step, *_ = line.split(" ")
+                yield int(step), path.relative_to(folder).as_posix(), int(time) / 1e3, float(value)
+            except ValueError as error:
+                raise ValueError(f"{path}, line {at}: {line!r} is not a time, a value and a step, as MLflow writes them") from error
 
 
 def mlflow_table(source: pathlib.Path, wanted: str | None) -> Table:
     """A run of MLflow's database file or folder."""
+    notes: list[str] = []
     if source.is_file():
         try:
             database = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
@@ -146,12 +198,10 @@ def mlflow_table(source: pathlib.Path, wanted: str | None) -> Table:
         names = {key: (re.findall(r"(?m)^run_name: *(.+)$", (path / "meta.yaml").read_text(encoding="utf-8")) or [path.name])[0]
                  for key, path in folders.items()}
         run = _one_run(names, wanted, str(source))
-        files = [path for path in (folders[run] / "metrics").rglob("*") if path.is_file()]
-        points = [(int(step), path.relative_to(folders[run] / "metrics").as_posix(), int(time) / 1e3, float(value))
-                  for path in files for time, value, step in map(str.split, path.read_text(encoding="utf-8").splitlines())]
+        points = list(_mlflow_points(folders[run] / "metrics", notes))
     if len(points) > len({point[1] for point in points}) and not any(point[0] for point in points):
         raise ValueError(f"the metrics of run {names[run]} have no steps: log_metric() was called without step=")
-    return Table(_rows(points), [f"run {names[run]!r} of MLflow"])
+    return Table(_rows(points), [f"run {names[run]!r} of MLflow", *notes])
 
 
 _GROUP = " \u00a0\u2009\u202f'\u2019"
@@ -166,20 +216,21 @@ def _reads(text: str, decimal: str) -> float | None:
     return float(re.sub(f"[{other}{_GROUP}]", "", text).replace(decimal, "."))
 
 
-def decimal_mark(cells: list[tuple[str, str]], delimiter: str) -> str:
-    """The decimal mark of the cells (place, text), where one of them can be read one way alone."""
+def decimal_mark(cells: list[tuple[str, str, str]], delimiter: str) -> str:
+    """The decimal mark of the cells (place, text, figure), where one of them can be read one way alone."""
     certain: dict[str, str] = {}
     unsure: list[str] = []
-    for place, text in cells:
+    for place, text, figure in cells:
         ways = {mark: value for mark in ".," if (value := _reads(text, mark)) is not None}
         if len(ways) == 1:
             certain.setdefault(next(iter(ways)), f"{place} has {text!r}")
-        elif len(set(ways.values())) == 2 and ("," in text or delimiter == ";"):
+        elif len(set(ways.values())) == 2 and ("," in text or delimiter == ";" or delimiter == "\t" and figure == "step"):
             unsure.append(f"{place} has {text!r}")
     if len(certain) == 2:
         raise ValueError(f"{certain['.']} and {certain[',']}: two decimal marks in one file")
-    if unsure and not certain:
-        raise ValueError(f"{unsure[0]}, another number with a decimal comma than with a decimal point, and no other cell decides: "
+    if unsure and (not certain or delimiter == ";" and "." in certain and any("," in text for text in unsure)):
+        raise ValueError(f"{unsure[0]}, another number with a decimal comma than with a decimal point, and no other cell decides"
+                         + (f" (but {certain['.']})" if certain else "") + ": "
                          "--decimal , or --decimal .")
     return next(iter(certain), ".")
 

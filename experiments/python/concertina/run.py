@@ -98,6 +98,8 @@ class Run:
         """A row per evaluation, by step: `loss`, and what the task counts."""
         lines = [line for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation" and "step" in line]
         frame = pd.DataFrame(lines, columns=None if lines else ["step", "loss"]).drop(columns="event", errors="ignore")
+        if "loss" in frame:
+            frame["loss"] = frame["loss"].astype("float64")  # null where not finite
         return frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
 
     @functools.cached_property

@@ -14,10 +14,10 @@
 #include "experiments/predict/link_probe.h"
 #include "experiments/run/text_identity.h"
 #include "io/sha256.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/io/io_test.h"
 #include "tests/io/token_files.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "experiments/cache/auto_cache.h"
 #include "io/datasets/source.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace {
 

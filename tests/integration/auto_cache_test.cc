@@ -7,11 +7,11 @@
 #include "core/cpu/isa.h"
 #include "core/error.h"
 #include "experiments/predict/memory_check.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/far_backend.h"
 #include "tests/integration/cached_training.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

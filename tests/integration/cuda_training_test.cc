@@ -8,10 +8,10 @@
 #include "core/cuda/device.h"
 #include "core/error.h"
 #include "experiments/run/state_hash.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/integration/cached_training.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {
@@ -79,7 +79,7 @@ TEST_F(CudaTraining, CachedActivationsLeaveEveryBit) {
     config.model.layers = 1;
     config.freeze.units = 3;
     if (compute == std::string("fp8")) config.batch = {12, 12};  // its scales are of a microbatch
-    const Span span{0, 3, "", ""};  // an epoch and a half
+    const Span span{0, 3, "", ""};                               // an epoch and a half
     const auto train = [&](const RunConfig& one, int ranks) {
       return train_cached(ranks, one, host, span, {}, cuda_backend);
     };

@@ -8,10 +8,10 @@
 #include "core/profile_backend.h"
 #include "experiments/predict/measured_costs.h"
 #include "experiments/record/tracing.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/core/cuda_emulation/device_clock.h"
 #include "tests/core/cuda_emulation/streams.h"
 #include "tests/integration/training.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

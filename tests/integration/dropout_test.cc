@@ -1,14 +1,15 @@
-// Training with dropout, of activations and of attention's probabilities: the same bits at every layout, schedule, number of threads and resume, in
-// both precisions, also with units that are frozen.
+// Training with dropout, of activations and of attention's probabilities: the same bits at every
+// layout, schedule, number of threads and resume, in both precisions, also with units that are
+// frozen.
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "core/error.h"
-#include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {
@@ -120,7 +121,8 @@ TEST(DropoutTraining, ACheckpointFromBeforeHadNone) {
     train_threads(1, other, {2, 4, directory.path(), ""});
     ADD_FAILURE() << "resumed with dropout";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("model.attention_dropout was 0.0, now it is 0.1"), std::string::npos)
+    EXPECT_NE(error.message().find("model.attention_dropout was 0.0, now it is 0.1"),
+              std::string::npos)
         << error.message();
   }
 }

@@ -16,11 +16,11 @@
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
 #include "io/checkpoint_reader.h"
-#include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/assign.h"
 #include "parallel/repartition/grown_batch.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

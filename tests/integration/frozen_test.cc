@@ -16,11 +16,11 @@
 #include "io/file.h"
 #include "io/sha256.h"
 #include "models/model.h"
-#include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

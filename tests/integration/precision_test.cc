@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

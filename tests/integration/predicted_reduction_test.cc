@@ -11,9 +11,9 @@
 #include "experiments/record/tracing.h"
 #include "experiments/report/report_page.h"
 #include "io/metrics.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

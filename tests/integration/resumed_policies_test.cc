@@ -13,9 +13,9 @@
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

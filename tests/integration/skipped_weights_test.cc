@@ -9,9 +9,9 @@
 #include "core/profile_backend.h"
 #include "experiments/adopt/freezing.h"
 #include "experiments/run/state_hash.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 #include "tests/planned.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

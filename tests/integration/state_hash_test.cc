@@ -7,9 +7,9 @@
 #include <array>
 #include <cstdlib>
 
-#include "parallel/comm/thread_communicator.h"
 #include "tests/integration/training.h"
 #include "tests/planned.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

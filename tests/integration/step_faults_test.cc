@@ -8,9 +8,9 @@
 #include "core/error.h"
 #include "core/failpoint.h"
 #include "experiments/run/state_hash.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/far_backend.h"
 #include "tests/integration/training.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "parallel/comm/thread_communicator.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

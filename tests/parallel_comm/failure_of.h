@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "parallel/comm/thread_communicator.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 

@@ -14,10 +14,10 @@
 #include "parallel/comm/nccl_pairs.h"
 #include "parallel/comm/staged_communicator.h"
 #include "parallel/comm/tensor_communicator.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/core/cuda_emulation/nccl/gpu.h"
 #include "tests/parallel_comm/conformance.h"
 #include "tests/parallel_comm/failure_of.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

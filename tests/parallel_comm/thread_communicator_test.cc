@@ -1,4 +1,4 @@
-#include "parallel/comm/thread_communicator.h"
+#include "tests/threads/thread_communicator.h"
 
 #include <gtest/gtest.h>
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/index.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/parallel_comm/allocation_counter.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

@@ -8,11 +8,11 @@
 #include <numeric>
 #include <tuple>
 
-#include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/passes.h"
 #include "tests/parallel_runtime/layouts.h"
 #include "tests/parallel_runtime/marking_stage.h"
 #include "tests/parallel_runtime/test_rank.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

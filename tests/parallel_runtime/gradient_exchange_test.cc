@@ -10,10 +10,10 @@
 #include <limits>
 #include <random>
 
-#include "parallel/comm/thread_communicator.h"
 #include "parallel/generate/passes.h"
 #include "tests/parallel_runtime/canonical.h"
 #include "tests/parallel_runtime/layouts.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

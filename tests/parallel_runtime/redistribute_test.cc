@@ -11,9 +11,9 @@
 #include <random>
 #include <set>
 
-#include "parallel/comm/thread_communicator.h"
 #include "tests/parallel_runtime/layouts.h"
 #include "tests/parallel_runtime/test_rank.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "parallel/comm/thread_communicator.h"
 #include "tests/parallel_runtime/test_rank.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {

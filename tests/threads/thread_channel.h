@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/comm/thread_communicator.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 

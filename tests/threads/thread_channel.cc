@@ -1,4 +1,4 @@
-#include "parallel/comm/thread_channel.h"
+#include "tests/threads/thread_channel.h"
 
 #include <fmt/core.h>
 
@@ -56,7 +56,8 @@ bool Channel::store(const ChannelTransfer& transfer) {
   if (stored_ == nullptr || transfer.bytes > kEagerBytes) return false;
   for (int i = 0; i < kEagerMessages; ++i) {
     Stored& slot = stored_[i];
-    if (slot.transfer.status.load(std::memory_order_relaxed) == ChannelTransfer::Status::queued) continue;
+    if (slot.transfer.status.load(std::memory_order_relaxed) == ChannelTransfer::Status::queued)
+      continue;
     if (transfer.bytes > 0) std::memcpy(slot.copy.data(), transfer.data, transfer.bytes);
     slot.transfer.data = slot.copy.data();
     slot.transfer.bytes = transfer.bytes;

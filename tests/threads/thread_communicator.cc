@@ -1,4 +1,4 @@
-#include "parallel/comm/thread_communicator.h"
+#include "tests/threads/thread_communicator.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "core/log.h"
-#include "parallel/comm/thread_channel.h"
 #include "parallel/comm/work_pool.h"
+#include "tests/threads/thread_channel.h"
 
 namespace concertina {
 namespace {

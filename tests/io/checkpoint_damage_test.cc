@@ -229,6 +229,18 @@ TEST_F(DamageTest, HostileManifestsWithGoodHashes) {
   }
 }
 
+// The size in a manifest decides no memory.
+TEST_F(DamageTest, AnEndlessViewIsNamed) {
+  const std::string view = commit_ + "/model.h5";
+  json manifest = json::parse(slurp(commit_ + "/" + kManifestName));
+  manifest["view"]["bytes"] = std::int64_t{1} << 40;
+  forge(manifest.dump());
+  stdfs::resize_file(view, std::uintmax_t{1} << 40);
+  const std::vector<std::string> problems = verify(commit_);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_TRUE(contains(problems[0], view + ": the file has")) << problems[0];
+}
+
 TEST_F(DamageTest, TheErrorNamesAnOlderGoodCommit) {
   const std::string middle = save_model(5), newest = save_model(8);
   stdfs::resize_file(newest + "/manifest.json", 10);

@@ -73,6 +73,7 @@ def check_runs(concertina):
     for points in ([(1, 10), (1, 20), (2, 10), (2, 20)], [(1, 20), (1, 20), (2, 20), (2, 20)]):
         no("".join(json.dumps({"mode": "train", "epoch": epoch, "iter": step, "loss": 3 - at / 8}) + "\n" for at, (epoch, step) in enumerate(points)),
            "log.json", words="within an epoch")
+    assert list(ours(",step,loss\n0,1,3\n1,2,2.5\n2,3,2\n3,4,1.5\n4,3,1.25\n", "log.csv")[0]) == [1, 2, 3]  # a row's number is no epoch
     assert list(ours("epoch,iter,loss\n0,1,3\n0,2,2.5\n1,3,2\n1,4,1.5\n", "log.csv")[0]) == [1, 2, 3, 4]
     pathlib.Path("imports/rates.jsonl").write_text("".join(json.dumps(
         {"step": step, "loss": 5 - step / 100, "tokens_per_s": 1000, "step_ms": 500}) + "\n" for step in (0, 10, 20, 50)), encoding="utf-8")

@@ -161,7 +161,7 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
     cells = [(place(row, name), row[name].strip(), figure) for row in table.rows for figure, name in chosen.items()
              if figure != "time" and isinstance(row.get(name), str)]
     decimal = asked.decimal or log_files.decimal_mark(cells, table.delimiter)
-    epoch = next((name for name in names if re.search(r"(^|_)ep(och)?s?(_(num|nr|no|id|idx|index))?$", log_files.words(name))), None)
+    epoch = next((name for name in names if re.search(r"(^|_)ep(och)?s?(_(num|nr|no|id|idx|index))?$", log_files.words(name))), "@")
     rows, stepless, no_stage = [], 0, 0
     for row in table.rows:
         values = {figure: row.get(name) if figure == "time" else log_files.number(place(row, name), row.get(name), decimal)
@@ -214,7 +214,7 @@ def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str
 def _is_lightning(source: pathlib.Path, rows: list[dict], names: list[str]) -> bool:
     """Whether losses stand beside whole epochs and steps that count the updates before: 49 and 99, or all from 0."""
     lightning = next(row.names for row in COLUMNS if row.program == "lightning")
-    place, epoch = (next((name for name in names if log_files.words(name) in words), "") for words in (("@step", "step"), ("epoch",)))
+    place, epoch = (next((name for name in names if log_files.words(name) in words), "@") for words in (("@step", "step"), ("epoch",)))
     epochs = [str(row[epoch]) for row in rows if row.get(epoch) not in (None, "")]
     for figure in ("loss", "validation_loss"):
         losses = [name for name in names if log_files.words(name) in lightning[figure]]

@@ -62,7 +62,9 @@ def last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = N
 
 def _falls(rows: list[dict]) -> tuple[set[int], set[int]]:
     """Which rows do a step again with another result: all of them, and those that begin another run, at the first steps of the log."""
-    falls, runs, held_out = set(), set(), {}
+    falls: set[int] = set()
+    runs: set[int] = set()
+    held_out: dict[int, str] = {}
     places = [at for at, row in enumerate(rows) if "loss" in row]
     steps = [rows[at]["step"] for at in places]
     for n in range(1, len(steps)):

@@ -343,13 +343,16 @@ TEST(FrozenTraining, PacksAFrozenWeightOnceForARun) {
 TEST(FrozenTraining, AKeyThatACheckpointLacksHadItsDefault) {
   const TemporaryDirectory directory;
   const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
-  save_without("freeze.units", config, directory.path());
+  save_without("model.label_smoothing", config, directory.path());
   EXPECT_EQ(train_threads(1, config, {2, 4, directory.path(), ""}), reference(0));
+  RunConfig other = config;
+  other.model.label_smoothing = 0.5;
   try {
-    train_threads(1, frozen(config, 2), {2, 4, directory.path(), ""});
-    ADD_FAILURE() << "resumed with other frozen units";
+    train_threads(1, other, {2, 4, directory.path(), ""});
+    ADD_FAILURE() << "resumed with another loss";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("freeze.units was 0, now it is 2"), std::string::npos)
+    EXPECT_NE(error.message().find("model.label_smoothing was 0.0, now it is 0.5"),
+              std::string::npos)
         << error.message();
   }
 }

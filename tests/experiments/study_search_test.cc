@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/error.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/trial_process.h"
 
@@ -129,6 +130,23 @@ TEST(AshaRungs, EndWithTheRun) {
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(rungs_of(100, kHuge).back(), kHuge) << "the product of steps and factor overflows";
   EXPECT_EQ(rungs_of(100, kHuge).size(), 10u);
+}
+
+TEST(AshaRungs, TrialsOfUnlikeHeldOutDataAreNotRanked) {
+  const StudySpec spec = toy(kAsha);
+  const std::unique_ptr<Sampler> sampler = method_of(spec.search).make(spec, {});
+  const auto ended = [](int number, const char* data) {
+    StoredTrial trial;
+    trial.record.number = number;
+    trial.record.state = TrialState::stopped;
+    trial.record.figures = {{"validation_loss", 2}, {"validation_tokens", 100}};
+    trial.record.facts = {{"validation_data", data}, {"validation_measure", "causal-lm"}};
+    trial.rungs = {{9, 2}};
+    return trial;
+  };
+  sampler->tell(ended(1, "a"));
+  sampler->tell(ended(2, "a"));
+  EXPECT_THROW(sampler->tell(ended(3, "b")), Error);
 }
 
 TEST(AshaRungs, FailedTrialsDoNotGoOn) {

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "experiments/results/figure_names.h"
+#include "experiments/results/measures.h"
 #include "experiments/results/study_table.h"
 #include "io/csv.h"
 
@@ -754,6 +755,27 @@ TEST(StudyTable, MarksAWinnerOnlyAmongFiguresOfOneMeasure) {
             right += same ? 1 : 0;
           }
   EXPECT_EQ(right, 6);
+}
+
+/// Without an evaluation nothing records the unit of a token: then the configs decide.
+TEST(StudyTable, ComparesSpeedAndTrainingLossOnlyWhereTheConfigsAreAlike) {
+  const auto why = [](const char* column, const Settings& one, const Settings& other) {
+    TrialRecord a, b;
+    a.settings = one, b.settings = other;
+    a.figures = b.figures = {{"loss", 2}, {"tokens_per_s", 900}};
+    return why_unlike({&a, &b}, column);
+  };
+  const Settings bytes{{"data.tokenizer", "bytes"}}, words{{"data.tokenizer", "bpe"}};
+  EXPECT_EQ(why("tokens_per_s", bytes, words), "the tokenizers differ");
+  EXPECT_EQ(why("tokens_per_s", bytes, bytes), "");
+  EXPECT_EQ(why("loss", {{"model.label_smoothing", "0"}}, {{"model.label_smoothing", "0.3"}}),
+            "the configs differ in model.label_smoothing");
+  EXPECT_EQ(why("loss", {{"optimizer.lr", "0.1"}}, {{"optimizer.lr", "0.2"}}), "");
+  TrialRecord known, imported;
+  known.figures = imported.figures = {{"tokens_per_s", 900}};
+  imported.facts[kNoConfig] = "none";
+  EXPECT_EQ(why_unlike({&known, &imported}, "tokens_per_s"),
+            "it is not recorded what their tokens are");
 }
 
 TEST(StudyTable, ComparesBitsPerByteWhereTokenizersDifferAndTheTextIsTheSame) {

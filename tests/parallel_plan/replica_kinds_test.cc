@@ -30,7 +30,7 @@ Layout replicas(const Entry<Schedule>& schedule, int p, int dp, int leaves, int 
   return make_layout(units, {p, dp}, leaves * leaf, leaves, folding);
 }
 
-/// `layout` behind a replica of another depth, with ranks, microbatches and units of its own.
+/// `layout` after a replica of another depth, with ranks, microbatches and units of its own.
 Layout with_another_depth(Layout layout, int leaf) {
   const int units = layout.unit_count();
   for (Pipeline& pipeline : layout.pipelines) {

@@ -1,53 +1,47 @@
-"""python -m concertina import LOG RUN; python -m concertina export wandb|mlflow|tensorboard RUN... [--to FOLDER]."""
-import argparse
+"""python -m concertina COMMAND: the commands of this package, each a module command_NAME with HELP, add_options() and run()."""
+from __future__ import annotations
+
+import importlib
+import os
 import sys
 
-from . import import_run, to_mlflow, to_tensorboard, to_wandb
-from .log_forms import PROGRAMS
+from .command import Options, Parser, terminal_text
+from .errors import InputError, missing_library, one_of
+
+COMMANDS = ("import", "export", "compare", "study table", "study power")
 
 
-def _count(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return number
+def _usage() -> str:
+    return f"usage: python3 -m concertina COMMAND ...\ncommands: {', '.join(COMMANDS)}; COMMAND --help has its options\n"
+
+
+def run(words: list[str]) -> int:
+    """Runs a command line without the program's name; returns the exit code."""
+    name = next((name for name in COMMANDS if words[:len(name.split())] == name.split()), "")
+    if not name and words[:1] in (["--help"], ["-h"]):
+        sys.stdout.write(_usage())
+        return 0
+    if not name:
+        asked = " ".join(words[:2 if words[:1] == ["study"] else 1])
+        raise InputError(f"'{asked}' is not a command", "command line", one_of(asked, COMMANDS))
+    command = importlib.import_module(f".command_{name.replace(' ', '_')}", __package__)
+    parser = Parser(prog=f"concertina {name}", description=command.HELP, allow_abbrev=False)
+    command.add_options(parser)
+    return command.run(parser.parse_args(words[len(name.split()):], Options()))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m concertina", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("import", help="a run of another program's log")
-    one.add_argument("log", help="JSONL, CSV, trainer_state.json, what nanoGPT, llm.c, torchtitan or Megatron-LM printed, exports of W&B, "
-                     "MLflow's database or folder, a folder of TensorBoard's event files")
-    one.add_argument("run", help="the new directory, such as runs/NAME")
-    one.add_argument("--column", action="append", default=[], metavar="FIGURE=NAME", help="loss=my/ce: what the log calls it")
-    one.add_argument("--program", choices=PROGRAMS, help="where the log alone does not tell; plain: any other")
-    one.add_argument("--decimal", choices=[".", ","], help="the decimal mark, where no number of the log decides")
-    one.add_argument("--devices", type=_count, metavar="N", help="makes torchtitan's tokens/s of a device those of the run")
-    one.add_argument("--run", dest="of", metavar="NAME", help="of an export or a store with several runs")
-    two = commands.add_parser("export", help="runs for another program")
-    two.add_argument("program", choices=["wandb", "mlflow", "tensorboard"])
-    two.add_argument("runs", nargs="+")
-    two.add_argument("--to", dest="folder", default=None, help="a folder; of mlflow, the URI of its store")
-    options = parser.parse_args()
     try:
-        if options.command == "import":
-            wrong = [word for word in options.column if "=" not in word]
-            if wrong:
-                raise ValueError(f"--column {wrong[0]}: FIGURE=NAME, such as loss=my/ce")
-            print(import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column), program=options.program,
-                             decimal=options.decimal, devices=options.devices, run=options.of))
-        elif options.program == "tensorboard":
-            print(to_tensorboard(options.runs, options.folder or "tensorboard"))
-        else:
-            for run in options.runs:
-                if options.program == "wandb":
-                    print(to_wandb(run, directory=options.folder or "."))
-                else:
-                    print(to_mlflow(run, uri=options.folder or "sqlite:///mlflow.db"))
-    except (OSError, ValueError, ImportError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+        return run(sys.argv[1:])
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain once more when it flushes
+        code, error = 1, "the output could not be written"
+    except ModuleNotFoundError as missing:
+        code, error = 2, missing_library((missing.name or "").split(".")[0])
+    except (InputError, ImportError, OSError, ValueError) as refused:
+        code, error = 2, str(refused)
+    print(f"concertina: error: {terminal_text(error)}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

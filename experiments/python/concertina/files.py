@@ -40,3 +40,12 @@ def read_json(path: pathlib.Path, loads: typing.Callable = json.loads) -> typing
         return parse_json(text, loads)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def flat(table: dict, path: str = "", mark: str = ".") -> dict[str, typing.Any]:
+    """{"parallel": {"pp": 2}} as {"parallel.pp": 2}."""
+    keys: dict[str, typing.Any] = {}
+    for key, value in table.items():
+        name = f"{path}{mark}{key}" if path else key
+        keys.update(flat(value, name, mark) if isinstance(value, dict) else {name: value})
+    return keys

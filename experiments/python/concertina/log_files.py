@@ -10,7 +10,7 @@ import re
 import sqlite3
 import typing
 
-from .run import flat
+from .files import flat
 
 
 class Table(typing.NamedTuple):

@@ -1,0 +1,226 @@
+"""What a study claims of its groups: that they are as good as their baseline in one metric, and what they gain in another."""
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+
+from .comparison import Source
+from .errors import InputError
+from .names import Better, Metric, digits_for, name_of, number_text
+from .results import Group
+from .statistic import PAIRED, Equivalence, compare_pairs, test_equivalence
+
+if typing.TYPE_CHECKING:
+    from .study_table import StudyTable, TableRow
+
+Rows = list[list[str]]
+Interval = tuple[float, float]
+
+
+@dataclasses.dataclass
+class FrontPoint:
+    """A group of a front."""
+    name: str
+    baseline: bool
+    pairs: int = 0
+    gain: float | None = None  # how many times as good as the baseline, the geometric mean of pairs
+    gain_interval: Interval | None = None
+    change: float | None = None  # minus the baseline, paired
+    change_interval: Interval | None = None
+    equivalence: Equivalence | None = None
+    on_front: bool = False  # no other group is as good in both and better in one
+
+
+@dataclasses.dataclass
+class Front:
+    """What groups gain over their baseline in one metric, and what it costs them in another."""
+    gain: Metric
+    change: Metric
+    confidence: float  # of the intervals of gains
+    change_confidence: float  # 1 - 2 alpha where there is a claim on that metric
+    points: list[FrontPoint] = dataclasses.field(default_factory=list)
+    loss_begins: str | None = None  # the first group that is not shown to be as good as the baseline
+
+    @property
+    def claimed(self) -> bool:
+        return any(point.equivalence for point in self.points)
+
+    def rows(self) -> Rows:
+        texts = _ChangeText(self.change, [(point.change, point.change_interval) for point in self.points if point.change is not None])
+        head = ["Front", "Group", "Pairs", "Speed-up" if self.gain.better == "lower" else "Times as much", _interval_head(self.confidence),
+                texts.head, _interval_head(self.change_confidence)]
+        lines = [[">" if point.on_front else "", point.name, "baseline" if point.baseline else str(point.pairs),
+                  _or_dash(point.gain, "{:.3f}".format), _range(point.gain_interval, "{:.3f}".format), _or_dash(point.change, texts),
+                  _range(point.change_interval, texts)] for point in self.points]
+        if self.claimed:
+            head.append("Verdict")
+            for line, point in zip(lines, self.points):
+                line.append(verdict_text(point.equivalence, self.change.better) if point.equivalence else "-")
+        return [head, *lines]
+
+    def lines(self) -> list[str]:
+        what = "speed-up" if self.gain.better == "lower" else "the gain"
+        by = ("the first group that is not shown to be equivalent" if self.claimed
+              else "the first group whose interval is on the worse side of zero")
+        name = self.change.short
+        return [f"front of {self.gain.short} against {name}: >: no other group is as good in both and better in one; {what} is the "
+                "geometric mean of the ratios of pairs, Δ the mean of their differences",
+                f"no group begins to lose {name}" if self.loss_begins is None else f"loss of {name} begins at {self.loss_begins}: {by}"]
+
+    def json(self) -> dict[str, typing.Any]:
+        points = []
+        for point in self.points:
+            (gain_low, gain_high), (low, high) = point.gain_interval or (None, None), point.change_interval or (None, None)
+            points.append({"name": point.name, "baseline": point.baseline, "pairs": point.pairs, "gain": point.gain, "gain_ci_low": gain_low,
+                           "gain_ci_high": gain_high, "change": point.change, "change_ci_low": low, "change_ci_high": high,
+                           "on_front": point.on_front})
+            if point.equivalence:
+                points[-1]["equivalence"] = equivalence_json(point.equivalence)
+        return {"gain": self.gain.name, "change": self.change.name, "confidence": self.confidence,
+                "change_confidence": self.change_confidence, "points": points, "loss_begins": self.loss_begins}
+
+
+def equivalence_json(result: Equivalence) -> dict[str, typing.Any]:
+    json: dict[str, typing.Any] = {"pairs": result.pairs, "verdict": result.verdict}
+    if result.pairs:
+        json["difference"] = result.difference
+    if interval := _interval_of(result):
+        json |= {"ci_low": interval[0], "ci_high": interval[1], "deviation": result.deviation, "p": result.p}
+    return json
+
+
+def _interval_of(result: Equivalence) -> Interval | None:
+    return None if result.half_width is None else (result.difference - result.half_width, result.difference + result.half_width)
+
+
+class _ChangeText:
+    """The text of a difference of a metric, with the digits of all of them."""
+
+    def __init__(self, metric: Metric, changes: list[tuple[float | None, Interval | None]]):
+        self._name = name_of(metric.name)
+        factor = self._name.factor
+        widths = [factor * (moved - interval[0]) for moved, interval in changes if moved is not None and interval]
+        self._digits = digits_for([factor * moved for moved, _ in changes if moved is not None], widths)
+        self.head = f"Δ {self._name.title}"
+
+    def __call__(self, value: float) -> str:
+        return ("+" if value > 0 else "") + number_text(self._name.factor * value, self._digits)
+
+
+def _or_dash(value: float | None, text: typing.Callable[[float], str]) -> str:
+    return "-" if value is None else text(value)
+
+
+def _range(interval: Interval | None, text: typing.Callable[[float], str]) -> str:
+    return f"{text(interval[0])} to {text(interval[1])}" if interval else "-"
+
+
+def _interval_head(confidence: float) -> str:
+    return f"{100 * confidence:.4g}% interval"
+
+
+def verdict_text(result: Equivalence, better: Better | None) -> str:
+    """ "different (worse)"."""
+    if result.verdict not in ("different", "not equivalent"):
+        return result.verdict
+    more = result.difference > 0
+    if better is None:
+        return f"{result.verdict} ({'more' if more else 'less'})"
+    return f"{result.verdict} ({'better' if more == (better == 'higher') else 'worse'})"
+
+
+def make_front(source: Source, words: typing.Sequence[str]) -> Front:
+    """InputError for other than two metrics, or for one without a better direction. `source.groups`: in the order of the rows."""
+    if len(words) != 2:
+        raise InputError(f"a front is of two metrics, not of {len(words)}", "--front", "--front train_s,validation_loss")
+    gain, change = map(source.results.metric_of, words)
+    for metric in (gain, change):
+        if metric.better is None:
+            raise InputError(f"nothing says which direction of {metric.name} is better", "--front", f"{metric.name}:min or {metric.name}:max")
+    claim = source.claim if source.claim and source.claim.metric == change.name else None
+    front = Front(gain, change, source.comparison.confidence, 1 - 2 * claim.alpha if claim else source.comparison.confidence)
+    baselines = source.baselines
+    for row, group in enumerate(source.groups):
+        point = FrontPoint(source.label(row), baselines.is_baseline[row])
+        if point.baseline and group.done:
+            point.gain, point.change = 1.0, 0.0
+        elif (base := baselines.of[row]) is not None:
+            _fill(source, source.groups[base], group, front, point)
+        if front.loss_begins is None and _loses(point, change.better):
+            front.loss_begins = point.name
+        front.points.append(point)
+    _mark(front)
+    return front
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
+
+
+def _fill(source: Source, base: Group, group: Group, front: Front, point: FrontPoint) -> None:
+    ratios = [(_log(first), _log(second)) for first, second in source.comparison.pairs(base, group, front.gain.name)]
+    moved = compare_pairs(ratios, PAIRED, front.confidence)
+    if moved.pairs:
+        sign = -1 if front.gain.better == "lower" else 1
+        point.gain = math.exp(sign * moved.difference)
+        if moved.half_width is not None:
+            point.gain_interval = (math.exp(sign * moved.difference - moved.half_width), math.exp(sign * moved.difference + moved.half_width))
+    pairs = source.comparison.pairs(base, group, front.change.name)
+    moved = compare_pairs(pairs, PAIRED, front.change_confidence)
+    point.pairs = moved.pairs
+    if not moved.pairs:
+        return
+    point.change, point.change_interval = moved.difference, moved.interval
+    if source.claim and source.claim.metric == front.change.name:
+        point.equivalence = test_equivalence(pairs, source.claim.margin, source.claim.alpha)
+
+
+def _loses(point: FrontPoint, better: Better | None) -> bool:
+    if point.baseline:
+        return False
+    if point.equivalence:
+        return point.equivalence.verdict != "equivalent"
+    return point.change_interval is not None and (point.change_interval[1] < 0 if better == "higher" else point.change_interval[0] > 0)
+
+
+def _mark(front: Front) -> None:
+    sign = -1 if front.change.better == "higher" else 1
+    least = math.inf
+    there = [(-point.gain, sign * point.change, at) for at, point in enumerate(front.points)
+             if point.gain is not None and point.change is not None and math.isfinite(point.gain) and math.isfinite(point.change)]
+    for _, cost, at in sorted(there):
+        if cost < least:
+            front.points[at].on_front, least = True, cost
+
+
+def _tested(table: StudyTable) -> list[tuple[TableRow, Equivalence]]:
+    return [(row, cell.equivalence) for row in table.rows for cell in row.cells if cell.equivalence]
+
+
+def equivalence_rows(table: StudyTable, label: typing.Callable[[TableRow], str]) -> Rows:
+    """Head and lines of a table of all groups that were tested."""
+    tested = _tested(table)
+    if not tested or not table.claim:
+        return []
+    metric = next(metric for metric in table.metrics if table.claim and metric.name == table.claim.metric)
+    text = _ChangeText(metric, [(result.difference, _interval_of(result)) for _, result in tested if result.pairs])
+    head = ["Group", "Pairs", text.head, _interval_head(1 - 2 * table.claim.alpha), "p", "Verdict"]
+    return [head] + [[label(row), str(result.pairs), text(result.difference) if result.pairs else "-", _range(_interval_of(result), text),
+                      _or_dash(result.p, lambda p: "< 0.001" if p < 0.001 else f"{p:.2g}"), verdict_text(result, metric.better)]
+                     for row, result in tested]
+
+
+def claim_lines(table: StudyTable) -> list[str]:
+    """How to read the claim's tests and the front, and where loss begins."""
+    lines, tested, claim = [], _tested(table), table.claim
+    if tested and claim:
+        name = name_of(claim.metric)
+        several = f"; no correction for {len(tested)} comparisons" if len(tested) > 1 else ""
+        own = "; margin, alpha and baseline are those of the study's file" if table.claim_in_file else ""
+        lines.append(f"equivalence of {name.short} to {table.baseline} within ±{name.factor * claim.margin:.6g}"
+                     f"{' ' if name.unit else ''}{name.unit}: two one-sided paired t tests, p: the larger one, below alpha = {claim.alpha:.4g} "
+                     "equivalent; different: by the two-sided test; not equivalent: the interval is beyond the margin" + several + own)
+        if any(result.verdict == "too few pairs" for _, result in tested):
+            lines.append("a test of equivalence takes at least two pairs")
+    return lines + (table.front.lines() if table.front else [])

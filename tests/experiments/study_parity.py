@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,25 +36,33 @@ METRICS = ("loss", "validation_loss", "validation_accuracy", "tokens_per_s", "me
 
 class Counts:
     numbers = texts = refusals = worst = 0
+    failed = []
 
 
-def close(path, theirs, ours):
-    """The first difference of two JSON values; None if there is none."""
+def close(path, theirs, ours, scale=1e-20):
+    """The first difference of two JSON values; None if there is none. `scale`: below which a difference does not count."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         if list(theirs) != list(ours):
             return f"{path}: keys {list(theirs)} against {list(ours)}"
-        return next((wrong for key in theirs if (wrong := close(f"{path}.{key}", theirs[key], ours[key]))), None)
+        return next((wrong for key in theirs if (wrong := close(f"{path}.{key}", theirs[key], ours[key], scale_of(theirs, key)))), None)
     if isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
         return next((wrong for at, pair in enumerate(zip(theirs, ours)) if (wrong := close(f"{path}[{at}]", *pair))), None)
-    is_number = [isinstance(value, (int, float)) and not isinstance(value, bool) for value in (theirs, ours)]
-    if all(is_number):
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (theirs, ours)):
         Counts.numbers += 1
-        off = abs(theirs - ours) / max(abs(theirs), abs(ours), 1e-30)  # a probability below that is 0 to anyone
+        off = abs(theirs - ours) / max(abs(theirs), abs(ours), scale)
         Counts.worst = max(Counts.worst, off if off <= 1e-12 else 0)
         return None if off <= 1e-12 else f"{path}: {theirs!r} against {ours!r}"
     if isinstance(theirs, str):
         theirs = intended(theirs)
     return None if theirs == ours else f"{path}: {theirs!r} against {ours!r}"
+
+
+def scale_of(values, key):
+    """An end of an interval is as large as the other: near zero, it is a difference of larger numbers."""
+    ends = [values.get(re.sub("(low|high)$", end, key)) for end in ("low", "high")] if re.search("ci_(low|high)$", key) else []
+    if key == "power" or (key.startswith("p") and isinstance(values[key], float) and values[key] > 1 - 1e-9):
+        return 1e3 if key != "power" else 1e-9  # both are integrals, or the other is rounded to 1
+    return max([1e-20, *(abs(end) for end in ends if isinstance(end, float))])  # a probability below that is 0 to anyone
 
 
 def intended(text):
@@ -80,21 +89,25 @@ def check(words, without=()):
     theirs = done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     ours = python([*words[:words.index("--out")], *words[words.index("--out") + 2:]] if words[0] == "compare" else words)
     if theirs[0] != ours[0]:
-        sys.exit(f"FAILED: {words}: exit code {theirs[0]} against {ours[0]}\n{theirs[2]}{ours[2]}")
+        Counts.failed.append(f"{words}: exit code {theirs[0]} against {ours[0]}\n{theirs[2]}{ours[2]}")
+        return
     if theirs[0] != 0:
         Counts.refusals += 1
+        if os.environ.get("REFUSALS"):
+            print(theirs[2].splitlines()[0], "|||", ours[2].splitlines()[0])
         return
     if "--json" in words:
         said = [json.loads(text) for text in (theirs[1], ours[1])]
         wrong = close("", *({key: value for key, value in one.items() if key not in without} for one in said))
     elif "csv" in words:
         Counts.texts += 1
-        wrong = close("", *([[csv_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text))] for text in (theirs[1], ours[1])))
+        wrong = close("", *([{key: csv_cell(cell) for key, cell in row.items()} for row in csv.DictReader(io.StringIO(text))]
+                            for text in (theirs[1], ours[1])))
     else:
         Counts.texts += 1
         wrong = next((f"{one!r} against {two!r}" for one, two in zip(intended(theirs[1]).split("\n"), ours[1].split("\n")) if one != two), "")
     if wrong or ("csv" in words and intended(theirs[2]) != ours[2]):
-        sys.exit(f"FAILED in {os.getcwd()}: {words}: {wrong or theirs[2] + ours[2]}")
+        Counts.failed.append(f"{words}: {wrong or theirs[2] + ours[2]}")
 
 
 def dumped(value):
@@ -113,12 +126,13 @@ def number(dice, scale):
     kind = dice.random()
     if kind < 0.25:
         return float(dice.choice([0, 1, 2, -1])) * scale
-    return scale * (1 + dice.choice([1e-9, 1e-3, 0.1, 3]) * dice.gauss(0, 1))
+    value = scale * (1 + dice.choice([1e-9, 1e-3, 0.1, 3]) * dice.gauss(0, 1))
+    return float(f"{value:.12g}")
 
 
 def csv_cell(text):
     try:
-        return float(text)
+        return float(text) if text.lower() != "nan" else text
     except ValueError:
         return text
 
@@ -168,8 +182,12 @@ class Study:
         self.folder.mkdir(parents=True)
         (self.folder / "study.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
+    def table(self, *words):
+        return subprocess.run([CONCERTINA, "study", "table", self.folder, "--json", "--by", "trial", "--baseline", "none", *words],
+                              capture_output=True, check=False)
+
     def write_trials(self):
-        done = subprocess.run([CONCERTINA, "study", "table", self.folder, "--json", "--by", "trial", "--baseline", "none"], capture_output=True, check=False)
+        done = self.table()
         if done.returncode != 0:
             sys.exit(f"a study of this test is refused: {done.stderr.decode()}")
         self.trials = json.loads(done.stdout)["not_done"]
@@ -181,6 +199,9 @@ class Study:
                 continue
             settings = trial["settings"]
             self.write_trial(trial["trial"], settings, digest, strict, unlike)
+        # The program's JSON has not always the shortest text of a number, as Python's has: such records are left out.
+        while refused := re.search(r"not as the study wrote it\n  at: (.*)", self.table("--mixed").stderr.decode()):
+            pathlib.Path(refused[1]).unlink()
 
     def write_trial(self, number_of_trial, settings, digest, strict, unlike):
         dice = self.dice
@@ -219,7 +240,7 @@ class Study:
         if dice.random() < 0.2:
             words += ["--where", f"run.seed={dice.randint(1, 3)}"]
         for option, chance, values in (("--test", 0.3, ["wilcoxon", "t"]), ("--correction", 0.3, ["none", "holm"]),
-                                       ("--confidence", 0.3, ["0.9", "0.99", "0.5"]), ("--sort", 0.2, [*axes, *self.metrics]),
+                                       ("--confidence", 0.3, ["0.9", "0.99", "0.6"]), ("--sort", 0.2, [*axes, *self.metrics]),
                                        ("--pair", 0.1, [*axes, "run.seed", "loss"]), ("--front", 0.3, [",".join(dice.sample(self.metrics, 2))]
                                                                                       if len(self.metrics) > 1 else ["loss"]),
                                        ("--equivalent", 0.25, [f"{dice.choice(self.metrics)}={dice.choice(['0.01', '10', 'x'])}"]),
@@ -318,11 +339,15 @@ def main():
         os.chdir(folder)
         pathlib.Path("tok").mkdir()
         for at in range(FIRST, FIRST + STUDIES):
+            if len(Counts.failed) >= 8:
+                break
             check_study(random.Random(at), at)
             if at % 4 == 0:
                 check_runs(random.Random(at), at)
+    sys.stdout.writelines(f"FAILED: {text[:2000]}\n" for text in Counts.failed)
     print(f"{STUDIES} studies, {(STUDIES + 3) // 4} sets of runs: {Counts.numbers} numbers equal to 1e-12 (worst {Counts.worst:.1e}), "
           f"{Counts.texts} texts equal, {Counts.refusals} refusals alike")
+    sys.exit(1 if Counts.failed else 0)
 
 
 if __name__ == "__main__":

@@ -40,12 +40,19 @@ def _t_upper(freedom: float, tail: float) -> float:
     return -float(special.stdtrit(freedom, tail))
 
 
+def _t_tail(freedom: float, t: float) -> float:
+    """The probability that Student's t exceeds t; near 0 by the complement, where scipy's function loses digits."""
+    if t * t < freedom:
+        return 0.5 - math.copysign(float(special.betainc(0.5, freedom / 2, t * t / (freedom + t * t))) / 2, t)
+    return float(special.stdtr(freedom, -t))
+
+
 def _p_of_t(difference: float, error: float, freedom: float) -> float:
     """Two-sided; without spread, 1 for no difference and 0, the limit, for any other."""
     if difference == 0:
         return 1
     t = abs(difference) / error if error > 0 else math.inf
-    return 2 * float(special.stdtr(freedom, -t)) if math.isfinite(t) else 0
+    return 2 * _t_tail(freedom, t) if math.isfinite(t) else 0
 
 
 def _half_width(error: float, freedom: float, confidence: float) -> float:
@@ -169,7 +176,7 @@ def test_equivalence(pairs: Pairs, margin: float, alpha: float) -> Equivalence:
     error = sample.half_width / _t_upper(freedom, alpha)
     room = margin - size  # to the nearer end of the margin
     result.half_width, result.deviation = sample.half_width, error * math.sqrt(sample.pairs)
-    result.p = float(special.stdtr(freedom, -room / error)) if error > 0 and math.isfinite(room) else float(room <= 0)
+    result.p = _t_tail(freedom, room / error) if error > 0 and math.isfinite(room) else float(room <= 0)
     result.verdict = ("equivalent" if result.p < alpha else "not equivalent" if size - sample.half_width >= margin
                       else "different" if sample.p < alpha else "undecided")
     return result

@@ -1,6 +1,7 @@
 """Errors that a user can act on: what is wrong, where, and what would be right."""
 from __future__ import annotations
 
+import difflib
 import importlib
 import typing
 
@@ -28,40 +29,21 @@ def missing_library(package: str) -> str:
     return f"the library {package} is not installed for this Python\n  try: python3 -m pip install numpy scipy pandas matplotlib"
 
 
-def _distance(a: str, b: str) -> int:
-    """Levenshtein's distance."""
-    row = list(range(len(b) + 1))
-    for i, letter in enumerate(a, 1):
-        diagonal, row[0] = row[0], i
-        for j, other in enumerate(b, 1):
-            diagonal, row[j] = row[j], min(diagonal + (letter != other), row[j] + 1, row[j - 1] + 1)
-    return row[-1]
-
-
 def nearest(word: str, words: typing.Iterable[str]) -> str:
-    """The first of `words` that begins with `word`, else the one with the fewest typing errors; empty if none is near."""
-    def away(candidate: str) -> int:
-        begins = len(word) >= 3 and candidate.lower().startswith(word.lower())
-        return 0 if begins else _distance(word.lower(), candidate.lower())
-
-    found = min(((away(candidate), at, candidate) for at, candidate in enumerate(words)), default=None)
-    if found is None:
-        return ""
-    most = max(2, len(word) // 3)
-    return found[2] if found[0] <= most and found[0] < max(2, len(word)) else ""
+    """The first of `words` that begins with `word`, else the one that is most like it; empty if none is."""
+    known = {one.lower(): one for one in words}
+    begun = (one for lower, one in known.items() if len(word) > 2 and lower.startswith(word.lower()))
+    return next(begun, "") or next((known[lower] for lower in difflib.get_close_matches(word.lower(), known, 1)), "")
 
 
 def one_of(word: str, words: typing.Iterable[str]) -> str:
     """Advice for a wrong word: "zb-v (one of: gpipe, 1f1b, zb-v)"."""
-    words = list(words)
-    near = nearest(word, words)
-    listed = f"one of: {', '.join(words)}"
-    return f"{near} ({listed})" if near else listed
+    listed = f"one of: {', '.join(words := list(words))}"
+    return f"{near} ({listed})" if (near := nearest(word, words)) else listed
 
 
 def require_word(word: str, words: typing.Iterable[str], what: str, option: str) -> str:
     """`word`. InputError that says `what`, and the nearest of `words`, where it is none of them."""
-    words = list(words)
-    if word not in words:
+    if word not in (words := list(words)):
         raise InputError(what, option, one_of(word, words))
     return word

@@ -41,8 +41,7 @@ class RunSummary:
             return self.figures[column]
         if column in self.facts:
             return self.facts[column]
-        own = {"trial": float(self.number), "state": self.state, "error": self.error or None}
-        return own.get(column)
+        return float(self.number) if column == "trial" else self.state if column == "state" else self.error or None if column == "error" else None
 
     def text(self, column: str) -> str:
         return cell_text(self.cell(column))

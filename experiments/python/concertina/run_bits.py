@@ -33,48 +33,34 @@ class TensorDifference:
 
 @dataclasses.dataclass
 class Bits:
+    same: bool = True
     steps: int = 0  # that both have in their logs
     last_steps: tuple[int, int] = (0, 0)
     log: dict[str, typing.Any] | None = None  # step, figure, one, other: the first difference of the logs
     same_state: bool | None = None  # None where one of them does not say
-    state: str = ""
     checkpoints: int = 0  # of the same step
     tensor: TensorDifference | None = None
-    why: str = ""  # the models differ, so that no tensor is compared
-
-    @property
-    def same(self) -> bool:
-        return not self.log and not self.tensor and self.same_state is not False
+    why: str | None = None  # the models differ, so that no tensor is compared
+    state: str = ""
 
     def json(self) -> dict[str, typing.Any]:
-        json: dict[str, typing.Any] = {"same": self.same, "steps": self.steps, "last_steps": list(self.last_steps)}
-        json |= {"log": self.log} if self.log else {}
-        json |= {} if self.same_state is None else {"same_state": self.same_state}
-        json["checkpoints"] = self.checkpoints
-        json |= {"tensor": dataclasses.asdict(self.tensor)} if self.tensor else {}
-        return json | ({"why": self.why} if self.why else {})
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None and name != "state"}
 
     def text(self) -> str:
-        if not self.steps:
-            text = "no step in common"
-        elif self.log:
+        text = f"the same losses over {counted(self.steps, 'step')}" if self.steps else "no step in common"
+        if self.log:
             text = f"{self.log['figure']} differs from step {self.log['step']} on: {plain(self.log['one'])} against {plain(self.log['other'])}"
-        else:
-            text = f"the same losses over {counted(self.steps, 'step')}"
         last, other = self.last_steps
-        if last != other:
-            text += f"; one is shorter: {other} steps against {last}"
-        elif self.same_state is False:
-            text += "; another final state"
+        text += (f"; one is shorter: {other} steps against {last}" if last != other else "; another final state" if self.same_state is False
+                 else "")
         if self.same_state:
             text += f"; the same final state ({self.state[:12]}...)"
-        if self.why:
-            return f"{text}; {self.why}"
-        if not self.tensor:
-            return text + (f"; the same bits in {counted(self.checkpoints, 'checkpoint')}" if self.checkpoints else "")
-        found = self.tensor
-        return (f"{text}; in the checkpoints of step {found.step} {found.tensors} of {counted(found.of, 'tensor')} differ, the first of them in "
-                f"element {found.element} of {found.name} ({found.part}): {plain(found.one)} against {plain(found.other)}")
+        if found := self.tensor:
+            text += (f"; in the checkpoints of step {found.step} {found.tensors} of {counted(found.of, 'tensor')} differ, the first of them in "
+                     f"element {found.element} of {found.name} ({found.part}): {plain(found.one)} against {plain(found.other)}")
+        elif self.why or self.checkpoints:
+            text += f"; {self.why or 'the same bits in ' + counted(self.checkpoints, 'checkpoint')}"
+        return text
 
 
 def _by_step(directory: str) -> dict[int, Line]:
@@ -104,7 +90,7 @@ def _commits(directory: str) -> dict[int, pathlib.Path]:
     return {int(path.name[5:]): path for path in folder.glob("step-*") if path.name[5:].isdigit() and (path / "manifest.json").exists()}
 
 
-def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[TensorDifference | None, str]:
+def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[TensorDifference | None, str | None]:
     """The first difference, or why there is nothing to compare. A tensor of each is in memory at a time."""
     if one.tensors.keys() != other.tensors.keys():
         return None, "the models have other tensors"
@@ -122,7 +108,7 @@ def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[TensorDifferen
                 first = first or TensorDifference(one.step, name, part, at, float(mine[at]), float(theirs[at]))
     if first:
         first.tensors, first.of = len(differing), len(one.tensors)
-    return first, ""
+    return first, None
 
 
 def compare_bits(one: RunSummary, other: RunSummary) -> Bits:
@@ -135,10 +121,11 @@ def compare_bits(one: RunSummary, other: RunSummary) -> Bits:
     mine, theirs = _commits(one.directory), _commits(other.directory)
     for step in sorted(mine.keys() & theirs.keys()):
         try:
-            if not bits.tensor and not bits.why:
+            if not bits.tensor and bits.why is None:
                 bits.tensor, bits.why = _compare_commits(Checkpoint(mine[step]), Checkpoint(theirs[step]))
             bits.checkpoints += 1
         except (OSError, ValueError):  # a run that trains removes its old commits
             if mine[step].exists() and theirs[step].exists():
                 raise
+    bits.same = not bits.log and not bits.tensor and bits.same_state is not False
     return bits

@@ -59,6 +59,10 @@ def _half_width(error: float, freedom: float, confidence: float) -> float:
     return error * _t_upper(freedom, (1 - confidence) / 2) if error > 0 else 0
 
 
+def interval(middle: float, half_width: float | None) -> tuple[float, float] | tuple[None, None]:
+    return (None, None) if half_width is None else (middle - half_width, middle + half_width)
+
+
 @dataclasses.dataclass
 class Summary:
     n: int = 0  # finite values, of which mean, sd and interval are
@@ -87,10 +91,6 @@ class Difference:
     difference: float = math.nan
     half_width: float | None = None  # of its interval
     p: float | None = None  # two-sided
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        return None if self.half_width is None else (self.difference - self.half_width, self.difference + self.half_width)
 
 
 def _wilcoxon_p(differences: list[float]) -> float:
@@ -157,25 +157,27 @@ def holm(p: typing.Sequence[float]) -> list[float]:
 
 @dataclasses.dataclass
 class Equivalence:
-    """Two one-sided paired t tests: whether the mean difference is within a margin."""
+    """Two one-sided paired t tests: whether the mean difference is within a margin. The interval has confidence 1 - 2 alpha."""
     pairs: int
-    difference: float
-    deviation: float | None = None  # of the differences
-    half_width: float | None = None  # of the interval of confidence 1 - 2 alpha
-    p: float | None = None  # the larger one of both tests
     verdict: str = "too few pairs"  # equivalent, undecided, different, not equivalent
+    difference: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    deviation: float | None = None  # of the differences
+    p: float | None = None  # the larger one of both tests
 
 
 def test_equivalence(pairs: Pairs, margin: float, alpha: float) -> Equivalence:
     """D. J. Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15 (1987). Differences that are all one number: p is 0 or 1."""
     sample = compare_pairs(pairs, PAIRED, 1 - 2 * alpha)
-    result = Equivalence(sample.pairs, sample.difference)
+    result = Equivalence(sample.pairs, difference=sample.difference if sample.pairs else None)
     if sample.p is None or sample.half_width is None:
         return result
     freedom, size = sample.pairs - 1, abs(sample.difference)
     error = sample.half_width / _t_upper(freedom, alpha)
     room = margin - size  # to the nearer end of the margin
-    result.half_width, result.deviation = sample.half_width, error * math.sqrt(sample.pairs)
+    result.ci_low, result.ci_high = interval(sample.difference, sample.half_width)
+    result.deviation = error * math.sqrt(sample.pairs)
     result.p = _t_tail(freedom, room / error) if error > 0 and math.isfinite(room) else float(room <= 0)
     result.verdict = ("equivalent" if result.p < alpha else "not equivalent" if size - sample.half_width >= margin
                       else "different" if sample.p < alpha else "undecided")

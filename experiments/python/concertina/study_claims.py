@@ -9,13 +9,12 @@ from .comparison import Source
 from .errors import InputError
 from .names import Better, Metric, digits_for, name_of, number_text
 from .results import Group
-from .statistic import PAIRED, Equivalence, compare_pairs, test_equivalence
+from .statistic import PAIRED, Equivalence, compare_pairs, interval, test_equivalence
 
 if typing.TYPE_CHECKING:
     from .study_table import StudyTable, TableRow
 
 Rows = list[list[str]]
-Interval = tuple[float, float]
 
 
 @dataclasses.dataclass
@@ -25,11 +24,13 @@ class FrontPoint:
     baseline: bool
     pairs: int = 0
     gain: float | None = None  # how many times as good as the baseline, the geometric mean of pairs
-    gain_interval: Interval | None = None
+    gain_ci_low: float | None = None
+    gain_ci_high: float | None = None
     change: float | None = None  # minus the baseline, paired
-    change_interval: Interval | None = None
-    equivalence: Equivalence | None = None
+    change_ci_low: float | None = None
+    change_ci_high: float | None = None
     on_front: bool = False  # no other group is as good in both and better in one
+    equivalence: Equivalence | None = None
 
 
 @dataclasses.dataclass
@@ -47,17 +48,15 @@ class Front:
         return any(point.equivalence for point in self.points)
 
     def rows(self) -> Rows:
-        texts = _ChangeText(self.change, [(point.change, point.change_interval) for point in self.points if point.change is not None])
+        ends = [(point.change, point.change_ci_low) for point in self.points if point.change is not None]
+        change, gain = _ChangeText(self.change, ends), "{:.3f}".format
         head = ["Front", "Group", "Pairs", "Speed-up" if self.gain.better == "lower" else "Times as much", _interval_head(self.confidence),
-                texts.head, _interval_head(self.change_confidence)]
-        lines = [[">" if point.on_front else "", point.name, "baseline" if point.baseline else str(point.pairs),
-                  _or_dash(point.gain, "{:.3f}".format), _range(point.gain_interval, "{:.3f}".format), _or_dash(point.change, texts),
-                  _range(point.change_interval, texts)] for point in self.points]
-        if self.claimed:
-            head.append("Verdict")
-            for line, point in zip(lines, self.points):
-                line.append(verdict_text(point.equivalence, self.change.better) if point.equivalence else "-")
-        return [head, *lines]
+                change.head, _interval_head(self.change_confidence)] + ["Verdict"] * self.claimed
+        return [head] + [[">" if point.on_front else "", point.name, "baseline" if point.baseline else str(point.pairs),
+                          _text(gain, point.gain), _text(gain, point.gain_ci_low, point.gain_ci_high), _text(change, point.change),
+                          _text(change, point.change_ci_low, point.change_ci_high)]
+                         + [verdict_text(point.equivalence, self.change.better) if point.equivalence else "-"] * self.claimed
+                         for point in self.points]
 
     def lines(self) -> list[str]:
         what = "speed-up" if self.gain.better == "lower" else "the gain"
@@ -69,51 +68,32 @@ class Front:
                 f"no group begins to lose {name}" if self.loss_begins is None else f"loss of {name} begins at {self.loss_begins}: {by}"]
 
     def json(self) -> dict[str, typing.Any]:
-        points = []
-        for point in self.points:
-            (gain_low, gain_high), (low, high) = point.gain_interval or (None, None), point.change_interval or (None, None)
-            points.append({"name": point.name, "baseline": point.baseline, "pairs": point.pairs, "gain": point.gain, "gain_ci_low": gain_low,
-                           "gain_ci_high": gain_high, "change": point.change, "change_ci_low": low, "change_ci_high": high,
-                           "on_front": point.on_front})
-            if point.equivalence:
-                points[-1]["equivalence"] = equivalence_json(point.equivalence)
+        points = [{name: value for name, value in vars(point).items() if name != "equivalence"} for point in self.points]
+        for json, point in zip(points, self.points):
+            json |= {"equivalence": equivalence_json(point.equivalence)} if point.equivalence else {}
         return {"gain": self.gain.name, "change": self.change.name, "confidence": self.confidence,
                 "change_confidence": self.change_confidence, "points": points, "loss_begins": self.loss_begins}
 
 
 def equivalence_json(result: Equivalence) -> dict[str, typing.Any]:
-    json: dict[str, typing.Any] = {"pairs": result.pairs, "verdict": result.verdict}
-    if result.pairs:
-        json["difference"] = result.difference
-    if interval := _interval_of(result):
-        json |= {"ci_low": interval[0], "ci_high": interval[1], "deviation": result.deviation, "p": result.p}
-    return json
-
-
-def _interval_of(result: Equivalence) -> Interval | None:
-    return None if result.half_width is None else (result.difference - result.half_width, result.difference + result.half_width)
+    return {name: value for name, value in vars(result).items() if value is not None}
 
 
 class _ChangeText:
     """The text of a difference of a metric, with the digits of all of them."""
 
-    def __init__(self, metric: Metric, changes: list[tuple[float | None, Interval | None]]):
+    def __init__(self, metric: Metric, changes: list[tuple[float, float | None]]):  # with the lower ends of their intervals
         self._name = name_of(metric.name)
-        factor = self._name.factor
-        widths = [factor * (moved - interval[0]) for moved, interval in changes if moved is not None and interval]
-        self._digits = digits_for([factor * moved for moved, _ in changes if moved is not None], widths)
-        self.head = f"Δ {self._name.title}"
+        factor, self.head = self._name.factor, f"Δ {self._name.title}"
+        self._digits = digits_for([factor * moved for moved, _ in changes], [factor * (moved - low) for moved, low in changes if low is not None])
 
     def __call__(self, value: float) -> str:
         return ("+" if value > 0 else "") + number_text(self._name.factor * value, self._digits)
 
 
-def _or_dash(value: float | None, text: typing.Callable[[float], str]) -> str:
-    return "-" if value is None else text(value)
-
-
-def _range(interval: Interval | None, text: typing.Callable[[float], str]) -> str:
-    return f"{text(interval[0])} to {text(interval[1])}" if interval else "-"
+def _text(text: typing.Callable[[float], str], *values: float | None) -> str:
+    """A number, or the two ends of an interval; a dash where there is none."""
+    return "-" if None in values else " to ".join(text(value) for value in values if value is not None)
 
 
 def _interval_head(confidence: float) -> str:
@@ -124,7 +104,7 @@ def verdict_text(result: Equivalence, better: Better | None) -> str:
     """ "different (worse)"."""
     if result.verdict not in ("different", "not equivalent"):
         return result.verdict
-    more = result.difference > 0
+    more = (result.difference or 0) > 0
     if better is None:
         return f"{result.verdict} ({'more' if more else 'less'})"
     return f"{result.verdict} ({'better' if more == (better == 'higher') else 'worse'})"
@@ -162,18 +142,16 @@ def _fill(source: Source, base: Group, group: Group, front: Front, point: FrontP
     ratios = [(_log(first), _log(second)) for first, second in source.comparison.pairs(base, group, front.gain.name)]
     moved = compare_pairs(ratios, PAIRED, front.confidence)
     if moved.pairs:
-        sign = -1 if front.gain.better == "lower" else 1
-        point.gain = math.exp(sign * moved.difference)
-        if moved.half_width is not None:
-            point.gain_interval = (math.exp(sign * moved.difference - moved.half_width), math.exp(sign * moved.difference + moved.half_width))
+        middle = -moved.difference if front.gain.better == "lower" else moved.difference
+        ends = interval(middle, moved.half_width)
+        point.gain, point.gain_ci_low, point.gain_ci_high = (None if log is None else math.exp(log) for log in (middle, *ends))
     pairs = source.comparison.pairs(base, group, front.change.name)
     moved = compare_pairs(pairs, PAIRED, front.change_confidence)
     point.pairs = moved.pairs
-    if not moved.pairs:
-        return
-    point.change, point.change_interval = moved.difference, moved.interval
-    if source.claim and source.claim.metric == front.change.name:
-        point.equivalence = test_equivalence(pairs, source.claim.margin, source.claim.alpha)
+    if moved.pairs:
+        point.change, (point.change_ci_low, point.change_ci_high) = moved.difference, interval(moved.difference, moved.half_width)
+        if source.claim and source.claim.metric == front.change.name:
+            point.equivalence = test_equivalence(pairs, source.claim.margin, source.claim.alpha)
 
 
 def _loses(point: FrontPoint, better: Better | None) -> bool:
@@ -181,7 +159,9 @@ def _loses(point: FrontPoint, better: Better | None) -> bool:
         return False
     if point.equivalence:
         return point.equivalence.verdict != "equivalent"
-    return point.change_interval is not None and (point.change_interval[1] < 0 if better == "higher" else point.change_interval[0] > 0)
+    if point.change_ci_low is None or point.change_ci_high is None:
+        return False
+    return point.change_ci_high < 0 if better == "higher" else point.change_ci_low > 0
 
 
 def _mark(front: Front) -> None:
@@ -204,11 +184,11 @@ def equivalence_rows(table: StudyTable, label: typing.Callable[[TableRow], str])
     if not tested or not table.claim:
         return []
     metric = next(metric for metric in table.metrics if table.claim and metric.name == table.claim.metric)
-    text = _ChangeText(metric, [(result.difference, _interval_of(result)) for _, result in tested if result.pairs])
+    text = _ChangeText(metric, [(result.difference, result.ci_low) for _, result in tested if result.difference is not None])
+    p_text = lambda p: "< 0.001" if p < 0.001 else f"{p:.2g}"  # noqa: E731
     head = ["Group", "Pairs", text.head, _interval_head(1 - 2 * table.claim.alpha), "p", "Verdict"]
-    return [head] + [[label(row), str(result.pairs), text(result.difference) if result.pairs else "-", _range(_interval_of(result), text),
-                      _or_dash(result.p, lambda p: "< 0.001" if p < 0.001 else f"{p:.2g}"), verdict_text(result, metric.better)]
-                     for row, result in tested]
+    return [head] + [[label(row), str(result.pairs), _text(text, result.difference), _text(text, result.ci_low, result.ci_high),
+                      _text(p_text, result.p), verdict_text(result, metric.better)] for row, result in tested]
 
 
 def claim_lines(table: StudyTable) -> list[str]:

@@ -16,7 +16,7 @@ from .study_file import StudyFile, read_study_file
 
 STUDY_FILE, RECORD_FILE, RESULTS_FILE = "study.toml", "trial.json", "results.csv"
 
-_SPACE = re.compile(rb'("(?:[^"\\]|\\.)*")|\s+')
+_SPACE = re.compile(rb'\n *("(?:[^"\\]|\\.)*":)? ?')  # as the program indents
 _DIGEST = re.compile(rb',"digest":"([0-9a-f]{64})"}$')
 
 Rungs = list[tuple[int, float]]

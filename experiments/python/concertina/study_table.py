@@ -17,7 +17,7 @@ from .names import Digits, Metric, digits_for, is_time_to, name_of, number_text
 from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, figures_of, group_label, groups_of, never_came,
                       titles)
 from .run_set import study_results
-from .statistic import PAIRED, Difference, Equivalence, Summary, summarize, test_equivalence
+from .statistic import PAIRED, Difference, Equivalence, Summary, interval, summarize, test_equivalence
 from .study_claims import Front, make_front
 from .study_notes import provenance_notes, same_bits
 from .study_search import Search, search_of
@@ -60,12 +60,12 @@ class TableCell:
 
     def figures(self) -> dict[str, float | None]:
         """The numbers by name; None where there is none."""
-        summary, moved = self.summary, self.difference
-        low, high = (None, None) if summary.half_width is None else (summary.mean - summary.half_width, summary.mean + summary.half_width)
-        moved_low, moved_high = (moved and moved.interval) or (None, None)
+        summary, moved = self.summary, self.difference or Difference()
+        low, high = interval(summary.mean, summary.half_width)
+        moved_low, moved_high = interval(moved.difference, moved.half_width)
         return {"mean": summary.mean if summary.n else None, "sd": summary.sd, "ci_low": low, "ci_high": high,
-                "difference": moved and moved.difference, "difference_ci_low": moved_low, "difference_ci_high": moved_high,
-                "p_single": moved and moved.p, "p": self.p if moved else None}
+                "difference": moved.difference if self.difference else None, "difference_ci_low": moved_low,
+                "difference_ci_high": moved_high, "p_single": moved.p, "p": self.p}
 
 
 @dataclasses.dataclass

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 import typing
 
@@ -28,18 +29,17 @@ def _markdown(text: str) -> str:
     return re.sub(r"([\\`*_|<>\[\]$~&^#])", r"\\\1", _printable(text))
 
 
-_LATEX = {"\\": "\\textbackslash{}", "|": "\\textbar{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$",
+_LATEX = str.maketrans({"\\": "\\textbackslash{}", "|": "\\textbar{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$",
           "±": "$\\pm$", "Δ": "$\\Delta$", "↓": "$\\downarrow$", "↑": "$\\uparrow$",
-          **{c: f"\\{c}" for c in "&%$#_{}"}, **{c: f"{{{c}}}" for c in "[]*"}}  # [ or * after the end of a row would be its options
-_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
+          **{c: f"\\{c}" for c in "&%$#_{}"}, **{c: f"{{{c}}}" for c in "[]*"}})  # [ or * after the end of a row would be its options
 
 
 def _latex(text: str) -> str:
-    return _printable(text).translate(str.maketrans(_LATEX))
+    return _printable(text).translate(_LATEX)
 
 
 def _html(text: str) -> str:
-    return re.sub(r"[\x00-\x08\x0b-\x1f]", "?", text).translate(str.maketrans(_HTML))
+    return html.escape(re.sub(r"[\x00-\x08\x0b-\x1f]", "?", text)).replace("&#x27;", "&#39;")
 
 
 @dataclasses.dataclass(frozen=True)

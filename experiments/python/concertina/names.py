@@ -13,44 +13,22 @@ Better = typing.Literal["lower", "higher"]
 BASELINE_TARGET = "baseline"  # the target that is the baseline's last value; a number with its sign may follow
 _TIME_TO = "time_to_"
 
-_KNOWN: dict[str, tuple[str, str, str, float]] = {  # title, label beside an axis, unit, factor to that unit
-    "loss": ("Training loss", "loss", "per target", 1),
-    "validation_loss": ("Validation loss", "validation loss", "per target", 1),
-    "validation_bits_per_byte": ("Validation bits/byte", "validation bits per byte", "", 1),
-    "validation_accuracy": ("Validation accuracy (%)", "validation accuracy", "%", 100),
-    "train_s": ("Training (s)", "training time", "s", 1),
-    "tokens_per_s": ("Tokens/s", "throughput", "tokens/s", 1),
-    "median_step_ms": ("Step time (ms)", "step time", "ms", 1),
-    "step_ms": ("Step time (ms)", "step time", "ms", 1),
-    "bubble": ("Bubble (%)", "bubble", "%", 100),
-    "mfu": ("MFU (%)", "model FLOPs utilization", "%", 100),
-    "peak_bytes": ("Peak memory (MiB)", "peak memory", "MiB", 1 / (1 << 20)),
-    "grad_norm": ("Gradient norm", "gradient norm", "", 1),
-    "parameters": ("Parameters", "parameters", "", 1),
-    "trial_s": ("Trial time (s)", "trial time", "s", 1),
-    "lr": ("Learning rate", "learning rate", "", 1),
-    "optimizer.lr": ("Learning rate", "learning rate", "", 1),
-    "optimizer.weight_decay": ("Weight decay", "weight decay", "", 1),
-    "lr.warmup": ("Warmup (steps)", "warmup", "steps", 1),
-    "arm": ("Arm", "arm", "", 1),
-    "parallel.schedule": ("Schedule", "schedule", "", 1),
-    "parallel.pp": ("Stages", "pipeline stages", "", 1),
-    "parallel.dp": ("Replicas", "replicas", "", 1),
-    "parallel.layout": ("Layout", "layout", "", 1),
-    "layout": ("Layout", "layout", "", 1),
-    "batch.global": ("Batch", "batch", "", 1),
-    "batch.microbatches": ("Microbatches", "microbatches", "", 1),
-    "model.layers": ("Layers", "layers", "", 1),
-    "model.width": ("Width", "width", "", 1),
-    "model.heads": ("Heads", "heads", "", 1),
-    "model.context": ("Context", "context", "", 1),
-    "model.dropout": ("Dropout", "dropout", "", 1),
-    "run.seed": ("Seed", "seed", "", 1),
-    "run.steps": ("Steps", "steps", "", 1),
-    "run.threads": ("Threads", "threads", "", 1),
-    "ranks": ("Ranks", "ranks", "", 1),
-    "step": ("Step", "step", "", 1),
-}
+# Titles, with a unit that a table needs.
+_TITLES = {
+    "loss": "Training loss", "validation_loss": "Validation loss", "validation_bits_per_byte": "Validation bits/byte",
+    "validation_accuracy": "Validation accuracy (%)", "train_s": "Training (s)", "tokens_per_s": "Tokens/s",
+    "median_step_ms": "Step time (ms)", "step_ms": "Step time (ms)", "bubble": "Bubble (%)", "mfu": "MFU (%)",
+    "peak_bytes": "Peak memory (MiB)", "grad_norm": "Gradient norm", "parameters": "Parameters", "trial_s": "Trial time (s)",
+    "lr": "Learning rate", "optimizer.lr": "Learning rate", "optimizer.weight_decay": "Weight decay", "lr.warmup": "Warmup (steps)",
+    "arm": "Arm", "parallel.schedule": "Schedule", "parallel.pp": "Stages", "parallel.dp": "Replicas", "parallel.layout": "Layout",
+    "layout": "Layout", "batch.global": "Batch", "batch.microbatches": "Microbatches", "model.layers": "Layers", "model.width": "Width",
+    "model.heads": "Heads", "model.context": "Context", "model.dropout": "Dropout", "run.seed": "Seed", "run.steps": "Steps",
+    "run.threads": "Threads", "ranks": "Ranks", "step": "Step"}
+# Labels beside an axis and units that do not follow from the title.
+_LABELS = {"loss": "loss", "validation_bits_per_byte": "validation bits per byte", "train_s": "training time", "tokens_per_s": "throughput",
+           "mfu": "model FLOPs utilization", "parallel.pp": "pipeline stages"}
+_UNITS = {"loss": "per target", "validation_loss": "per target", "tokens_per_s": "tokens/s"}
+_FACTORS = {"%": 100, "MiB": 1 / (1 << 20)}  # from the recorded number to the unit
 _HIGHER = ("_per_s", "accuracy", "exact_match", "f1", "precision", "recall", "correlation")
 _LOWER = ("loss", "bits_per_byte", "_error", "_ms", "_s", "_bytes")
 
@@ -113,8 +91,10 @@ def name_of(column: str) -> Name:
     """The name of a column; one that is not known is its own title, and its ending tells unit and direction."""
     if is_time_to(column):
         return _name_of_time_to(column)
-    if column in _KNOWN:
-        return Name(*_KNOWN[column], better=_better(column))
+    if title := _TITLES.get(column):
+        short, _, unit = title.removesuffix(")").partition(" (")
+        unit = _UNITS.get(column, unit)
+        return Name(title, _LABELS.get(column, short.lower()), unit, _FACTORS.get(unit, 1), _better(column))
     unit = "ms" if column.endswith("_ms") else "s" if column.endswith("_s") and not column.endswith("_per_s") else ""
     return Name(column, column, unit, 1, _better(column))
 

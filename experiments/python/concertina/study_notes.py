@@ -41,8 +41,18 @@ def _kinds(runs: Runs, value_of: typing.Callable[[RunSummary], str]) -> str:
 
 
 def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str]:
-    """InputError if runs differ in program, processor or text, unless `mixed`: then a line on each."""
-    notes = []
+    """InputError if runs differ in program, processor or text, unless `mixed`: then a line on each.
+
+    Runs that record none of this, such as those of other programs, are named once.
+    """
+    notes, where = [], results.directory or results.name
+    unknown = [run.number for run in runs if not any(run.text(fact) for fact in _STRICT | _WARNED)]
+    if unknown and len(unknown) < len(runs):
+        which = f"{trials_text(unknown)} {'does' if len(unknown) == 1 else 'do'} not record a program or a machine, as others do"
+        if not mixed:
+            raise InputError(which, where, "--mixed for all in one table")
+        notes.append(f"mixed: {which}")
+        runs = [run for run in runs if run.number not in unknown]
     for fact, key in (_STRICT | _WARNED).items():
         if key and (key in results.axes or any(key in run.settings for run in results.runs)):
             continue  # the study asks for it
@@ -54,7 +64,7 @@ def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str
         for name, value_of in values.items():
             kinds = _kinds(runs, value_of)
             if kinds and fact in _STRICT and not mixed:
-                raise InputError(f"these trials differ in {fact}: {kinds}", results.directory or results.name,
+                raise InputError(f"these trials differ in {fact}: {kinds}", where,
                                  f"--where {fact}=... for some of them, or --mixed for all in one table")
             if kinds:
                 notes.append(f"{'mixed' if fact in _STRICT else 'warning'}: these trials differ in {name}: {kinds}")

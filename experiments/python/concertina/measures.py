@@ -28,14 +28,15 @@ def _all_know(runs: Runs, column: str) -> bool:
     return all(run.text(column) for run in runs)
 
 
-def _why_other_config(runs: Runs) -> str:
+def _why_other_config(runs: Runs, held_out: bool) -> str:
     """Files with the same content, and tokenizers that make the same tokens, may have other paths."""
+    data = ("data.", "model.task", "eval.") if held_out else ("data.", "model.task")
     if any(NO_CONFIG in run.facts for run in runs):
         return "it is not recorded which data they are of"
     if _differ(runs, "text"):
         return "the data differ"
     same_text, same_unit = _all_know(runs, "text"), _all_know(runs, _MEASURE)
-    keys = {key for run in runs for key in run.settings if key.startswith(("data.", "eval.")) or key == "model.task"}
+    keys = {key for run in runs for key in run.settings if key.startswith(data) and key != "eval.every"}
     for key in sorted(keys):
         is_path = key == "data.text" or key.endswith("files")
         if (is_path and same_text) or (key == "data.tokenizer" and same_unit):
@@ -47,7 +48,7 @@ def _why_other_config(runs: Runs) -> str:
 
 def _why_other_evaluation(runs: Runs, metric: str) -> str:
     if not _all_know(runs, _DATA):
-        if why := _why_other_config(runs):
+        if why := _why_other_config(runs, True):
             return why
     elif _differ(runs, _DATA):
         return "the held-out data differ"
@@ -71,7 +72,7 @@ def why_unlike(runs: typing.Iterable[RunSummary], column: str) -> str:
         return _why_other_evaluation(having, metric)
     if _differ(having, _MEASURE):
         return _OTHER_UNIT
-    return _why_other_config(having) if metric == "loss" else ""
+    return _why_other_config(having, False) if metric == "loss" else ""
 
 
 def unlike_notes(runs: Runs, metrics: typing.Iterable[Metric]) -> list[str]:

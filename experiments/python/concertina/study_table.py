@@ -107,10 +107,12 @@ class StudyTable:
     def frame(self) -> typing.Any:
         """A pandas.DataFrame with a row for each group and, for each metric, columns n, mean, sd, ci_low, ci_high, p, ..."""
         pandas = library("pandas")
-        rows = [{(metric.name, name): value for metric, cell in zip(self.metrics, row.cells)
-                 for name, value in {"n": cell.summary.n, **cell.figures()}.items()} for row in self.rows]
-        index = pandas.MultiIndex.from_tuples([row.group for row in self.rows], names=self.by) if self.by else ["all"] * len(rows)
-        return pandas.DataFrame(rows, index=index if self.rows else None)
+        rows = {row.group or "all": {(metric.name, name): value for metric, cell in zip(self.metrics, row.cells)
+                                     for name, value in {"n": cell.summary.n, **cell.figures()}.items()} for row in self.rows}
+        frame = pandas.DataFrame.from_dict(rows, orient="index")
+        frame.columns = pandas.MultiIndex.from_tuples(list(frame.columns), names=["metric", "figure"])
+        frame.index = pandas.Index([group[0] if len(self.by) == 1 else group for group in rows])
+        return frame.rename_axis(index=self.by or [None])
 
 
 def _row(source: Source, group: Group, is_baseline: bool) -> TableRow:

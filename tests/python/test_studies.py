@@ -5,6 +5,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 
@@ -99,6 +100,20 @@ def test_unlike_measures_are_not_compared(study, facts):
     table = concertina.table(str(folder), baseline=["parallel.schedule=1f1b"])
     assert not any(cell.best or cell.difference for row in table.rows for cell in row.cells)
     assert any("not compared, no best is marked" in note for note in table.notes)
+
+
+def test_the_readme_makes_tables(study, tmp_path, monkeypatch):
+    folder = study(GRID + '[equivalence]\nmetric = "loss"\nmargin = 0.1\nbaseline = "parallel.schedule=1f1b"\n', grid(random.Random(6)))
+    folder.rename(tmp_path / "studies" / "schedules")
+    (tmp_path / "study.toml").write_text((tmp_path / "studies" / "schedules" / "study.toml").read_text())
+    for name in ("first", "again"):
+        write_lines(tmp_path / "runs" / name / "metrics.jsonl", [{"step": 1, "loss": 3.0}])
+    monkeypatch.chdir(tmp_path)
+    readme = pathlib.Path(__file__).parents[2].joinpath("experiments", "python", "README.md").read_text(encoding="utf-8")
+    block = next(block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "concertina.table" in block)
+    names = {"concertina": concertina}
+    exec(compile(block, "README.md", "exec"), names)
+    assert list(names["table"].frame()["loss"].columns[:3]) == ["n", "mean", "sd"]
 
 
 def test_how_often_a_run_is_evaluated_is_not_what_it_learns(tmp_path):

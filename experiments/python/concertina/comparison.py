@@ -6,8 +6,7 @@ import typing
 
 from .errors import InputError, one_of
 from .measures import why_unlike
-from .names import Metric
-from .results import SEED, Claim, Group, StudyResults, figures_of, group_label, groups_of, never_came, same_value, titles
+from .results import SEED, Group, StudyResults, figures_of, groups_of, never_came, same_value, titles
 from .statistic import NO_TEST, PAIRED, WELCH, WILCOXON, Difference, Pairs, compare_pairs, compare_samples, holm, summarize
 from .texts import number_or_text
 
@@ -66,11 +65,11 @@ def pairing_columns(results: StudyResults, pair: str, by: typing.Sequence[str], 
     return own + [axis for axis in pooled_axes(results, by, groups) if axis != pair]
 
 
-def correct(p: typing.Sequence[float | None], correction: str) -> list[float | None]:
+def corrected(p: typing.Sequence[float | None], correction: str) -> list[float | None]:
     """The p values as they are printed; those that are absent do not count."""
     there = [value for value in p if value is not None]
-    corrected = iter(holm(there) if correction == "holm" else there)
-    return [None if value is None else next(corrected) for value in p]
+    found = iter(holm(there) if correction == "holm" else there)
+    return [None if value is None else next(found) for value in p]
 
 
 def default_baseline(results: StudyResults, by: list[str], groups: list[Group]) -> list[str]:
@@ -100,34 +99,7 @@ def baseline_values(results: StudyResults, by: list[str], groups: list[Group], b
     return wanted
 
 
-@dataclasses.dataclass
-class Baselines:
-    """For each group whether it is a baseline, and the number of its baseline; those that have none."""
-    is_baseline: list[bool]
-    of: list[int | None]
-    without: list[str]
-
-
-def find_baselines(by: list[str], groups: list[Group], wanted: dict[int, str]) -> Baselines:
-    """The baseline of a group has the wanted values, and else the group's own."""
-    found = Baselines([False] * len(groups), [None] * len(groups), [])
-    if not wanted:
-        return found
-    rows = {group.values: at for at, group in enumerate(groups)}
-    for at, group in enumerate(groups):
-        values = tuple(wanted.get(c, value) for c, value in enumerate(group.values))
-        found.is_baseline[at] = values == group.values
-        if found.is_baseline[at]:
-            continue
-        base = rows.get(values)
-        if base is None or not groups[base].done:
-            found.without.append(group_label(by, group.values))
-        else:
-            found.of[at] = base
-    return found
-
-
-def comparison_text(differences: list[list[Difference]], comparison: Comparison, correction: str) -> str:
+def comparison_text(differences: list[list[Difference]], pairing: list[str], correction: str) -> str:
     """ "paired t test over 3 pairs of the same Seed; two-sided p". `differences`: for each metric."""
     tested = [[one for one in of_metric if one.test != NO_TEST] for of_metric in differences]
     used = {one.test for of_metric in tested for one in of_metric}
@@ -140,7 +112,7 @@ def comparison_text(differences: list[list[Difference]], comparison: Comparison,
             continue
         if test != WELCH:
             count = str(pairs[0]) if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
-            parts.append(f"{test} over {count} pairs of the same {titles(comparison.pairing)}")
+            parts.append(f"{test} over {count} pairs of the same {titles(pairing)}")
         else:
             parts.append(test + (" where there are fewer than two pairs" if len(used) > 1 else ""))
     text, most = "; ".join(parts) + "; two-sided p", max(map(len, tested))
@@ -148,23 +120,3 @@ def comparison_text(differences: list[list[Difference]], comparison: Comparison,
         return text
     how = "with Holm's correction" if correction == "holm" else "without correction"
     return f"{text} {how} for {most} comparisons per metric"
-
-
-@dataclasses.dataclass
-class Source:
-    """The part of the results that a table is made of."""
-    results: StudyResults
-    metrics: list[Metric]
-    by: list[str]
-    groups: list[Group]
-    comparison: Comparison
-    baseline: list[str]
-    claim: Claim | None = None
-    correction: str = "holm"
-
-    @property
-    def baselines(self) -> Baselines:
-        return find_baselines(self.by, self.groups, baseline_values(self.results, self.by, self.groups, self.baseline))
-
-    def label(self, row: int) -> str:
-        return group_label(self.by, self.groups[row].values)

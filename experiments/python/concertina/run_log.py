@@ -12,6 +12,7 @@ import json
 import math
 import pathlib
 import re
+import statistics
 import typing
 
 from .errors import InputError, one_of
@@ -171,30 +172,19 @@ def read_log(directory: str | pathlib.Path) -> RunLog:
 
 def totals(lines: list[Line]) -> dict[str, float]:
     """Of all steps: their number and seconds, tokens per second, median step time and bubble, each of the steps that have it."""
-    steps, seconds, times = 0, 0.0, []
-    rated = paces = tokens = rated_seconds = shares = shared = idle = idle_seconds = 0.0
-    for line in lines:
-        count, time = batches(line), positive(line, "step_ms") * 1e-3
-        rate, bubble = positive(line, "tokens_per_s"), number(line, "bubble")
-        if rate > 0:
-            rated, paces = rated + count, paces + count / rate
-        if not math.isnan(bubble):
-            shares, shared = shares + bubble * count, shared + count
-        if not time > 0:
-            continue
-        took = count * time
-        times.append(time)
-        steps, seconds = steps + int(count), seconds + took
-        if rate > 0:
-            tokens, rated_seconds = tokens + rate * took, rated_seconds + took
-        if not math.isnan(bubble):
-            idle, idle_seconds = idle + bubble * took, idle_seconds + took
-    found: dict[str, float] = {"steps": steps, "steps_s": seconds} if steps else {}
-    if rated:
-        found["tokens_per_s"] = tokens / rated_seconds if rated_seconds > 0 else rated / paces
-    if times:
-        times.sort()
-        found["median_step_ms"] = (times[len(times) // 2] + times[(len(times) - 1) // 2]) / 2 * 1e3
-    if shared:
-        found["bubble"] = idle / idle_seconds if idle_seconds > 0 else shares / shared
+    rows = [(batches(line), positive(line, "step_ms") * 1e-3, positive(line, "tokens_per_s"), number(line, "bubble")) for line in lines]
+    timed = [row for row in rows if row[1] > 0]
+    found: dict[str, float] = {}
+    if timed:
+        found = {"steps": sum(int(count) for count, *_ in timed), "steps_s": sum(count * time for count, time, *_ in timed)}
+    if rated := [row for row in timed if row[2] > 0]:
+        found["tokens_per_s"] = sum(count * time * rate for count, time, rate, _ in rated) / sum(count * time for count, time, *_ in rated)
+    elif rated := [row for row in rows if row[2] > 0]:  # steps of equally many tokens
+        found["tokens_per_s"] = sum(row[0] for row in rated) / sum(count / rate for count, _, rate, _ in rated)
+    if timed:
+        found["median_step_ms"] = statistics.median(time for _, time, *_ in timed) * 1e3
+    if idle := [row for row in timed if not math.isnan(row[3])]:
+        found["bubble"] = sum(count * time * bubble for count, time, _, bubble in idle) / sum(count * time for count, time, *_ in idle)
+    elif idle := [row for row in rows if not math.isnan(row[3])]:
+        found["bubble"] = sum(count * bubble for count, _, _, bubble in idle) / sum(row[0] for row in idle)
     return found

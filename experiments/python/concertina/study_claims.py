@@ -5,11 +5,10 @@ import dataclasses
 import math
 import typing
 
-from .comparison import Source
 from .errors import InputError
 from .names import Better, Metric, digits_for, name_of, number_text
-from .results import Group
-from .statistic import PAIRED, Equivalence, compare_pairs, interval, test_equivalence
+from .results import Claim
+from .statistic import PAIRED, Equivalence, Pairs, compare_pairs, interval, test_equivalence
 
 if typing.TYPE_CHECKING:
     from .study_table import StudyTable, TableRow
@@ -110,23 +109,20 @@ def verdict_text(result: Equivalence, better: Better | None) -> str:
     return f"{result.verdict} ({'better' if more == (better == 'higher') else 'worse'})"
 
 
-def make_front(source: Source, words: typing.Sequence[str]) -> Front:
-    """InputError for other than two metrics, or for one without a better direction. `source.groups`: in the order of the rows."""
-    if len(words) != 2:
-        raise InputError(f"a front is of two metrics, not of {len(words)}", "--front", "--front train_s,validation_loss")
-    gain, change = map(source.results.metric_of, words)
+def make_front(table: StudyTable, gain: Metric, change: Metric) -> Front:
+    """The front of the table's rows. InputError for a metric without a better direction."""
     for metric in (gain, change):
         if metric.better is None:
             raise InputError(f"nothing says which direction of {metric.name} is better", "--front", f"{metric.name}:min or {metric.name}:max")
-    claim = source.claim if source.claim and source.claim.metric == change.name else None
-    front = Front(gain, change, source.comparison.confidence, 1 - 2 * claim.alpha if claim else source.comparison.confidence)
-    baselines = source.baselines
-    for row, group in enumerate(source.groups):
-        point = FrontPoint(source.label(row), baselines.is_baseline[row])
-        if point.baseline and group.done:
+    claim = table.claim if table.claim and table.claim.metric == change.name else None
+    front = Front(gain, change, table.confidence, 1 - 2 * claim.alpha if claim else table.confidence)
+    for row in table.rows:
+        point = FrontPoint(row.label, row.baseline)
+        if point.baseline and row.group.done:
             point.gain, point.change = 1.0, 0.0
-        elif (base := baselines.of[row]) is not None:
-            _fill(source, source.groups[base], group, front, point)
+        elif row.base:
+            of_gain, of_change = (table.comparison.pairs(row.base.group, row.group, metric.name) for metric in (gain, change))
+            _fill(front, point, of_gain, of_change, claim)
         if front.loss_begins is None and _loses(point, change.better):
             front.loss_begins = point.name
         front.points.append(point)
@@ -138,20 +134,20 @@ def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
 
 
-def _fill(source: Source, base: Group, group: Group, front: Front, point: FrontPoint) -> None:
-    ratios = [(_log(first), _log(second)) for first, second in source.comparison.pairs(base, group, front.gain.name)]
-    moved = compare_pairs(ratios, PAIRED, front.confidence)
+def _exp(value: float | None) -> float | None:
+    return None if value is None else math.exp(value) if value < 709 else math.inf
+
+
+def _fill(front: Front, point: FrontPoint, of_gain: Pairs, of_change: Pairs, claim: Claim | None) -> None:
+    moved = compare_pairs([(_log(first), _log(second)) for first, second in of_gain], PAIRED, front.confidence)
     if moved.pairs:
         middle = -moved.difference if front.gain.better == "lower" else moved.difference
-        ends = interval(middle, moved.half_width)
-        point.gain, point.gain_ci_low, point.gain_ci_high = (None if log is None else math.exp(log) for log in (middle, *ends))
-    pairs = source.comparison.pairs(base, group, front.change.name)
-    moved = compare_pairs(pairs, PAIRED, front.change_confidence)
+        point.gain, point.gain_ci_low, point.gain_ci_high = map(_exp, (middle, *interval(middle, moved.half_width)))
+    moved = compare_pairs(of_change, PAIRED, front.change_confidence)
     point.pairs = moved.pairs
     if moved.pairs:
         point.change, (point.change_ci_low, point.change_ci_high) = moved.difference, interval(moved.difference, moved.half_width)
-        if source.claim and source.claim.metric == front.change.name:
-            point.equivalence = test_equivalence(pairs, source.claim.margin, source.claim.alpha)
+        point.equivalence = test_equivalence(of_change, claim.margin, claim.alpha) if claim else None
 
 
 def _loses(point: FrontPoint, better: Better | None) -> bool:
@@ -178,7 +174,7 @@ def _tested(table: StudyTable) -> list[tuple[TableRow, Equivalence]]:
     return [(row, cell.equivalence) for row in table.rows for cell in row.cells if cell.equivalence]
 
 
-def equivalence_rows(table: StudyTable, label: typing.Callable[[TableRow], str]) -> Rows:
+def equivalence_rows(table: StudyTable) -> Rows:
     """Head and lines of a table of all groups that were tested."""
     tested = _tested(table)
     if not tested or not table.claim:
@@ -187,7 +183,7 @@ def equivalence_rows(table: StudyTable, label: typing.Callable[[TableRow], str])
     text = _ChangeText(metric, [(result.difference, result.ci_low) for _, result in tested if result.difference is not None])
     p_text = lambda p: "< 0.001" if p < 0.001 else f"{p:.2g}"  # noqa: E731
     head = ["Group", "Pairs", text.head, _interval_head(1 - 2 * table.claim.alpha), "p", "Verdict"]
-    return [head] + [[label(row), str(result.pairs), _text(text, result.difference), _text(text, result.ci_low, result.ci_high),
+    return [head] + [[row.label, str(result.pairs), _text(text, result.difference), _text(text, result.ci_low, result.ci_high),
                       _text(p_text, result.p), verdict_text(result, metric.better)] for row, result in tested]
 
 

@@ -7,7 +7,7 @@ import typing
 
 from .errors import InputError
 from .names import name_of
-from .results import Claim, group_label
+from .results import Claim
 from .statistic import Design, equivalence_power, pairs_for_power
 from .study_file import StudyFile, read_study_file
 from .study_folder import read_study
@@ -69,9 +69,8 @@ def _claim(study: StudyFile, place: str, equivalent: str, alpha: float | None, b
 def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
     """Those of each group of the pilot from its baseline."""
     table = make_table(read_study(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
-    tested = [(row.group, row.cells[0].equivalence) for row in table.rows]
-    found = [(f"{group_label(table.by, group)}, {counted(test.pairs, 'pair')}", test.deviation)
-             for group, test in tested if test and test.deviation is not None]
+    found = [(f"{row.label}, {counted(test.pairs, 'pair')}", test.deviation) for row in table.rows
+             if (test := row.cells[0].equivalence) and test.deviation is not None]
     if not found:
         raise InputError("no group of the pilot has two pairs with its baseline", pilot, "two seeds at least; or --deviation D")
     return found

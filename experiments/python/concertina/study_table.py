@@ -10,7 +10,7 @@ import math
 import typing
 
 from . import comparison as compared
-from .comparison import Baselines, Comparison, Source
+from .comparison import Comparison
 from .errors import InputError, library, require_word
 from .measures import default_metrics, unlike_notes, why_unlike
 from .names import Digits, Metric, digits_for, is_time_to, name_of, number_text
@@ -70,31 +70,37 @@ class TableCell:
 
 @dataclasses.dataclass
 class TableRow:
-    group: tuple[str, ...]
-    trials: list[int]  # that are done
-    others: int  # that are not
-    baseline: bool
+    """A group, with a cell for each metric; `base`: the row that it is compared with."""
+    label: str
+    group: Group
     cells: list[TableCell]
+    baseline: bool = False
+    base: TableRow | None = None
 
 
 @dataclasses.dataclass
 class StudyTable:
-    """`rows` by group, with a cell for each of `metrics`."""
+    """Groups of runs, with what is known of each metric."""
     study: str
     loose: bool
     by: list[str]
     metrics: list[Metric]
-    confidence: float
     rows: list[TableRow]
+    comparison: Comparison
     not_done: Runs
+    correction: str = "holm"
     with_notes: bool = True
-    baseline: str = ""
-    comparison: str = ""
+    baseline: str = ""  # "1f1b"; empty: no differences
+    how: str = ""  # groups were compared: "paired t test over 3 pairs of ..."
     notes: list[str] = dataclasses.field(default_factory=list)
     search: Search | None = None
     claim: Claim | None = None
     claim_in_file: bool = False
     front: Front | None = None
+
+    @property
+    def confidence(self) -> float:
+        return self.comparison.confidence
 
     def significant(self, p: float | None) -> bool:
         return p is not None and p < 1 - self.confidence
@@ -107,21 +113,17 @@ class StudyTable:
     def frame(self) -> typing.Any:
         """A pandas.DataFrame with a row for each group and, for each metric, columns n, mean, sd, ci_low, ci_high, p, ..."""
         pandas = library("pandas")
-        rows = {row.group or "all": {(metric.name, name): value for metric, cell in zip(self.metrics, row.cells)
+        rows = {row.group.values or "all": {(metric.name, name): value for metric, cell in zip(self.metrics, row.cells)
                                      for name, value in {"n": cell.summary.n, **cell.figures()}.items()} for row in self.rows}
         frame = pandas.DataFrame.from_dict(rows, orient="index")
         frame.columns = pandas.MultiIndex.from_tuples(list(frame.columns), names=["metric", "figure"])
         frame.index = pandas.Index([group[0] if len(self.by) == 1 else group for group in rows])
-        return frame.rename_axis(index=self.by or [None])
+        return frame.rename_axis(index=self.by) if self.by else frame
 
 
-def _row(source: Source, group: Group, is_baseline: bool) -> TableRow:
-    cells = []
-    for metric in source.metrics:
-        values, never = figures_of(group.done, metric.name), never_came(group, metric.name)
-        summary = summarize([] if never else values, source.comparison.confidence)
-        cells.append(TableCell(summary, len(group.done) - len(values), never))
-    return TableRow(group.values, [run.number for run in group.done], len(group.others), is_baseline, cells)
+def _cell(group: Group, metric: str, confidence: float) -> TableCell:
+    values, never = figures_of(group.done, metric), never_came(group, metric)
+    return TableCell(summarize([] if never else values, confidence), len(group.done) - len(values), never)
 
 
 def _metrics(results: StudyResults, options: TableOptions, claim: Claim | None) -> list[Metric]:
@@ -136,125 +138,112 @@ def _metrics(results: StudyResults, options: TableOptions, claim: Claim | None) 
     return metrics
 
 
-def _source(results: StudyResults, options: TableOptions, runs: Runs) -> Source:
-    claim = options.claim or results.claim
-    baseline = options.baseline or (claim.baseline if claim else [])
-    metrics = _metrics(results, options, claim)
+def _groups(results: StudyResults, options: TableOptions, runs: Runs) -> tuple[list[str], list[Group]]:
     for column in options.by:
         results.require(column, "--by")
     by = options.by or [axis for axis in results.axes if axis not in (SEED, options.pair)]
     groups = groups_of(runs, by)
     if results.rung_steps:  # the search says what became of those that it stopped
         groups = [group for group in groups if group.done or any(run.state != "stopped" for run in group.others)]
-    pairing = compared.pairing_columns(results, options.pair, by, groups)
-    if not baseline:
-        baseline = compared.default_baseline(results, by, groups)
-    return Source(results, metrics, by, groups, Comparison(pairing, options.test, options.confidence),
-                  [] if baseline == ["none"] else baseline, claim, options.correction)
+    return by, groups
 
 
-def _compare_with_baseline(source: Source, table: StudyTable, baselines: Baselines) -> None:
+def _find_baselines(table: StudyTable, wanted: dict[int, str]) -> str:
+    """The baseline of a row has the wanted values, and else the row's own. Returns a note on rows without one."""
+    rows, without = {row.group.values: row for row in table.rows}, []
+    for row in table.rows:
+        values = tuple(wanted.get(c, value) for c, value in enumerate(row.group.values))
+        row.baseline, base = values == row.group.values, rows.get(values)
+        if not row.baseline and base and base.group.done:
+            row.base = base
+        elif not row.baseline:
+            without.append(row.label)
+    table.baseline = group_label([table.by[c] for c in sorted(wanted)], [wanted[c] for c in sorted(wanted)])
+    return f"no trial of the baseline to compare with: {'; '.join(without)}" if without else ""
+
+
+def _compare_with_baselines(table: StudyTable) -> None:
     """Fills in differences, their p, and what the claim's tests say."""
     differences: list[list[Difference]] = []
     for m, metric in enumerate(table.metrics):
         cells = []
-        for row, base in zip(range(len(table.rows)), baselines.of):
-            cell = table.rows[row].cells[m]
-            if base is None or not cell.summary.n or never_came(source.groups[base], metric.name) or \
-                    compared.unlike(source.groups[base], source.groups[row], metric.name):
+        for row in table.rows:
+            cell = row.cells[m]
+            if not row.base or not cell.summary.n or never_came(row.base.group, metric.name) or \
+                    compared.unlike(row.base.group, row.group, metric.name):
                 continue
-            pair = source.groups[base], source.groups[row]
-            cell.difference = source.comparison.difference(*pair, metric.name)
+            cell.difference = table.comparison.difference(row.base.group, row.group, metric.name)
             cells.append(cell)
             if table.claim and table.claim.metric == metric.name:
-                cell.equivalence = test_equivalence(source.comparison.pairs(*pair, metric.name), table.claim.margin, table.claim.alpha)
+                pairs = table.comparison.pairs(row.base.group, row.group, metric.name)
+                cell.equivalence = test_equivalence(pairs, table.claim.margin, table.claim.alpha)
         differences.append([cell.difference for cell in cells if cell.difference])
-        for cell, p in zip(cells, compared.correct([one.p for one in differences[-1]], source.correction)):
+        for cell, p in zip(cells, compared.corrected([one.p for one in differences[-1]], table.correction)):
             cell.p = p
-    table.comparison = compared.comparison_text(differences, source.comparison, source.correction)
+    table.how = compared.comparison_text(differences, table.comparison.pairing, table.correction)
 
 
-def _named(source: Source, rows: list[int], most: int = 4) -> str:
-    names = [source.label(row) for row in rows[:most]]
-    return ", ".join(names + [counted(len(rows) - most, "other")] * (len(rows) > most))
+def _named(rows: list[TableRow], most: int = 4) -> str:
+    return ", ".join([row.label for row in rows[:most]] + [counted(len(rows) - most, "other")] * (len(rows) > most))
 
 
-def _contests(source: Source, table: StudyTable, m: int, best: int, others: list[int], baselines: Baselines) -> list[float | None]:
-    """p of the best against each other group, corrected; where the table prints the same comparison, its p."""
-    metric = table.metrics[m].name
-    p = compared.correct([source.comparison.difference(source.groups[row], source.groups[best], metric).p for row in others],
-                         source.correction)
-    for at, row in enumerate(others):
-        if baselines.of[row] == best:
-            p[at] = table.rows[row].cells[m].p
-        if baselines.of[best] == row:
-            p[at] = table.rows[best].cells[m].p
-    return p
+def _contests(table: StudyTable, m: int, best: TableRow, others: list[TableRow]) -> list[float | None]:
+    """p of the best against each other row, corrected; where the table prints the same comparison, its p."""
+    p = compared.corrected([table.comparison.difference(row.group, best.group, table.metrics[m].name).p for row in others], table.correction)
+    return [row.cells[m].p if row.base is best else best.cells[m].p if best.base is row else of_row for row, of_row in zip(others, p)]
 
 
-def _mark_best(source: Source, table: StudyTable, m: int, baselines: Baselines) -> str:
+def _mark_best(table: StudyTable, m: int) -> str:
     """Marks the best mean of a metric and those that cannot be told from it; a note where there are such."""
     metric, sign = table.metrics[m], -1 if table.metrics[m].better == "higher" else 1
-    means = {row: table.rows[row].cells[m].summary.mean for row in range(len(table.rows)) if table.rows[row].cells[m].summary.n}
-    order = sorted(means, key=lambda row: sign * means[row])
-    if metric.better is None or not order or why_unlike([run for row in order for run in source.groups[row].done], metric.name):
+    rows = sorted((row for row in table.rows if row.cells[m].summary.n), key=lambda row: sign * row.cells[m].summary.mean)
+    if metric.better is None or not rows or why_unlike([run for row in rows for run in row.group.done], metric.name):
         return ""
-    best, digits, factor = order[0], table.digits(m), name_of(metric.name).factor
-    printed = {row: number_text(factor * mean, digits) for row, mean in means.items()}
-    marked = next((order[:at] for at, row in enumerate(order) if printed[row] != printed[best]), [])
-    if not marked:
-        return ""  # all are printed alike
-    others = order[len(marked):]
-    if not sign * source.comparison.difference(source.groups[others[0]], source.groups[best], metric.name).difference < 0:
-        return (f"{metric.short}: {source.label(best)} has the best mean, but not where it pairs up with "  # of other seeds
-                f"{source.label(others[0])}: none is marked")
-    for row in marked:
-        table.rows[row].cells[m].best = True
-    p = _contests(source, table, m, best, others, baselines)
-    alike = [row for row, of_row in zip(others, p) if not table.significant(of_row)]
-    for row in alike:
-        table.rows[row].cells[m].like_best = True
+    digits, factor = table.digits(m), name_of(metric.name).factor
+    printed = [number_text(factor * row.cells[m].summary.mean, digits) for row in rows]
+    alike = next((at for at, text in enumerate(printed) if text != printed[0]), 0)  # figures that are printed alike are marked alike
     if not alike:
         return ""
+    marked, others, best = rows[:alike], rows[alike:], rows[0]
+    if not sign * table.comparison.difference(others[0].group, best.group, metric.name).difference < 0:
+        return (f"{metric.short}: {best.label} has the best mean, but not where it pairs up with {others[0].label}: none is marked")
+    for row in marked:
+        row.cells[m].best = True
+    p = _contests(table, m, best, others)
+    like = [row for row, of_row in zip(others, p) if not table.significant(of_row)]
+    for row in like:
+        row.cells[m].like_best = True
     tested = any(of_row is not None for of_row in p)
-    return (f"{metric.short}: {_named(source, marked)} {'is' if len(marked) == 1 else 'are'} the best, but cannot be told from "
-            f"{_named(source, alike)}{'' if tested else ': too few trials for a test'}")
+    return (f"{metric.short}: {_named(marked)} {'is' if len(marked) == 1 else 'are'} the best, but cannot be told from {_named(like)}"
+            f"{'' if tested else ': too few trials for a test'}") if like else ""
 
 
-def _left_out(source: Source) -> typing.Iterator[str]:
+def _left_out(table: StudyTable, done: Runs) -> typing.Iterator[str]:
     """Values that were left out, metric by metric."""
-    done = sorted((run for group in source.groups for run in group.done), key=lambda run: run.number)
-    for metric in source.metrics:
-        values = [(run.number, run.number_in(metric.name)) for run in done]
-        infinite = "never", ": its group has no mean" if is_time_to(metric.name) else ""
-        kinds = [("NaN", ", left out", lambda value: value is not None and math.isnan(value)),
-                 (infinite[0], infinite[1], lambda value: value is not None and math.isinf(value)) if infinite[1] else
-                 ("infinite", ", left out", lambda value: value is not None and math.isinf(value)),
-                 ("no finite value", ", left out", lambda value: value is None)]
-        for what, then, is_kind in kinds:
-            if numbers := [number for number, value in values if is_kind(value)]:
+    for metric in table.metrics:
+        values = {run.number: run.number_in(metric.name) for run in done}
+        never = ("never", ": its group has no mean") if is_time_to(metric.name) else ("infinite", ", left out")
+        for (what, then), is_kind in ((("NaN", ", left out"), math.isnan), (never, math.isinf)):
+            if numbers := [number for number, value in values.items() if value is not None and is_kind(value)]:
                 yield f"{metric.short}: {what} in {trials_text(numbers)}{then}"
+        if numbers := [number for number, value in values.items() if value is None]:
+            yield f"{metric.short}: no finite value in {trials_text(numbers)}, left out"
 
 
-def _pooled(source: Source, pair: str) -> str:
-    axes = [axis for axis in compared.pooled_axes(source.results, source.by, source.groups) if axis not in (SEED, pair)]
-    return f"a group has trials of several {titles(axes)}" if axes else ""
-
-
-def _sort_key(table: StudyTable, column: str) -> typing.Callable[[TableRow], typing.Any]:
-    require_word(column, [*table.by, *(metric.name for metric in table.metrics)], f"the table has no column '{column}'", "--sort")
+def _sort(table: StudyTable, column: str) -> None:
     names = [metric.name for metric in table.metrics]
-    if column not in names:
-        at = table.by.index(column)
+    require_word(column, [*table.by, *names], f"the table has no column '{column}'", "--sort")
 
-        def by_value(row: TableRow) -> tuple:  # numbers by size, before texts
-            value = number_or_text(row.group[at])
-            return isinstance(value, str), 0.0 if isinstance(value, str) or math.isnan(value) else value, row.group[at]
+    def key(row: TableRow) -> tuple:
+        if column not in names:  # numbers by size, before texts
+            text = row.group.values[table.by.index(column)]
+            value = number_or_text(text)
+            return isinstance(value, str), 0.0 if isinstance(value, str) or math.isnan(value) else value, text
+        summary = row.cells[names.index(column)].summary
+        sign = -1 if table.metrics[names.index(column)].better == "higher" else 1
+        return summary.n == 0, sign * summary.mean if summary.n else 0.0
 
-        return by_value
-    m = names.index(column)
-    sign = -1 if table.metrics[m].better == "higher" else 1
-    return lambda row: (row.cells[m].summary.n == 0, sign * row.cells[m].summary.mean if row.cells[m].summary.n else 0.0)
+    table.rows.sort(key=key)
 
 
 def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
@@ -265,34 +254,37 @@ def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
     """
     if not 0 < options.confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {options.confidence:g}", "--confidence", "0.95")
-    runs = results.chosen(options.where)
-    source = _source(results, options, runs)
+    if len(options.front) not in (0, 2):
+        raise InputError(f"a front is of two metrics, not of {len(options.front)}", "--front", "--front train_s,validation_loss")
+    runs, claim = results.chosen(options.where), options.claim or results.claim
+    metrics, (by, groups) = _metrics(results, options, claim), _groups(results, options, runs)
+    pairing = compared.pairing_columns(results, options.pair, by, groups)
+    baseline = options.baseline or (claim.baseline if claim else []) or compared.default_baseline(results, by, groups)
+    baseline = [] if baseline == ["none"] else baseline
     done = [run for run in runs if run.state == "done"]
     provenance = provenance_notes(done, results, options.mixed)
-    wanted, baselines = compared.baseline_values(results, source.by, source.groups, source.baseline), source.baselines
-    rows = [_row(source, group, is_baseline) for group, is_baseline in zip(source.groups, baselines.is_baseline)]
-    in_file = options.claim is None and results.claim is not None and source.baseline == results.claim.baseline
-    table = StudyTable(results.name, results.loose, source.by, source.metrics, options.confidence, rows,
-                       [run for run in runs if run.state != "done"], options.notes, search=search_of(results), claim=source.claim,
-                       claim_in_file=in_file)
-    table.notes += results.notes
-    if wanted:
-        table.baseline = group_label([source.by[c] for c in sorted(wanted)], [wanted[c] for c in sorted(wanted)])
-        _compare_with_baseline(source, table, baselines)
-        table.notes += ["no trial of the baseline to compare with: " + "; ".join(baselines.without)] * bool(baselines.without)
-    if rows and not any(baselines.is_baseline) and (options.claim or options.front):
+    rows = [TableRow(group_label(by, group.values), group, [_cell(group, metric.name, options.confidence) for metric in metrics])
+            for group in groups]
+    table = StudyTable(results.name, results.loose, by, metrics, rows, Comparison(pairing, options.test, options.confidence),
+                       [run for run in runs if run.state != "done"], options.correction, options.notes, notes=list(results.notes),
+                       search=search_of(results), claim=claim,
+                       claim_in_file=options.claim is None and results.claim is not None and baseline == results.claim.baseline)
+    if wanted := compared.baseline_values(results, by, groups, baseline):
+        table.notes.append(_find_baselines(table, wanted))
+        _compare_with_baselines(table)
+    if rows and not any(row.baseline for row in rows) and (options.claim or options.front):
         what, option = ("that groups could be equivalent to", "--equivalent") if options.claim else ("for a front", "--front")
         raise InputError(f"there is no baseline {what}", option, "--baseline COLUMN=VALUE")
-    table.notes += unlike_notes(done, source.metrics) + [_pooled(source, options.pair)]
-    contests = [_mark_best(source, table, m, baselines) for m in range(len(source.metrics))]
-    table.notes += contests * options.contests
-    table.notes += [*_left_out(source), *same_bits(done, results.axes), *provenance]
+    pooled = [axis for axis in compared.pooled_axes(results, by, groups) if axis not in (SEED, options.pair)]
+    table.notes += unlike_notes(done, metrics) + [f"a group has trials of several {titles(pooled)}"] * bool(pooled)
+    contests = [_mark_best(table, m) for m in range(len(metrics))]
+    of_groups = sorted((run for group in groups for run in group.done), key=lambda run: run.number)
+    table.notes += [*contests * options.contests, *_left_out(table, of_groups), *same_bits(done, results.axes), *provenance]
     table.notes = [note for note in table.notes if note]
     if options.sort:
-        order = sorted(range(len(rows)), key=lambda row: _sort_key(table, options.sort)(rows[row]))
-        table.rows, source.groups = [rows[row] for row in order], [source.groups[row] for row in order]
+        _sort(table, options.sort)
     if options.front:
-        table.front = make_front(source, options.front)
+        table.front = make_front(table, *map(results.metric_of, options.front))
     return table
 
 

@@ -7,7 +7,7 @@ import re
 import typing
 
 from .names import Metric, digits_for, name_of, number_text
-from .results import Runs, group_label
+from .results import Runs
 from .statistic import Summary
 from .study_claims import claim_lines, equivalence_json, equivalence_rows
 from .study_table import StudyTable, TableCell, TableRow
@@ -101,7 +101,7 @@ class _Column:
         """The best is marked, or where none is but may be, takes the same space."""
         summary, aligned = cell.summary, self._words.aligned
         if not summary.n:
-            text = (f"never in {cell.never} of {len(row.trials)}" if cell.never else "NaN" if summary.nan
+            text = (f"never in {cell.never} of {len(row.group.done)}" if cell.never else "NaN" if summary.nan
                     else "infinite" if summary.infinite else "—")
             return f"  {text:>{self._width}}" if aligned else text
         mean = self._number(summary.mean, self._digits)
@@ -113,7 +113,7 @@ class _Column:
             text += self._words.plus_minus + ("0" if summary.sd == 0 else number_text(self._factor * summary.sd, self._digits))
         if self._kind in ("mean-sd", "mean-ci"):
             text += self._star(cell)
-        return text + (f" (n {summary.n})" if summary.n != len(row.trials) else "")
+        return text + (f" (n {summary.n})" if summary.n != len(row.group.done) else "")
 
 
 def _head(metric: Metric) -> str:
@@ -128,21 +128,21 @@ def _rows(table: StudyTable, words: _Words, kind: str) -> list[list[Lines]]:
     columns = [_Column(table, at, kind, words) for at in range(len(table.metrics))]
     rows = []
     for row in table.rows:
-        cells = [[words.escape(value or "(none)")] for value in row.group] if table.by else [["all"]]
+        cells = [[words.escape(value or "(none)")] for value in row.group.values] if table.by else [["all"]]
         cells[0] += ["(baseline)"] * row.baseline
-        rows.append([*cells, [str(len(row.trials))], *(column.lines(row, cell) for column, cell in zip(columns, row.cells))])
+        rows.append([*cells, [str(len(row.group.done))], *(column.lines(row, cell) for column, cell in zip(columns, row.cells))])
     return rows
 
 
 def _sections(table: StudyTable) -> list[list[list[str]]]:
     """Small tables below the groups: rungs of a search, tests of equivalence, the front."""
-    sections = [table.search.rows() if table.search else [], equivalence_rows(table, lambda row: group_label(table.by, row.group)),
+    sections = [table.search.rows() if table.search else [], equivalence_rows(table),
                 table.front.rows() if table.front else []]
     return [rows for rows in sections if rows]
 
 
 def _summary(table: StudyTable) -> str:
-    done = sum(len(row.trials) for row in table.rows)
+    done = sum(len(row.group.done) for row in table.rows)
     of = "" if table.loose else "study "
     return f"{of}{table.study}: {counted(len(table.rows), 'group')}, {done} of {done + len(table.not_done)} trials done"
 
@@ -229,7 +229,7 @@ def _as_csv(table: StudyTable, _: str) -> str:
     text = csv_line([*table.by, "n", "not_done", *(f"{metric.name}_{name}" for metric in table.metrics for name in names)])
     for row in table.rows:
         cells = [[str(cell.summary.n), *("" if value is None else plain(value) for value in cell.figures().values())] for cell in row.cells]
-        text += csv_line([*row.group, str(len(row.trials)), str(row.others), *(one for cell in cells for one in cell)])
+        text += csv_line([*row.group.values, str(len(row.group.done)), str(len(row.group.others)), *(one for cell in cells for one in cell)])
     return text
 
 
@@ -269,8 +269,8 @@ def _difference_note(table: StudyTable, kind: str) -> str:
     if not table.baseline:
         return ""
     if kind in ("difference", "full"):
-        return f"Δ: difference to {table.baseline}; {table.comparison}" + (f", *: {level}" if tested else "")
-    return f"*: {level} for the difference to {table.baseline}; {table.comparison}" if tested else ""
+        return f"Δ: difference to {table.baseline}; {table.how}" + (f", *: {level}" if tested else "")
+    return f"*: {level} for the difference to {table.baseline}; {table.how}" if tested else ""
 
 
 def _ends(table: StudyTable) -> list[tuple[str, str, Runs]]:
@@ -312,13 +312,13 @@ def _cell_json(table: StudyTable, cell: TableCell) -> dict[str, typing.Any]:
 
 def table_json(table: StudyTable) -> dict[str, typing.Any]:
     """The table as an object for JSON."""
-    groups = [{"values": dict(zip(table.by, row.group)), "n": len(row.trials), "trials": row.trials, "not_done": row.others,
+    groups = [{"values": dict(zip(table.by, row.group.values)), "n": len(row.group.done), "trials": [run.number for run in row.group.done], "not_done": len(row.group.others),
                "baseline": row.baseline, "metrics": {metric.name: _cell_json(table, cell) for metric, cell in zip(table.metrics, row.cells)}}
               for row in table.rows]
     json: dict[str, typing.Any] = {
         "study": table.study, "confidence": table.confidence, "by": table.by,
         "metrics": [{"name": metric.name, "title": metric.title, "better": metric.better} for metric in table.metrics],
-        "baseline": table.baseline, "comparison": table.comparison, "groups": groups}
+        "baseline": table.baseline, "comparison": table.how, "groups": groups}
     if table.search:
         json["search"] = table.search.json()
     if table.claim:

@@ -40,6 +40,12 @@ def test_the_package_needs_python_alone():
     assert "pip install numpy scipy pandas" in run_python("-c", blocked).stderr
 
 
+def test_each_name_is_imported_from_where_it_is():
+    source = pathlib.Path(concertina.__file__).read_text(encoding="utf-8")
+    typed = {name.strip() for names in re.findall(r"^    from \.\w+ import (.*)$", source, re.MULTILINE) for name in names.split(",")}
+    assert typed - {"missing_library"} == set(concertina.__all__) and all(getattr(concertina, name) for name in concertina.__all__)
+
+
 def test_a_table_is_pandas_groupby(study):
     folder = study(GRID, grid(random.Random(1)))
     frame = concertina.Study(folder).trials
@@ -185,5 +191,7 @@ def test_commands_refuse_as_the_program_does(study, tmp_path):
         said = run_python("-m", "concertina", "study", *map(str, words))
         assert said.returncode == 2 and part in said.stderr and not said.stdout and "Traceback" not in said.stderr, said
         assert said.stderr.startswith("concertina: error: ") and said.stderr.count("\n") <= 3
+    said = run_python("-m", "concertina", "study", "table", "--mixed", str(folder / "1"), "--json", str(folder / "2"), env=os.environ | {"LC_ALL": "C"})
+    assert "no run in this folder\n  at: " + str(folder / "1") in said.stderr, said
     said = run_python("-m", "concertina", "study", "table", str(folder), "--out", str(tmp_path / "t.md"), "--format", "markdown")
     assert said.stdout == f"{tmp_path}/t.md\n" and "| zb-v | 3 |" in (tmp_path / "t.md").read_text(encoding="utf-8")

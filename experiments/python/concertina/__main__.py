@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
+import typing
 
 from .command import Options, Parser, terminal_text
 from .errors import InputError, missing_library, one_of
@@ -27,10 +29,12 @@ def run(words: list[str]) -> int:
     command = importlib.import_module(f".command_{name.replace(' ', '_')}", __package__)
     parser = Parser(prog=f"concertina {name}", description=command.HELP, allow_abbrev=False)
     command.add_options(parser)
-    return command.run(parser.parse_args(words[len(name.split()):], Options()))
+    return command.run(parser.parse_intermixed_args(words[len(name.split()):], Options()))
 
 
 def main() -> int:
+    for stream in (sys.stdout, sys.stderr):  # names and titles have letters of any language, whatever the terminal's
+        typing.cast(io.TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="replace")
     try:
         return run(sys.argv[1:])
     except BrokenPipeError:

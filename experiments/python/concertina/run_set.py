@@ -42,8 +42,8 @@ def _take_result(run: RunSummary, table: dict, path: str = "") -> None:
         name = f"{path}.{key}" if path else key
         if isinstance(value, dict):
             _take_result(run, value, name)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            run.figures[name] = float(value)
+        elif not math.isnan(figure := number(table, key)):
+            run.figures[name] = figure
         elif isinstance(value, str) and key != "time":
             run.facts[name] = value
 

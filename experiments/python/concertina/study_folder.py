@@ -41,7 +41,7 @@ def read_record(path: pathlib.Path) -> tuple[RunSummary, Rungs, str]:
         texts = [*trial.settings.values(), *trial.facts.values(), trial.error]
         if trial.state not in STATES or not all(isinstance(one, str) for one in texts):
             raise ValueError("state")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError("this record of a trial is not as the study wrote it", str(path),
                          "the file as it was; or remove its directory, and `study run` repeats the trial") from error
     return trial, rungs, record.get("study", "")

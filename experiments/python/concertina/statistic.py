@@ -37,7 +37,10 @@ def _moments(values: typing.Sequence[float]) -> _Moments:
 @functools.lru_cache(maxsize=4096)
 def _t_upper(freedom: float, tail: float) -> float:
     """The value that Student's t exceeds with this probability."""
-    return -float(special.stdtrit(freedom, tail))
+    t = -float(special.stdtrit(freedom, tail))
+    log_density = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - (freedom + 1) / 2 * math.log1p(t * t / freedom)
+    # A step of Newton's method: scipy before 1.12 has nine digits.
+    return t + (_t_tail(freedom, t) - tail) * math.sqrt(freedom * math.pi) * math.exp(-log_density)
 
 
 def _t_tail(freedom: float, t: float) -> float:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import typing
 
@@ -38,6 +39,32 @@ def toml_text(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {toml_text(one)}" for key, one in value.items()) + "}"
     return str(value)
+
+
+def duration_text(seconds: float) -> str:
+    """ "12.3 ms"."""
+    size = abs(seconds)
+    if size < 1e-9:
+        return "0"
+    factor, unit = (1e6, "µs") if size < 1e-3 else (1e3, "ms") if size < 1 else (1, "s")
+    return f"{factor * seconds:.3g} {unit}"
+
+
+def bytes_text(count: float) -> str:
+    """ "6.7 MiB"."""
+    size, unit = next(((1 << shift, unit) for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if count >= 1 << shift), (1, "B"))
+    return f"{count / size:.4g} {unit}" if size > 1 else f"{count:.0f} B"
+
+
+def share_text(share: float) -> str:
+    return f"{100 * share:.1f}%"
+
+
+def figure_text(value: float) -> str:
+    """Five digits, or all of a large whole number: "0.57333", "26,431"; NaN and infinity by name."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.5g}"
 
 
 def grouped(value: int) -> str:

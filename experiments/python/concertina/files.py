@@ -1,4 +1,5 @@
 """Files of runs and studies, which may be another user's: what is no regular file is refused, at once."""
+import contextlib
 import json
 import os
 import pathlib
@@ -8,17 +9,34 @@ import typing
 _MOST_BYTES = 1 << 30
 
 
-def read_bytes(path: pathlib.Path, most: int = _MOST_BYTES) -> bytes:
-    """The whole file. ValueError, with its name: it is a link, a pipe, a device, or larger than `most`."""
+@contextlib.contextmanager
+def open_regular(path: pathlib.Path) -> typing.Iterator[tuple[typing.BinaryIO, os.stat_result]]:
+    """The open file and its status. ValueError, with its name: it is a link, a pipe or a device."""
     if path.is_symlink():
         raise ValueError(f"{path} is a link: name the file that is meant")
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"{path} is no regular file")
+        yield file, status
+
+
+def read_bytes(path: pathlib.Path, most: int = _MOST_BYTES) -> bytes:
+    """The whole file. ValueError, with its name, as of open_regular(), or where it is larger than `most`."""
+    with open_regular(path) as (file, status):
         if status.st_size > most:
             raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} allowed here")
         return file.read(status.st_size)
+
+
+def read_tail(path: pathlib.Path, most: int) -> str:
+    """The last lines, of `most` bytes together; empty where there is no file."""
+    if not path.exists():
+        return ""
+    with open_regular(path) as (file, status):
+        file.seek(max(0, status.st_size - most))
+        text = file.read(most).decode(errors="replace")
+    return text.partition("\n")[2] if status.st_size > most else text
 
 
 def read_text(path: pathlib.Path) -> str:

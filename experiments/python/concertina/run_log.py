@@ -37,8 +37,12 @@ def read_lines(path: pathlib.Path) -> list[Line]:
     """The lines of a file that are JSON objects: the last one may be cut off, and there may be no file."""
     if not path.exists() and not path.is_symlink():
         return []
+    return parse_lines(read_text(path))
+
+
+def parse_lines(text_: str) -> list[Line]:
     found = []
-    for line in read_text(path).split("\n"):
+    for line in text_.split("\n"):
         try:
             value = parse_json(line, _LOADS) if line.strip() else None
         except ValueError:

@@ -152,8 +152,10 @@ def _timeline(run: RunFiles) -> list[Block]:
 
 def cause_bars(rows: list[Block], unit: str) -> Block:
     """Idle time by cause; each row has name, values (computing, idle without a cause, CAUSES), text and mark."""
-    return {"kind": "bars", "unit": unit, "rows": rows,
-            "parts": [("computing and updating", "blue"), ("idle", "line"), *((name, look[0]) for name, look in CAUSES.items())]}
+    parts = [("computing and updating", "blue"), ("idle", "line"), *((name, look[0]) for name, look in CAUSES.items())]
+    used = [at for at in range(len(parts)) if any(row["values"][at] > 0 for row in rows)]
+    return {"kind": "bars", "unit": unit, "parts": [parts[at] for at in used],
+            "rows": [{**row, "values": [row["values"][at] for at in used]} for row in rows]}
 
 
 def _bubble(run: RunFiles) -> list[Block]:
@@ -250,10 +252,11 @@ def _training(run: RunFiles, course: Course) -> list[Block]:
 
 def _add_segments(block: Block, course: Course) -> None:
     """The means between changes, and the share of the layers that is frozen."""
-    means = [point for one in course.segments for point in ((one.first, 1e3 * one.mean), (one.last, 1e3 * one.mean))]
+    means = [point for one in course.segments for point in ((one.first, 1e3 * one.mean), (one.last, 1e3 * one.mean), (one.last + 0.5, math.nan))][:-1]
     if course.changes and means:
+        block["series"][0]["faint"] = True
         block["series"].append(line("mean between two changes", *_unzipped(means), "vermillion"))
-        block["high"] = max([block["high"], *(1.15 * mean for _, mean in means)])
+        block["high"] = max([block["high"], *(1150 * one.mean for one in course.segments)])
     if course.layers and course.changes and means:
         ends = [means[0][0], *(change.step + 0.5 for change in course.changes), means[-1][0]]
         frozen = [course.changes[0].frozen_before, *(change.frozen for change in course.changes)]

@@ -16,8 +16,9 @@ from .page import Block, content, page, table, words, write_json
 from .page_server import Answer, PageServer
 from .program import call
 from .run_course import Course, changes_in
+from .run_files import load_run
 from .run_log import Curve, Line, number, parse_lines, positive, read_lines, text
-from .run_page import CURVES, change_marks, load_run, plain_text, report_page, training_charts
+from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
 from .run_set import config_texts, is_run
 from .study_folder import STUDY_FILE, read_study
 from .texts import counted, figure_text, grouped, settings_text
@@ -101,8 +102,8 @@ class LiveRun:
         restarts = len(read_lines(self.path / "restarts.jsonl"))
         said = ["ended" if self.ended else f"the last step was written {clock_text(time.time() - self._metrics.written)} ago"
                 if self.last else "no step yet", text(self.last, "layout"), f"restarts: {restarts}" if restarts else ""]
-        tiles = [(f"{grouped(int(self.done))} of {_count(self.steps)}", "steps"), (self.left, "left"), (figure_text(number(self.last, "loss")), "loss"),
-                 (figure_text(positive(self.last, "tokens_per_s")), "tokens per second")]
+        tiles = [(f"{grouped(int(self.done))} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
+                 (figure_text(number(self.last, "loss")), "loss"), (figure_text(positive(self.last, "tokens_per_s")), "tokens per second")]
         tiles += [(figure_text(number(held[-1], "loss")), f"held-out loss at step {number(held[-1], 'step'):.0f}")] if held else []
         tiles = [(value.replace("NaN", "–"), label) for value, label in tiles] + _load()
         share = self.done / self.steps if self.steps > 0 else 0
@@ -124,7 +125,9 @@ def clock_text(seconds: float) -> str:
     if math.isnan(seconds):
         return "–"
     whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600:,} h {whole % 3600 // 60} min"
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600:,} h {whole % 3600 // 60} min"
 
 
 def _count(value: float) -> str:
@@ -188,13 +191,16 @@ class Served:
         study, rows, ended = read_study(self.path), [], 0
         for trial in study.runs:
             ended += trial.state != "open"
-            row: list[typing.Any] = [str(trial.number), settings_text(trial.settings, trial.settings.values()), trial.state, "", "", ""]
+            first: typing.Any = str(trial.number)
+            state, rest = trial.state + (f": {trial.error}" if trial.error else ""), ["", "", ""]
             directory = self.path / str(trial.number) / "run"
             if (directory / "config.toml").exists():
                 run = self._live(trial.number, directory)
-                row = [{"text": row[0], "href": f"#{row[0]}"}, row[1], "runs" if trial.state == "open" else row[2],
-                       f"{grouped(int(run.done))} of {_count(run.steps)}", figure_text(number(run.last, "loss")).replace("NaN", "–"), run.left]
-            rows.append([row[0], *({"text": one, "look": "text"} for one in (row[1], row[2] + (f": {trial.error}" if trial.error else ""))), *row[3:]])
+                first, state = {"text": first, "href": f"#{first}"}, "runs" if trial.state == "open" else state
+                loss = figure_text(number(run.last, "loss")).replace("NaN", "–")
+                rest = [f"{grouped(int(run.done))} of {_count(run.steps)}", loss, run.left]
+            settings = settings_text(trial.settings, trial.settings.values())
+            rows.append([first, {"text": settings, "look": "text"}, {"text": state, "look": "text"}, *rest])
         return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have ended", [
             {"kind": "progress", "share": ended / max(1, len(rows))}, {"kind": "tiles", "tiles": _load()}, words("heading", "Trials"),
             table(["trial", "settings", "state", "steps", "loss", "left"], rows), _link("the page of the study, as of now", "report")])

@@ -23,8 +23,9 @@ LEAST_SMOOTHED = 40  # points; fewer are read as they are
 # Of io/figure/palette.cc, which drawings of the program on a page have too: name, light, dark.
 COLOURS = [("back", "#ffffff", "#14171c"), ("card", "#f6f7f9", "#1d2128"), ("ink", "#1d2129", "#e8eaed"), ("soft", "#5c6470", "#a3abb6"),
            ("line", "#e0e3e8", "#363c46"), ("idle", "#f0f1f4", "#2a2f38"), ("idle-lines", "#bcc1c9", "#4e5561"), ("blue", "#0072b2", "#3d9bd9"),
-           ("dark", "#4d545e", "#c3c9d1"), ("grey", "#9aa3ae", "#7d8793"), ("green", "#009e73", "#009e73"), ("vermillion", "#d55e00", "#d55e00"),
-           ("orange", "#e69f00", "#e69f00"), ("sky", "#56b4e9", "#56b4e9"), ("pink", "#cc79a7", "#cc79a7"), ("yellow", "#f0e442", "#f0e442")]
+           ("dark", "#4d545e", "#c3c9d1"), ("grey", "#9aa3ae", "#7d8793"), ("green", "#009e73", "#009e73"),
+           ("vermillion", "#d55e00", "#d55e00"), ("orange", "#e69f00", "#e69f00"), ("sky", "#56b4e9", "#56b4e9"),
+           ("pink", "#cc79a7", "#cc79a7"), ("yellow", "#f0e442", "#f0e442")]
 SERIES = ["blue", "orange", "green", "vermillion", "sky", "pink", "dark", "yellow"]
 
 
@@ -37,6 +38,11 @@ def line(name: str, x: typing.Sequence[float], y: typing.Sequence[float], colour
     """A series of a chart. More: faint, dash (lengths), points, area, stepped."""
     at, values = reduced(x, y)
     return {"name": name, "x": at, "y": values, "colour": colour, **more}
+
+
+def unzipped(points: typing.Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """x and y."""
+    return [x for x, _ in points], [y for _, y in points]
 
 
 def table(head: typing.Sequence[str], rows: typing.Iterable[typing.Sequence[typing.Any]], left: int = 1, **more: typing.Any) -> Block:
@@ -102,12 +108,11 @@ def content(title: str, sub: str, blocks: typing.Sequence[Block], **more: typing
 def page(what: Block) -> str:
     """The HTML of content(). With "live": it asks the server that sent it for its content."""
     folder = pathlib.Path(__file__).parent
-    text = (folder / "page.html").read_text(encoding="utf-8")
-    library = (folder / "uplot" / "uPlot.iife.min.js").read_text(encoding="utf-8")
-    licence = (folder / "uplot" / "LICENSE").read_text(encoding="utf-8")
+    text, library, style, licence = ((folder / name).read_text(encoding="utf-8") for name in (
+        "page.html", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css", "uplot/LICENSE"))
     scripts = [f"/*!\n{licence}*/\n{library}", text[text.index("<script>") + 8:text.rindex("</script>")]]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
-    parts = {"TITLE": html.escape(str(what["title"])), "HASHES": hashes, "STYLE": _colours() + (folder / "uplot" / "uPlot.min.css").read_text(encoding="utf-8"),
+    parts = {"TITLE": html.escape(str(what["title"])), "HASHES": hashes, "STYLE": _colours() + style,
              "LIBRARY": f"<script>{scripts[0]}</script>", "DATA": write_json({**what, "series": SERIES})}
     return re.sub(r"\{\{([A-Z]+)\}\}", lambda found: parts[found[1]], text)
 
@@ -115,6 +120,6 @@ def page(what: Block) -> str:
 def _colours() -> str:
     """CSS variables, light and dark as the reader's setting says, which drawings of the program follow."""
     light, dark = (" ".join(f"--{row[0]}: {row[at]};" for row in COLOURS) for at in (1, 2))
-    rules = "".join(f'svg {name}[fill="{colour}"] {{ fill: var(--{name_}); }} svg [stroke="{colour}"] {{ stroke: var(--{name_}); }}\n'
-                    for name_, colour, _ in COLOURS[:12] for name in ("" if name_ != "back" else ":not(text)",))
+    rules = "".join(f'svg {":not(text)" * (name == "back")}[fill="{colour}"] {{ fill: var(--{name}); }} '  # white words stand on a colour
+                    f'svg [stroke="{colour}"] {{ stroke: var(--{name}); }}\n' for name, colour, _ in COLOURS[:12])
     return f":root {{ {light} color-scheme: light dark; }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{rules}"

@@ -41,7 +41,7 @@ class _Request(http.server.BaseHTTPRequestHandler):
 
     def _answer(self) -> Answer:
         server = self.server
-        if self.headers.get_all("Host") not in ([f"{name}:{server.server_port}"] for name in ("127.0.0.1", "localhost")):
+        if self.headers.get_all("Host") not in [[f"{name}:{server.server_port}"] for name in ("127.0.0.1", "localhost")]:
             return 403, "text/plain", "another host was asked for\n"
         if self.command not in ("GET", "HEAD"):
             return 405, "text/plain", "this only reads\n"
@@ -52,13 +52,13 @@ class _Request(http.server.BaseHTTPRequestHandler):
         try:
             with server.lock:
                 return server.handler(path, dict(urllib.parse.parse_qsl(query, max_num_fields=8)))
-        except Exception as error:  # of one request: others are answered
+        except Exception as error:  # noqa: BLE001 - of one request: others are answered
             return 500, "text/plain", f"{error or type(error).__name__}\n"
 
     def version_string(self) -> str:
         return "concertina"
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
 
@@ -73,7 +73,8 @@ class PageServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
         try:
             super().__init__(("127.0.0.1", port), _Request)
         except OSError as error:
-            raise InputError(f"port {port} of 127.0.0.1 cannot be had: {error.strerror}", "--port", "--port 0, which takes any that is free") from error
+            raise InputError(f"port {port} of 127.0.0.1 cannot be had: {error.strerror}", "--port",
+                             "--port 0, which takes any that is free") from error
 
     @property
     def address(self) -> str:
@@ -115,7 +116,8 @@ class PageServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
             signal.signal(number, lambda *_: threading.Thread(target=self.shutdown).start())
         port = self.server_port
-        sys.stderr.write(f"{of} is at the address below, for this machine alone; from another one: ssh -L {port}:127.0.0.1:{port} HOST; Ctrl-C ends it\n")
+        sys.stderr.write(f"{of} is at the address below, for this machine alone; from another one: ssh -L {port}:127.0.0.1:{port} HOST; "
+                         "Ctrl-C ends it\n")
         print(self.address, flush=True)
         self.serve_forever(PAUSE)
         self.server_close()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import itertools
 import math
 import statistics
 import typing
@@ -205,7 +206,7 @@ def _add_seen(lines: list[Line], launches: list[Line], ends: list[int], changes:
     """Adds changes that only the steps show, such as a launch that resumes at another layout, and what was before and after each."""
     resumed = {number(launch, "from") for launch in launches}
     known = sorted(changes)
-    for before, after in zip(lines, lines[1:]):
+    for before, after in itertools.pairwise(lines):
         step, was, now = number(before, "step"), number(before, "frozen_units"), number(after, "frozen_units")
         at = bisect.bisect_left(known, step)
         change = changes[known[at]] if at < len(known) and known[at] < number(after, "step") else None

@@ -1,93 +1,31 @@
-"""The page of a run: its files as values, and the sections that they make."""
+"""The page of a run: the sections that its files make."""
 from __future__ import annotations
 
 import bisect
-import dataclasses
-import json
 import math
-import pathlib
-import statistics
+import re
 import typing
 
-from .errors import InputError
-from .files import flat, parse_json, read_json, read_text
-from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, smoothed, table, words
-from .program import ProgramError, call
-from .run_course import Course, changes_in, course_of, layers_text
-from .run_log import Curve, Line, RunLog, number, read_lines, read_log, text, totals
-from .run_set import config_texts, is_run
+from .files import read_text
+from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, smoothed, table, unzipped, words
+from .recorded_steps import MOST_ROWS, bubble, memory, timeline
+from .run_course import Course, layers_text
+from .run_files import RunFiles
+from .run_log import Curve, Line, RunLog, number, text, totals
+from .run_set import config_texts
 from .texts import bytes_text, counted, duration_text, figure_text, grouped, share_text
 
-MOST_ROWS, MOST_BARS, MOST_CLASSES, MOST_MEMORY_CHARTS = 256, 64, 30, 8
-CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step_ms": "time of a step, ms", "bubble": "bubble, share of a step",
-          "grad_norm": "gradient norm, before clipping", "lr": "learning rate"}
-# Of parallel/simulate/idle_causes.cc: the colour and meaning of each cause.
-CAUSES = {"schedule": ("grey", "warm-up and drain: what the plan idles with equal stages and instant transfers"),
-          "imbalance": ("yellow", "waiting for stages that cost more than the mean of their pipeline, or for slower replicas"),
-          "variation": ("sky", "waiting because equal actions did not take equal time"),
-          "transfer": ("vermillion", "activations and gradients under way between ranks, and the time-sharing of cores by ranks"),
-          "reduction": ("green", "gradients of other holders under way, and their addition"),
-          "optimizer": ("pink", "losses, norms and updated weights of other ranks under way"),
-          "other": ("dark", "data loading, late starts and bookkeeping")}
-
-
-@dataclasses.dataclass
-class RunFiles:
-    """What a run directory says. `recorded`: what recorded_figures() gives."""
-    path: pathlib.Path
-    log: RunLog
-    events: list[Line]
-    result: Line
-    recorded: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return self.path.resolve().name
-
-    @property
-    def ranks(self) -> list[dict[str, typing.Any]]:
-        return self.recorded.get("ranks", [])
-
-    def course(self) -> Course:
-        return course_of(self.log.metrics, self.events, self.log.launches, self.recorded.get("layer_ends", []), self.result)
-
-
-def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.Any]:
-    """What the program alone knows of a run: its model, and its recorded steps beside their prediction.
-
-    `concertina report RUN --figures [--step N]` prints one JSON object: `layer_ends` (the last unit of each layer), `parameters` and
-    `tokens_per_step`, as far as this version knows the config; and, where the run has a trace, the keys that `report --json` has had
-    (run, schedule, layout, steps, recorded_steps, typical_step, step_ms, predicted_step_ms, prediction_error, bubble, predicted_bubble,
-    ranks, clock_error_us, costs_missing), `pipelines` (as in trace.json), `timeline` (the drawing of both steps as SVG), and for each of
-    `ranks` `memory` ([ms, saved bytes, bytes of boundary buffers], ...) and `predicted_memory` ([ms, saved bytes], ...).
-    """
-    trace = run / ("trace.json" if step is None else f"trace-{step:08}.json")
-    if step is not None and not trace.exists():
-        there = sorted(int(path.stem[6:]) for path in run.glob("trace-*.json") if path.stem[6:].isdigit())
-        raise InputError(f"no trace begins at step {step}", str(run), f"--step {there[0]}" if there else "a report without --step")
-    if not (run / "config.toml").exists():
-        return {}
-    try:
-        return json.loads(call("report", run, "--figures", *(["--step", step] if step is not None else [])))
-    except ProgramError as error:
-        raise InputError(str(error).removeprefix("concertina: error: ")) from error
-
-
-def load_run(directory: str | pathlib.Path, step: int | None = None) -> RunFiles:
-    path = pathlib.Path(directory)
-    if not is_run(path):
-        raise InputError("this is not a run directory", str(path), "the directory of a run: runs/NAME")
-    result = read_json(path / "result.json") if (path / "result.json").exists() else {}
-    return RunFiles(path, read_log(path), read_lines(path / "events.jsonl"), result if isinstance(result, dict) else {},
-                    recorded_figures(path, step))
+MOST_CLASSES = 30  # that a picture can name
+CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step_ms": "time of a step, ms",
+          "bubble": "bubble, share of a step", "grad_norm": "gradient norm, before clipping", "lr": "learning rate"}
 
 
 def report_page(run: RunFiles, beside: tuple[str, RunLog] | None = None) -> Block:
     """The content of the page."""
-    course, ranks = run.course(), run.recorded.get("ranks")
+    course = run.course
     blocks = [{"kind": "tiles", "tiles": _tiles(run)}, *_beside(run, course, beside)]
-    blocks += _timeline(run) + _bubble(run) + _memory(run) if ranks else [words("note", "No step of this run was recorded, so that there is no "
-                                                                                 "timeline, bubble by cause or memory over a step (log.trace).")]
+    unrecorded = "No step of this run was recorded, so that there is no timeline, bubble by cause or memory over a step (log.trace)."
+    blocks += timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
     blocks += _training(run, course) + _classes(run.result) + _changes(run, course) + _about(run) + _setup(run)
     return content(run.name, _subtitle(run), blocks)
 
@@ -109,8 +47,8 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
     if run.ranks:
         first, last = known["recorded_steps"][0], known["recorded_steps"][-1]
         steps = grouped(first) if first == last else f"{grouped(first)} to {grouped(last)}"
-        tiles.append((duration_text(known["step_ms"] / 1e3), f"step {grouped(known['typical_step'])}, the median of those recorded ({steps}); predicted "
-                      f"{duration_text(known['predicted_step_ms'] / 1e3)} ({100 * known['prediction_error']:+.1f}%)"))
+        tiles.append((duration_text(known["step_ms"] / 1e3), f"step {grouped(known['typical_step'])}, the median of those recorded ({steps}); "
+                      f"predicted {duration_text(known['predicted_step_ms'] / 1e3)} ({100 * known['prediction_error']:+.1f}%)"))
         tiles.append((share_text(known["bubble"]), f"bubble of steps {steps}, mean of ranks; predicted {share_text(known['predicted_bubble'])}"
                       + (f"; of all steps {share_text(every['bubble'])}" if "bubble" in every else "")))
     elif "bubble" in every:
@@ -123,82 +61,17 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
         tiles.append((f"{number(last_one, 'loss'):.4f}", f"held-out loss at step {number(last_one, 'step'):.0f}, per target{of}"))
     if not math.isnan(number(result, "best_step") + number(result, "best_figure")):
         early = "; without a better one the run ended (run.patience)" if result.get("ended_by") == "run.patience" else ""
-        tiles.append((f"{number(result, 'best_figure'):.4f}", f"best {text(result, 'best_by')}, at step {number(result, 'best_step'):.0f}{early}"))
+        tiles.append((f"{number(result, 'best_figure'):.4f}",
+                      f"best {text(result, 'best_by')}, at step {number(result, 'best_step'):.0f}{early}"))
     if not math.isnan(number(result, "mfu")):
-        tiles.append((share_text(number(result, "mfu")), "model FLOPs utilization (MFU) of the last launch: three times the products of a step's "
-                      "forward pass over its mean time and the devices' peak rate"))
+        meaning = "three times the products of a step's forward pass over its mean time and the devices' peak rate"
+        tiles.append((share_text(number(result, "mfu")), f"model FLOPs utilization (MFU) of the last launch: {meaning}"))
     if run.ranks:
         exact = all(rank["peak"]["saved_bytes"] == rank["predicted_peak"]["saved_bytes"] for rank in run.ranks)
         tiles.append((bytes_text(max(rank["peak"]["saved_bytes"] for rank in run.ranks)), "saved activations at the peak "
                       f"({max(rank['peak']['activations'] for rank in run.ranks)} microbatch-stages); "
                       + ("as predicted, on every rank" if exact else "not as predicted")))
     return tiles
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """Ranks at equal distances."""
-    return list(range(count)) if count <= most else [at * (count - 1) // (most - 1) for at in range(most)]
-
-
-def _timeline(run: RunFiles) -> list[Block]:
-    missing = run.recorded.get("costs_missing", "")
-    how = ("" if missing else ", and messages as costs.json says")
-    note = [words("note", f"The prediction leaves out the reduction of gradients, and a message takes the median of the recorded ones: {missing}.")]
-    return [words("heading", "Timeline"),
-            words("lead", f"The same plan twice on one axis: above, simulated with what actions took in the mean of the recorded steps{how}; below, the "
-                  "recorded step of median length: it lasts from the first rank's start to the last rank's end."), *note[:bool(missing)],
-            {"kind": "timeline", "svg": run.recorded["timeline"]}] if "timeline" in run.recorded else []
-
-
-def cause_bars(rows: list[Block], unit: str) -> Block:
-    """Idle time by cause; each row has name, values (computing, idle without a cause, CAUSES), text and mark."""
-    parts = [("computing and updating", "blue"), ("idle", "line"), *((name, look[0]) for name, look in CAUSES.items())]
-    used = [at for at in range(len(parts)) if any(row["values"][at] > 0 for row in rows)]
-    return {"kind": "bars", "unit": unit, "parts": [parts[at] for at in used],
-            "rows": [{**row, "values": [row["values"][at] for at in used]} for row in rows]}
-
-
-def _bubble(run: RunFiles) -> list[Block]:
-    ranks = [(at, run.ranks[at]) for at in _spread(len(run.ranks), MOST_ROWS)]
-    bars = [{"name": f"rank {at}", "values": [0, 0, *(100 * rank["causes"].get(cause, 0) for cause in CAUSES)], "mark": 100 * rank["predicted_bubble"],
-             "text": share_text(rank["bubble"])} for at, rank in ((at, run.ranks[at]) for at in _spread(len(run.ranks), MOST_BARS))]
-    rows = [[f"rank {at}", *(f"{100 * share:.2f}%" for share in (*(rank["causes"].get(cause, math.nan) for cause in CAUSES), rank["bubble"],
-                                                                rank["predicted_bubble"]))] for at, rank in ranks]
-    return [words("heading", "Bubble, by cause"),
-            words("lead", "The share of a step in which a rank neither computes nor updates, mean of the recorded steps. Who waits for a rank that is "
-                  "still computing waits for that computation (schedule, imbalance, variation); from its end on, for the transfer."),
-            cause_bars(bars, "%"), words("note", "; ".join(f"{name}: {look[1]}" for name, look in CAUSES.items()) + "."),
-            *folded("Figures by rank", blocks=[table(["share of the step", *CAUSES, "bubble", "predicted"], rows)])]
-
-
-def _memory_chart(run: RunFiles, at: int, high: float) -> Block:
-    rank, mib = run.ranks[at], 1 << 20
-    saved = [(ms, one / mib) for ms, one in rank.get("predicted_memory", [])]
-    series = [line("saved, predicted", *_unzipped(saved), "orange", area=True, stepped=True)]
-    for column, name, colour in ((1, "saved, measured", "blue"), (2, "boundary buffers, measured", "green")):
-        series.append(line(name, *_unzipped([(point[0], point[column] / mib) for point in rank.get("memory", [])]), colour, stepped=True))
-    return chart(f"rank {at}: memory, MiB", series, x="ms", high=1.08 * high / mib, note=f"peak {bytes_text(rank['peak']['saved_bytes'])}")
-
-
-def _unzipped(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
-
-
-def _memory(run: RunFiles) -> list[Block]:
-    high = max(max(rank["peak"]["saved_bytes"], rank["predicted_peak"]["saved_bytes"], rank["peak"]["boundary_bytes"]) for rank in run.ranks)
-    drawn, rows = _spread(len(run.ranks), MOST_MEMORY_CHARTS), []
-    for at in _spread(len(run.ranks), MOST_ROWS):
-        peak, predicted = run.ranks[at]["peak"], run.ranks[at]["predicted_peak"]
-        exact = [{"text": bytes_text(one["saved_bytes"]), "title": f"{grouped(one['saved_bytes'])} bytes",
-                  "look": "same" if peak["saved_bytes"] == predicted["saved_bytes"] else "differs"} for one in (peak, predicted)]
-        rows.append([f"rank {at}", str(peak["activations"]), str(predicted["activations"]), *exact, bytes_text(peak["boundary_bytes"]),
-                     bytes_text(predicted["boundary_bytes"])])
-    some = [words("note", f"{len(drawn)} of {len(run.ranks)} ranks are drawn, at equal distances.")] * (len(drawn) < len(run.ranks))
-    head = ["peak", "microbatch-stages", "predicted", "saved", "predicted", "boundary buffers", "reserved"]
-    return [words("heading", "Memory"),
-            words("lead", "Saved activations (with gradients between I and W) and buffers between stages in use over the step; weights, optimizer "
-                  "state and gradients do not change within it."),
-            *(_memory_chart(run, at, high) for at in drawn), *some, *folded("Peaks by rank", blocks=[table(head, rows)])]
 
 
 def change_marks(course: Course) -> list[Mark]:
@@ -216,12 +89,13 @@ def training_charts(curves: dict[str, Curve], validations: list[Line], marks: li
             continue
         series, rates = [line(title, steps, values)], column == "tokens_per_s"
         if len(curve) >= LEAST_SMOOTHED and column not in ("lr", "step_ms"):
-            series = [line("this step", steps, values, faint=True), line("smoothed", steps, smoothed(values, max(2.0, round(0.02 * len(curve))), rates))]
+            mean = smoothed(values, max(2.0, round(0.02 * len(curve))), rates)
+            series = [line("this step", steps, values, faint=True), line("smoothed", steps, mean)]
         share = column == "bubble"
         note = f"last {'NaN' if not math.isfinite(values[-1]) else share_text(values[-1]) if share else figure_text(values[-1])}"
         if column == "loss" and validations:
             held = [(number(one, "step"), number(one, "loss")) for one in validations if one.get("tokens") == validations[0].get("tokens")]
-            series.append(line("held out", *_unzipped(held), "vermillion", points=True))
+            series.append(line("held out", *unzipped(held), "vermillion", points=True))
             note += f"; held out {figure_text(number(validations[-1], 'loss'))}"
         more: dict[str, typing.Any] = {"marks": marks} if column in ("loss", "step_ms") else {}
         if column == "step_ms":  # the longest would hide the others
@@ -240,10 +114,10 @@ def _training(run: RunFiles, course: Course) -> list[Block]:
         if block["title"] == CURVES["step_ms"]:
             _add_segments(block, course)
     first, last = (run.log.validations[at] if run.log.validations else {} for at in (0, -1))
-    note = []
-    if 0 < number(first, "tokens") != number(last, "tokens"):
-        note = [words("note", f"The curve of held-out losses is over the first {grouped(int(number(first, 'tokens')))} targets of the held-out data, as "
-                      f"evaluated during training; at the end, over {grouped(int(number(last, 'tokens')))}, it is {number(last, 'loss'):.4f}.")]
+    some, every, note = number(first, "tokens"), number(last, "tokens"), []
+    if 0 < some != every:
+        note = [words("note", f"The curve of held-out losses is over the first {grouped(int(some))} targets of the held-out data, as evaluated "
+                      f"during training; at the end, over {grouped(int(every))}, it is {number(last, 'loss'):.4f}.")]
     lead = "Faint: every step. Strong: the exponential mean over about 2% of the steps (of tokens per second: their tokens over their seconds)."
     marks = " Dashed: changes, as numbered below." * bool(course.changes)
     shaded = f" Shaded: frozen layers, full height: all {course.layers}." * bool(course.changes and course.layers)
@@ -252,10 +126,11 @@ def _training(run: RunFiles, course: Course) -> list[Block]:
 
 def _add_segments(block: Block, course: Course) -> None:
     """The means between changes, and the share of the layers that is frozen."""
-    means = [point for one in course.segments for point in ((one.first, 1e3 * one.mean), (one.last, 1e3 * one.mean), (one.last + 0.5, math.nan))][:-1]
+    means = [(at, 1e3 * mean) for one in course.segments for at, mean in (
+        (one.first, one.mean), (one.last, one.mean), (one.last + 0.5, math.nan))][:-1]
     if course.changes and means:
         block["series"][0]["faint"] = True
-        block["series"].append(line("mean between two changes", *_unzipped(means), "vermillion"))
+        block["series"].append(line("mean between two changes", *unzipped(means), "vermillion"))
         block["high"] = max([block["high"], *(1150 * one.mean for one in course.segments)])
     if course.layers and course.changes and means:
         ends = [means[0][0], *(change.step + 0.5 for change in course.changes), means[-1][0]]
@@ -270,8 +145,10 @@ def _classes(result: Line) -> list[Block]:
         return []
     names = [str(names[at]) if at < len(names) else str(at) for at in range(len(counts))]
     return [words("heading", "Classes"),
-            words("lead", "What held-out samples of each label were taken for, at the end of the run: the share of the label (of how many samples) in percent."),
-            {"kind": "heat", "corner": "label, by prediction", "columns": names, "rows": [f"{name} ({grouped(int(sum(row)))})" for name, row in zip(names, counts)],
+            words("lead", "What held-out samples of each label were taken for, at the end of the run: the share of the label (of how many "
+                  "samples) in percent."),
+            {"kind": "heat", "corner": "label, by prediction", "columns": names,
+             "rows": [f"{name} ({grouped(int(sum(row)))})" for name, row in zip(names, counts)],
              "values": [[100 * one / sum(row) if sum(row) else None for one in row] for row in counts], "unit": "%"}]
 
 
@@ -294,32 +171,36 @@ def _change_rows(course: Course) -> typing.Iterator[list[typing.Any]]:
 def _segment_rows(course: Course) -> list[list[typing.Any]]:
     rows = [[f"{one.first:.0f} to {one.last:.0f}", one.layout, layers_text(one.frozen), duration_text(one.mean), duration_text(one.median),
              f"{one.speed_up:.2f}×"] for one in course.segments[:MOST_ROWS]]
-    return [*rows, ["all, and the changes", "", "", duration_text(course.seconds / course.steps), "", f"{course.speed_up:.2f}×"]] if rows else []
+    every = ["all, and the changes", "", "", duration_text(course.seconds / course.steps), "", f"{course.speed_up:.2f}×"] if rows else []
+    return [*rows, every]
 
 
 def _changes(run: RunFiles, course: Course) -> list[Block]:
-    items = [f"after step {step:.0f}: {note}" for step, note in course.notes[:MOST_ROWS]] + [f"{course.cache} in the last launch"] * bool(course.cache)
+    items = [f"after step {step:.0f}: {note}" for step, note in course.notes[:MOST_ROWS]]
+    items += [f"{course.cache} in the last launch"] * bool(course.cache)
     notes: list[Block] = [{"kind": "list", "items": items}] if items else []
     if not course.changes:
         return [words("heading", "Changes"), *notes] if notes else []
     took = f", which took {duration_text(course.change_seconds)} in all, besides the times of the steps" if course.change_seconds > 0 else ""
     of = f" of {course.layers}" if course.layers else ""
-    head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "step after it, predicted", "measured"]
+    head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "step after it, predicted",
+            "measured"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
-    blocks = [words("heading", "Changes"), words("lead", f"{counted(len(course.changes), 'change')} between steps{took}."), table(head, _change_rows(course)), *cut]
+    blocks = [words("heading", "Changes"), words("lead", f"{counted(len(course.changes), 'change')} between steps{took}."),
+              table(head, _change_rows(course)), *cut]
     if course.segments:
         blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course)),
-                   words("note", "Speed-up over the first segment. A segment's mean is without its first step, which touches new memory; the last row "
-                         "is of all steps but the run's first one, and of the changes.")]
+                   words("note", "Speed-up over the first segment. A segment's mean is without its first step, which touches new memory; the "
+                         "last row is of all steps but the run's first one, and of the changes.")]
     return blocks + notes
 
 
 def _losses(log: RunLog) -> tuple[list[float], list[float], float]:
     """Seconds and held-out losses of evaluations of as much text as the first one, and the seconds of the whole run."""
     steps, clock = list(log.seconds), list(log.seconds.values())
-    at = lambda step: clock[done - 1] if (done := bisect.bisect_right(steps, step)) else 0.0  # noqa: E731
-    points = [(at(step), loss) for step, loss in log.curve("validation_loss").items() if math.isfinite(loss)] if clock and log.validations else []
-    return *_unzipped(points), clock[-1] if clock else 0.0
+    curve = log.curve("validation_loss").items() if clock and log.validations else []
+    points = [(([0.0] + clock)[bisect.bisect_right(steps, step)], loss) for step, loss in curve if math.isfinite(loss)]
+    return *unzipped(points), clock[-1] if clock else 0.0
 
 
 def _reached(seconds: list[float], losses: list[float], wanted: float) -> str:
@@ -329,8 +210,8 @@ def _reached(seconds: list[float], losses: list[float], wanted: float) -> str:
 def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> list[Block]:
     heading = words("heading", "What it did to the loss")
     if not other:
-        hint = ("This run froze layers. What that did to the loss shows beside a run of the same config without it: concertina report RUN --beside "
-                "UNFROZEN, both with eval.every. Faster steps alone say nothing of it.")
+        hint = ("This run froze layers. What that did to the loss shows beside a run of the same config without it: concertina report RUN "
+                "--beside UNFROZEN, both with eval.every. Faster steps alone say nothing of it.")
         return [heading, words("note", hint)] if any(one.frozen > 0 for one in course.segments) else []
     name, log = other
     (mine_at, mine, mine_end), (their_at, theirs, their_end) = _losses(run.log), _losses(log)
@@ -338,15 +219,17 @@ def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> 
         return [heading, words("note", f"{name if mine else run.name} has no evaluation by seconds of training to compare: set eval.every.")]
     here, there = ({key: one.get(key) for key in ("data", "measure", "tokens")} for one in (run.log.validations[0], log.validations[0]))
     if not here["data"] or here != there:
-        why = "the held-out data, the tokenizers or the tasks differ" if here["data"] and there["data"] else "it is not recorded which data they are of"
+        why = "the held-out data, the tokenizers or the tasks differ" if here["data"] and there["data"] else \
+            "it is not recorded which data they are of"
         return [heading, words("note", f"The held-out losses of {name} are not compared: {why}.")]
     done = bisect.bisect_right(their_at, mine_end)
     then = f"{theirs[done - 1]:.4f}" if done else "no evaluation yet"
     return [heading,
-            words("lead", f"This run trained for {duration_text(mine_end)} and ends at a held-out loss of {mine[-1]:.4f}. {name} was at {then} after as many "
-                  f"seconds, and reached {mine[-1]:.4f} {_reached(their_at, theirs, mine[-1])}. It trained for {duration_text(their_end)} and ends at "
-                  f"{theirs[-1]:.4f}, which this run reached {_reached(mine_at, mine, theirs[-1])}."),
-            chart("held-out loss, per target", [line(run.name, mine_at, mine, points=True), line(name, their_at, theirs, "vermillion", points=True)],
+            words("lead", f"This run trained for {duration_text(mine_end)} and ends at a held-out loss of {mine[-1]:.4f}. {name} was at {then} "
+                  f"after as many seconds, and reached {mine[-1]:.4f} {_reached(their_at, theirs, mine[-1])}. It trained for "
+                  f"{duration_text(their_end)} and ends at {theirs[-1]:.4f}, which this run reached {_reached(mine_at, mine, theirs[-1])}."),
+            chart("held-out loss, per target", [line(run.name, mine_at, mine, points=True),
+                                                line(name, their_at, theirs, "vermillion", points=True)],
                   x="seconds of training", note="Seconds are of training, with decisions and changes of the layout, without evaluations.")]
 
 
@@ -356,6 +239,10 @@ def plain_text(value: typing.Any) -> str:
         pairs = value.items() if isinstance(value, dict) else [("", one) for one in value]
         return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one)))
     return "" if value is None else grouped(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _filled(text_: str, values: dict[str, str]) -> str:
+    return re.sub(r"\{([a-z.]+)\}", lambda found: values.get(found[1], "?"), text_)
 
 
 def _about(run: RunFiles) -> list[Block]:
@@ -373,12 +260,13 @@ def _about(run: RunFiles) -> list[Block]:
     if "steps" in every:
         rows.append(("duration", f"{duration_text(every['steps_s'])} for {counted(int(every['steps']), 'step')}"))
     if "parameters" in run.recorded:
-        sizes = "{model.layers} layers, width {model.width}, {model.heads} heads, context {model.context}, vocabulary {model.vocab}"
-        filled = sizes.replace("{model.", "{model[").replace("}", "]}").format(model={key[6:]: value for key, value in config.items() if key.startswith("model.")})
-        rows += [("model", f"{config['model.family']}, {filled}: {grouped(run.recorded['parameters'])} parameters"),
-                 ("step", f"{config['batch.global']} samples, {grouped(run.recorded['tokens_per_step'])} tokens, in {config['batch.microbatches']} microbatches")]
+        sizes = ("{model.family}, {model.layers} layers, width {model.width}, {model.heads} heads, context {model.context}, "
+                 "vocabulary {model.vocab}")
+        step = "{batch.global} samples, {tokens} tokens, in {batch.microbatches} microbatches"
+        rows += [("model", f"{_filled(sizes, config)}: {grouped(run.recorded['parameters'])} parameters"),
+                 ("step", _filled(step, config | {"tokens": grouped(run.recorded["tokens_per_step"])}))]
     if config:
-        rows.append(("numbers", f"{config.get('numerics.compute', '?')} on {config.get('run.device', '?')}, seed {config.get('run.seed', '?')}"))
+        rows.append(("numbers", _filled("{numerics.compute} on {run.device}, seed {run.seed}", config)))
     rows.append(("state_sha256", text(run.result, "state_sha256")))
     return [words("heading", "Run"), table([], [row for row in rows if row[1]], left=2, look="about")]
 
@@ -395,4 +283,5 @@ def _setup(run: RunFiles) -> list[Block]:
     cut = [words("note", f"The first {MOST_ROWS} of {len(rows)} stages.")] * (len(rows) > MOST_ROWS)
     clock = (f"Ranks' clocks were compared by ping-pong before and after the recorded steps; times of different ranks are right to "
              f"{duration_text(run.recorded['clock_error_us'] / 1e6)}. trace.json of the same directory opens in Perfetto.")
-    return [words("heading", "Layout and config"), table(["pipeline", "stage", "rank", "units", "microbatches"], rows[:MOST_ROWS]), *cut, *blocks, words("note", clock)]
+    return [words("heading", "Layout and config"), table(["pipeline", "stage", "rank", "units", "microbatches"], rows[:MOST_ROWS]), *cut,
+            *blocks, words("note", clock)]

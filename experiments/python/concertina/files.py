@@ -14,10 +14,12 @@ def open_regular(path: pathlib.Path) -> typing.Iterator[tuple[typing.BinaryIO, o
     """The open file and its status. ValueError, with its name: it is a link, a pipe or a device."""
     if path.is_symlink():
         raise ValueError(f"{path} is a link: name the file that is meant")
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{path} is no regular file")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise ValueError(f"{path} is no regular file")
+    with open(descriptor, "rb") as file:
         yield file, status
 
 

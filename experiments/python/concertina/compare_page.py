@@ -16,7 +16,7 @@ from .run_comparison import RunComparison
 from .run_log import Curve, RunLog, batches, number, positive, read_log
 from .run_page import CURVES
 from .table_formats import table_text
-from .texts import duration_text, figure_text, share_text
+from .texts import clock_text, duration_text, figure_text, share_text
 
 DASHES: list[list[int]] = [[], [8, 3], [2, 3], [9, 3, 2, 3], [5, 2]]
 MOST_CURVES, LEAST_SMOOTHED, MOST_RUNS = 8, 100, 256
@@ -53,7 +53,7 @@ def _tiles(compared: RunComparison) -> list[tuple[str, str]]:
             tiles.append((" and ".join(row.label for row in best[:3]), f"best {name.title}: {value}"))
             break
     seconds = sum(run.figures.get("train_s", 0) for run in compared.runs.runs)
-    return tiles + ([(duration_text(seconds), "of training in all runs together")] if seconds else [])
+    return tiles + ([(clock_text(seconds), "of training in all runs together")] if seconds else [])
 
 
 def _mean_curve(curves: list[Curve]) -> Curve:
@@ -163,7 +163,7 @@ def _runs(compared: RunComparison, output: str | os.PathLike[str]) -> list[Block
         link = os.path.relpath((report if report.is_file() else report.parent).resolve(), base)
         took = run.figures.get("train_s")
         rows.append([{"text": f"{run.number}{' (report)' if report.is_file() else ''}", "href": link}, run.text(RUN_COLUMN),
-                     run.state, *(_shown(run.cell(metric), metric) for metric in metrics), "" if took is None else duration_text(took)])
+                     run.state, *(_shown(run.cell(metric), metric) for metric in metrics), "" if took is None else clock_text(took)])
     head = ["run", "directory", "state", *(name_of(metric).title for metric in metrics), "trained"]
     cut = [words("note", f"The first {MOST_RUNS} of {len(compared.runs.runs)} runs.")] * (len(compared.runs.runs) > MOST_RUNS)
     return [words("heading", "Runs"), table(head, rows, left=2), *cut]

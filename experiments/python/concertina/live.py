@@ -21,7 +21,7 @@ from .run_log import Curve, Line, number, parse_lines, positive, read_lines, tex
 from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
 from .run_set import config_texts, is_run
 from .study_folder import STUDY_FILE, read_study
-from .texts import counted, figure_text, grouped, settings_text
+from .texts import clock_text, counted, figure_text, grouped, settings_text
 
 MOST_NOTES, MOST_NOTE_TEXT, TAIL = 30, 240, 8 << 10
 MOST_READ = 64 << 20  # bytes of a file at a time
@@ -95,12 +95,12 @@ class LiveRun:
         times = [one for one in list(self.curves["step_ms"].values())[-50:] if math.isfinite(one)]
         if self.ended or not times or math.isnan(self.steps):
             return "–"
-        return clock_text(max(0.0, self.steps - self.done) * statistics.median(times) / 1e3)
+        return clock_text(round(max(0.0, self.steps - self.done) * statistics.median(times) / 1e3))
 
     def content(self, name: str, more: typing.Sequence[Block] = ()) -> Block:
         held = [line for line in self.events if line.get("event") == "validation" and not math.isnan(number(line, "step"))]
         restarts = len(read_lines(self.path / "restarts.jsonl"))
-        said = ["ended" if self.ended else f"the last step was written {clock_text(time.time() - self._metrics.written)} ago"
+        said = ["ended" if self.ended else f"the last step was written {clock_text(max(0, round(time.time() - self._metrics.written)))} ago"
                 if self.last else "no step yet", text(self.last, "layout"), f"restarts: {restarts}" if restarts else ""]
         tiles = [(f"{grouped(int(self.done))} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
                  (figure_text(number(self.last, "loss")), "loss"), (figure_text(positive(self.last, "tokens_per_s")), "tokens per second")]
@@ -118,16 +118,6 @@ class LiveRun:
         rows = [[text(event, "time")[11:19], "" if math.isnan(number(event, "step")) else f"{number(event, 'step'):.0f}", text(event, "event"),
                  {"text": _note(event), "look": "text"}] for event in reversed(events)]
         return [words("heading", "Events"), table(["time", "step", "event", ""], rows, left=4)] if rows else []
-
-
-def clock_text(seconds: float) -> str:
-    """ "1 h 2 min"; a dash for NaN."""
-    if math.isnan(seconds):
-        return "–"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600:,} h {whole % 3600 // 60} min"
 
 
 def _count(value: float) -> str:
@@ -203,7 +193,7 @@ class Served:
             rows.append([first, {"text": settings, "look": "text"}, {"text": state, "look": "text"}, *rest])
         return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have ended", [
             {"kind": "progress", "share": ended / max(1, len(rows))}, {"kind": "tiles", "tiles": _load()}, words("heading", "Trials"),
-            table(["trial", "settings", "state", "steps", "loss", "left"], rows), _link("the page of the study, as of now", "report")])
+            table(["trial", "settings", "state", "steps", "loss", "left"], rows, left=3), _link("the page of the study, as of now", "report")])
 
 
 def _link(label: str, href: str) -> Block:

@@ -212,8 +212,10 @@ def _add_seen(lines: list[Line], launches: list[Line], ends: list[int], changes:
         change = changes[known[at]] if at < len(known) and known[at] < number(after, "step") else None
         moved = text(before, "layout") and text(after, "layout") and text(before, "layout") != text(after, "layout")
         if not change and (moved or (was != now and not math.isnan(was + now))):
-            change = changes[step] = Change(step, why="resumed by another launch" if step in resumed else "")
-            known.insert(at, step)
+            if step not in changes:
+                bisect.insort(known, step)
+            change = changes.setdefault(step, Change(step))
+            change.why = "resumed by another launch" if step in resumed else change.why
         if change:
             change.layout_before = change.layout_before or text(before, "layout")
             change.layout = change.layout or text(after, "layout")

@@ -13,7 +13,7 @@ from .run_course import Course, layers_text
 from .run_files import RunFiles
 from .run_log import Curve, Line, RunLog, number, text, totals
 from .run_set import config_texts
-from .texts import bytes_text, counted, duration_text, figure_text, grouped, share_text
+from .texts import bytes_text, clock_text, counted, duration_text, figure_text, grouped, share_text
 
 MOST_CLASSES = 30  # that a picture can name
 CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step_ms": "time of a step, ms",
@@ -88,7 +88,7 @@ def training_charts(curves: dict[str, Curve], validations: list[Line], marks: li
         if len(curve) < 2 or not finite:
             continue
         series, rates = [line(title, steps, values)], column == "tokens_per_s"
-        if len(curve) >= LEAST_SMOOTHED and column not in ("lr", "step_ms"):
+        if len(curve) >= LEAST_SMOOTHED and column != "lr":
             mean = smoothed(values, max(2.0, round(0.02 * len(curve))), rates)
             series = [line("this step", steps, values, faint=True), line("smoothed", steps, mean)]
         share = column == "bubble"
@@ -165,7 +165,7 @@ def _change_rows(course: Course) -> typing.Iterator[list[typing.Any]]:
         yield [str(at), f"{one.step:.0f}", *both, _seconds(one.predicted_cost), _seconds(one.cost), "–" if math.isnan(one.moved_bytes) else
                bytes_text(one.moved_bytes), _seconds(one.predicted_step), _seconds(measured)]
         if one.why:
-            yield ["", {"text": one.why, "look": "text", "span": 8}]
+            yield [{"text": one.why, "look": "text", "span": 9}]
 
 
 def _segment_rows(course: Course) -> list[list[typing.Any]]:
@@ -187,9 +187,9 @@ def _changes(run: RunFiles, course: Course) -> list[Block]:
             "measured"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
     blocks = [words("heading", "Changes"), words("lead", f"{counted(len(course.changes), 'change')} between steps{took}."),
-              table(head, _change_rows(course)), *cut]
+              table(head, _change_rows(course), left=4), *cut]
     if course.segments:
-        blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course)),
+        blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course), left=3),
                    words("note", "Speed-up over the first segment. A segment's mean is without its first step, which touches new memory; the "
                          "last row is of all steps but the run's first one, and of the changes.")]
     return blocks + notes
@@ -238,7 +238,9 @@ def plain_text(value: typing.Any) -> str:
     if isinstance(value, (dict, list)):
         pairs = value.items() if isinstance(value, dict) else [("", one) for one in value]
         return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one)))
-    return "" if value is None else grouped(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else grouped(value) if isinstance(value, int) else str(value)
 
 
 def _filled(text_: str, values: dict[str, str]) -> str:
@@ -258,7 +260,7 @@ def _about(run: RunFiles) -> list[Block]:
     if log.metrics:
         rows += [("first step ended", text(log.metrics[0], "time")), ("last step ended", text(log.metrics[-1], "time"))]
     if "steps" in every:
-        rows.append(("duration", f"{duration_text(every['steps_s'])} for {counted(int(every['steps']), 'step')}"))
+        rows.append(("duration", f"{clock_text(every['steps_s'])} for {counted(int(every['steps']), 'step')}"))
     if "parameters" in run.recorded:
         sizes = ("{model.family}, {model.layers} layers, width {model.width}, {model.heads} heads, context {model.context}, "
                  "vocabulary {model.vocab}")

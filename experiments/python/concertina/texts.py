@@ -50,6 +50,14 @@ def duration_text(seconds: float) -> str:
     return f"{factor * seconds:.3g} {unit}"
 
 
+def clock_text(seconds: float) -> str:
+    """ "1 h 2 min", "12.3 s"."""
+    if not 60 <= seconds < 1e15:
+        return "–" if math.isnan(seconds) else f"{seconds:.0f} s" if seconds >= 10 else duration_text(seconds)
+    whole = round(seconds)
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600:,} h {whole % 3600 // 60} min"
+
+
 def bytes_text(count: float) -> str:
     """ "6.7 MiB"."""
     size, unit = next(((1 << shift, unit) for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if count >= 1 << shift), (1, "B"))

@@ -66,6 +66,7 @@ class PageServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
     """Answers with `handler`, one request at a time."""
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128  # connections that wait to be accepted
 
     def __init__(self, port: int, handler: Handler):
         self.handler, self.token, self.lock = handler, secrets.token_hex(16), threading.Lock()

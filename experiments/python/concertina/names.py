@@ -59,6 +59,10 @@ class Metric:
         return name_of(self.name).title
 
     @property
+    def unit(self) -> str:
+        return name_of(self.name).unit
+
+    @property
     def short(self) -> str:
         return name_of(self.name).short
 

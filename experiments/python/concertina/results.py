@@ -9,7 +9,7 @@ import dataclasses
 import math
 import typing
 
-from .errors import InputError, library, one_of
+from .errors import InputError, library, nearest, one_of
 from .names import Better, Metric, name_of
 from .texts import number_or_text, plain, ranges
 
@@ -161,7 +161,9 @@ class StudyResults:
     def frame(self) -> typing.Any:
         """A pandas.DataFrame with a row for each run, by number."""
         pandas = library("pandas")
-        rows = [{column: run.cell(column) for column in self.columns[1:]} for run in self.runs]
+        columns = dict.fromkeys([*self.columns[1:-1], *(key for run in self.runs for key in run.settings), "error"])
+        rows = [{column: int(text) if (text := run.settings.get(column, "")).isdecimal() else run.cell(column) for column in columns}
+                for run in self.runs]
         return pandas.DataFrame(rows, index=pandas.Index([run.number for run in self.runs], name="trial"))
 
 
@@ -169,8 +171,7 @@ def _advice(word: str, names: list[str], most: int = 12) -> str:
     """The nearest name, else those that contain `word`, else the first few: a long list would hide the one that is meant."""
     if len(names) <= most:
         return one_of(word, names)
-    near = one_of(word, names).partition(" (one of: ")[0]
-    if near in names:
+    if near := nearest(word, names):
         return f"{near} (one of {len(names)} columns; results.csv has all)"
     alike = [name for name in names if word and word in name] or names
     return f"{', '.join(alike[:most])} (some of {len(names)} columns; results.csv has all)"

@@ -64,7 +64,7 @@ class StudyFile:
     def _trials_of(self, shape: list[int]) -> typing.Iterator[Settings]:
         draws = _draws(self.draws, shape[0], self.drawn[1]) if self.draws else [{}]
         axes = [places[:size] for (_, places), size in zip(self.axes, shape[1:])]
-        seeds: list[Settings] = [{SEED: str(seed)} for seed in self.seeds[:shape[-1]]] if self.seeds else [{}]
+        seeds: list[Settings] = [{SEED: str(seed)} for seed in self.seeds[:shape[-1]]] or [{}]
         for seed, draw, places in itertools.product(seeds, draws, itertools.product(*axes)):
             yield {key: value for some in (draw, *places, seed) for key, value in some.items()}
 

@@ -166,7 +166,7 @@ def parse_study(text: bytes, source: str, read_base: typing.Callable[[int, str],
     """The study of a file's text. `read_base`: the text of its base file of this index, from 0, and path."""
     try:
         root = tomllib.loads(text.decode())
-        study = StudyFile(root.get("name", ""), search=root.get("search", {}), seeds=list(root.get("seeds", [])))
+        study = StudyFile(root.get("name", ""), search=dict(root.get("search", {})), seeds=list(root.get("seeds", [])))
         paths = root.get("base", [])
         for index, path in enumerate([paths] if isinstance(paths, str) else paths):
             study.bases.append((path, read_base(index, path)))

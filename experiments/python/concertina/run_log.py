@@ -145,6 +145,7 @@ def _tokens(line: Line) -> int:
     return int(count) if 0 <= count < 1e18 else 0
 
 
+@functools.lru_cache(maxsize=64)
 def _seconds(time: str) -> float:
     """Of a time such as 2026-01-31T23:59:59.123Z, since 1970."""
     found = re.match(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+(?:\.\d*)?)", time)

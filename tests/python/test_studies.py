@@ -49,7 +49,7 @@ def test_each_name_is_imported_from_where_it_is():
 def test_a_table_is_pandas_groupby(study):
     folder = study(GRID, grid(random.Random(1)))
     frame = concertina.Study(folder).trials
-    assert list(frame.index) == [1, 2, 3, 4, 5, 6]
+    assert list(frame.index) == [1, 2, 3, 4, 5, 6] and list(frame["run.seed"]) == [1, 1, 2, 2, 3, 3]
     theirs = frame.groupby("parallel.schedule", sort=False)["loss"].agg(n="count", mean="mean", sd="std")
     ours = concertina.table(str(folder), metrics=["loss"]).frame()["loss"][["n", "mean", "sd"]]
     pandas.testing.assert_frame_equal(ours, theirs, check_names=False, check_index_type=False, check_column_type=False)

@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
             options = [word for action in self._actions for word in action.option_strings]
             near = nearest(unknown[1], options) if unknown[1].startswith("-") else ""
             fix = f"{near}; or {fix}" if near else fix
-        raise InputError(message, self.prog, fix)
+        raise InputError(message.removeprefix("argument "), self.prog, fix)
 
 
 class Options(argparse.Namespace):
@@ -68,7 +68,7 @@ def whole_number(low: int, high: int) -> typing.Callable[[str], int]:
 
 def words(text: str) -> list[str]:
     """The type of an option that is a list, as "a,b"."""
-    return text.split(",")
+    return list(filter(None, text.split(",")))
 
 
 def require_output(path: str, option: str) -> None:

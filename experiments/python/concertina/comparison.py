@@ -10,7 +10,7 @@ from .results import SEED, Group, StudyResults, figures_of, groups_of, never_cam
 from .statistic import NO_TEST, PAIRED, WELCH, WILCOXON, Difference, Pairs, compare_pairs, compare_samples, holm, summarize
 from .texts import number_or_text
 
-_TOLD = ("seed", "ranks", "batch", "microbatches")  # numbers of a result that are settings
+_SETTINGS = ("seed", "ranks", "batch", "microbatches")  # numbers of a result that are settings
 _MOST_COMPARED = 12  # groups that are compared without being asked
 
 
@@ -58,7 +58,7 @@ def pairing_columns(results: StudyResults, pair: str, by: typing.Sequence[str], 
     """`pair`, where runs have it, and the pooled axes. InputError for a column of no run, or for a result."""
     if pair != SEED:
         results.require(pair, "--pair")
-    if pair not in _TOLD and any(pair in run.figures and pair not in run.settings for run in results.runs):
+    if pair not in _SETTINGS and any(pair in run.figures and pair not in run.settings for run in results.runs):
         raise InputError(f"trials cannot pair up by '{pair}': it is a result, not a setting", "--pair",
                          f"one of: {', '.join(results.axes)}" if results.axes else SEED)
     own = [pair] if results.has(pair) and pair not in by else []

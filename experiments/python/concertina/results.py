@@ -9,8 +9,8 @@ import dataclasses
 import math
 import typing
 
-from .errors import InputError, library, one_of
-from .names import Better, Metric, name_of
+from .errors import InputError, library, nearest, one_of
+from .names import Better, Metric, metric_named
 from .texts import number_or_text, plain, ranges
 
 STATES = ("open", "done", "failed", "timeout", "stopped")
@@ -126,12 +126,12 @@ class StudyResults:
         column, colon, way = word.rpartition(":")
         if colon and way in ("min", "max"):
             self.require(column, "--metric")
-            return Metric(column, "lower" if way == "min" else "higher")
+            return dataclasses.replace(metric_named(column), better="lower" if way == "min" else "higher")
         if colon and self.has(column):
             raise InputError(f"'{way}' is not a direction of a metric", "--metric", f"{column}:min or {column}:max")
         self.require(word, "--metric")
         own: Better = "lower" if self.minimise else "higher"
-        return Metric(word, own if word == self.metric else name_of(word).better)
+        return dataclasses.replace(metric_named(word), better=own) if word == self.metric else metric_named(word)
 
     def chosen(self, where: typing.Iterable[str] = ()) -> Runs:
         """The runs that have all of these "COLUMN=VALUE"s, by number; several values of one column: any of them."""
@@ -161,7 +161,9 @@ class StudyResults:
     def frame(self) -> typing.Any:
         """A pandas.DataFrame with a row for each run, by number."""
         pandas = library("pandas")
-        rows = [{column: run.cell(column) for column in self.columns[1:]} for run in self.runs]
+        columns = dict.fromkeys([*self.columns[1:-1], *(key for run in self.runs for key in run.settings), "error"])
+        rows = [{column: int(text) if (text := run.settings.get(column, "")).isdecimal() else run.cell(column) for column in columns}
+                for run in self.runs]
         return pandas.DataFrame(rows, index=pandas.Index([run.number for run in self.runs], name="trial"))
 
 
@@ -169,8 +171,7 @@ def _advice(word: str, names: list[str], most: int = 12) -> str:
     """The nearest name, else those that contain `word`, else the first few: a long list would hide the one that is meant."""
     if len(names) <= most:
         return one_of(word, names)
-    near = one_of(word, names).partition(" (one of: ")[0]
-    if near in names:
+    if near := nearest(word, names):
         return f"{near} (one of {len(names)} columns; results.csv has all)"
     alike = [name for name in names if word and word in name] or names
     return f"{', '.join(alike[:most])} (some of {len(names)} columns; results.csv has all)"
@@ -211,7 +212,7 @@ def group_label(columns: typing.Sequence[str], values: typing.Sequence[str]) -> 
 
 
 def titles(columns: typing.Iterable[str]) -> str:
-    return ", ".join(name_of(column).short for column in columns)
+    return ", ".join(metric_named(column).short for column in columns)
 
 
 def never_came(group: Group, metric: str) -> int:

@@ -18,7 +18,7 @@ import time
 
 import concertina
 import pytest
-from concertina import command_report
+from concertina import report as command
 from concertina.compare_page import compare_page
 from concertina.errors import InputError
 from concertina.live import Served
@@ -89,7 +89,7 @@ def data_of(text):
 
 
 def report(folder, **options):
-    concertina.report(folder, folder / "page.html", **options)
+    concertina.write_report(folder, folder / "page.html", **options)
     return data_of((folder / "page.html").read_text(encoding="utf-8"))
 
 
@@ -239,7 +239,7 @@ def test_no_text_is_markup(run, program):
 
 
 def test_pages_need_python_alone():
-    done = subprocess.run([sys.executable, "-c", "import concertina, sys; concertina.report, concertina.serve; "
+    done = subprocess.run([sys.executable, "-c", "import concertina, sys; concertina.write_report, concertina.serve; "
                            "print({'numpy', 'pandas', 'scipy', 'jinja2', 'matplotlib'} & set(sys.modules))"], capture_output=True, text=True,
                           check=False, env=os.environ | {"PYTHONPATH": str(PLACE)})
     assert done.stdout == "set()\n", done
@@ -255,16 +255,16 @@ class Words(dict):
 def test_the_command_prints_figures_and_the_page(run, program, capsys):
     folder = run("a", *elastic())
     program(**recorded())
-    assert command_report.main(Words(run=f"{folder}/", json="true")) == 0
+    assert command.main(Words(run=f"{folder}/", json="true")) == 0
     out = json.loads(capsys.readouterr().out)
     assert out["report"] == f"{folder}/report.html" and out["step_ms"] == 20.5 and "memory" not in out["ranks"][0] and "timeline" not in out
     assert out["all_steps"]["steps"] == 60 and out["course"]["changes"][0]["frozen_layers"] == 2
-    assert command_report.main(Words(run=str(folder), output=str(folder / "b.html"))) == 0
+    assert command.main(Words(run=str(folder), output=str(folder / "b.html"))) == 0
     assert "recorded step 4: 20.50 ms, predicted 20.00 ms (-2.4%)" in (said := capsys.readouterr().out) and "1 change" not in said
     for words, match in ((Words(), "no run is named"), (Words(run=str(folder.parent)), "not a run directory"),
                          (Words(run=str(folder), output="/dev/zero"), "not a regular file")):
         with pytest.raises(InputError, match=match):
-            command_report.main(words)
+            command.main(words)
 
 
 def test_compare_shows_the_runs_beside_each_other(run, program, tmp_path):
@@ -389,6 +389,15 @@ def test_a_study_is_followed_with_its_runs(study, program):
         assert trial["title"] == "trial 1" and [block["text"] for block in blocks(trial, "fold")] == ["the last words\n"]
         assert ask("state?trial=2")[0] == 500 and ask("state?trial=x")[0] == 404 and ask("state?trial=../1")[0] == 404
         assert ask("report?trial=1")[0] == 200
+
+
+def test_the_server_ends_with_a_signal(run, program):
+    folder = run("a", metrics(range(1, 61)))
+    words = [sys.executable, "-c", f"import concertina, sys; sys.exit(concertina.serve({str(folder)!r}))"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(PLACE)}) as server:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[0-9a-f]{32}/\n", server.stdout.readline())
+        server.terminate()
+        assert server.wait(10) == 0 and "for this machine alone" in server.stderr.read()
 
 
 def test_serving_needs_something_to_serve(tmp_path):

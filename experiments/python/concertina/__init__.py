@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
     from .results import RunSummary, StudyResults
     from .run import NotARun, Run, curves, differing_keys
     from .run_comparison import compare
-    from .run_report import report
+    from .run_report import write_report
     from .run_set import read_runs, study_results
     from .study import Study
     from .study_power import power
@@ -32,7 +32,7 @@ _HOMES = {
     "checkpoint": ("Checkpoint", "DamagedCheckpoint"), "errors": ("InputError",), "imports": ("import_run",),
     "loggers": ("to_mlflow", "to_tensorboard", "to_wandb"), "program": ("Picture", "ProgramError", "Schedule", "call", "train"),
     "live": ("serve",), "results": ("RunSummary", "StudyResults"), "run": ("NotARun", "Run", "curves", "differing_keys"),
-    "run_comparison": ("compare",), "run_report": ("report",),
+    "run_comparison": ("compare",), "run_report": ("write_report",),
     "run_set": ("read_runs", "study_results"), "study": ("Study",), "study_power": ("power",), "study_table": ("StudyTable", "table")}
 __all__ = [name for names in _HOMES.values() for name in names]
 

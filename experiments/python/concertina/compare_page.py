@@ -8,7 +8,7 @@ import statistics
 
 from .files import read_text
 from .measures import why_unlike
-from .names import name_of
+from .names import Metric
 from .page import SERIES, Block, chart, content, folded, line, smoothed, table, words
 from .recorded_steps import CAUSES, cause_bars
 from .results import RUN_COLUMN, Cell, Group, RunSummary, cell_text, figures_of, titles
@@ -48,9 +48,8 @@ def _tiles(compared: RunComparison) -> list[tuple[str, str]]:
     tiles = [(str(len(compared.runs.runs)), "runs"), ("same" if compared.same else "differ", "bits, as far as they are known")]
     for at, metric in enumerate(shown.metrics):
         if best := [row for row in shown.rows if row.cells[at].best]:
-            name = name_of(metric.name)
-            value = figure_text(name.factor * best[0].cells[at].summary.mean)
-            tiles.append((" and ".join(row.label for row in best[:3]), f"best {name.title}: {value}"))
+            value = figure_text(metric.factor * best[0].cells[at].summary.mean)
+            tiles.append((" and ".join(row.label for row in best[:3]), f"best {metric.title}: {value}"))
             break
     seconds = sum(run.figures.get("train_s", 0) for run in compared.runs.runs)
     return tiles + ([(clock_text(seconds), "of training in all runs together")] if seconds else [])
@@ -150,21 +149,21 @@ def _step_times(groups: list[tuple[str, Group]]) -> list[Block]:
     return [words("heading", "Where the time went"), words("lead", lead), cause_bars(bars, "ms")] if bars else []
 
 
-def _shown(cell: Cell, column: str) -> str:
-    return figure_text(name_of(column).factor * cell) if isinstance(cell, float) else cell_text(cell)
+def _shown(cell: Cell, metric: Metric) -> str:
+    return figure_text(metric.factor * cell) if isinstance(cell, float) else cell_text(cell)
 
 
 def _runs(compared: RunComparison, output: str | os.PathLike[str]) -> list[Block]:
     """A line per run, with a link to its directory or page."""
-    metrics, rows = [metric.name for metric in compared.table.metrics], []
+    metrics, rows = compared.table.metrics, []
     base = pathlib.Path(output).resolve().parent
     for run in compared.runs.runs[:MOST_RUNS]:
         report = pathlib.Path(run.directory, "report.html")
         link = os.path.relpath((report if report.is_file() else report.parent).resolve(), base)
         took = run.figures.get("train_s")
         rows.append([{"text": f"{run.number}{' (report)' if report.is_file() else ''}", "href": link}, run.text(RUN_COLUMN),
-                     run.state, *(_shown(run.cell(metric), metric) for metric in metrics), "" if took is None else clock_text(took)])
-    head = ["run", "directory", "state", *(name_of(metric).title for metric in metrics), "trained"]
+                     run.state, *(_shown(run.cell(metric.name), metric) for metric in metrics), "" if took is None else clock_text(took)])
+    head = ["run", "directory", "state", *(metric.title for metric in metrics), "trained"]
     cut = [words("note", f"The first {MOST_RUNS} of {len(compared.runs.runs)} runs.")] * (len(compared.runs.runs) > MOST_RUNS)
     return [words("heading", "Runs"), table(head, rows, left=2), *cut]
 

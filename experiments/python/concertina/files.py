@@ -45,7 +45,7 @@ def read_text(path: pathlib.Path) -> str:
     return read_bytes(path).decode(errors="replace")
 
 
-def parse_json(text: str | bytes, loads: typing.Callable = json.loads) -> typing.Any:
+def parse_json(text: str | bytes, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
     """ValueError also where lists and objects are nested deeper than Python reads."""
     try:
         return loads(text)
@@ -53,7 +53,7 @@ def parse_json(text: str | bytes, loads: typing.Callable = json.loads) -> typing
         raise ValueError("lists and objects are nested too deep") from error
 
 
-def read_json(path: pathlib.Path, loads: typing.Callable = json.loads) -> typing.Any:
+def read_json(path: pathlib.Path, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
     """The value of a file of JSON, or of what `loads` reads."""
     text = read_text(path)
     try:
@@ -62,7 +62,7 @@ def read_json(path: pathlib.Path, loads: typing.Callable = json.loads) -> typing
         raise ValueError(f"{path}: {error}") from error
 
 
-def flat(table: dict, path: str = "", mark: str = ".") -> dict[str, typing.Any]:
+def flat(table: dict[str, typing.Any], path: str = "", mark: str = ".") -> dict[str, typing.Any]:
     """{"parallel": {"pp": 2}} as {"parallel.pp": 2}."""
     keys: dict[str, typing.Any] = {}
     for key, value in table.items():

@@ -47,8 +47,9 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
     if run.ranks:
         first, last = known["recorded_steps"][0], known["recorded_steps"][-1]
         steps = grouped(first) if first == last else f"{grouped(first)} to {grouped(last)}"
-        tiles.append((duration_text(known["step_ms"] / 1e3), f"step {grouped(known['typical_step'])}, the median of those recorded ({steps}); "
-                      f"predicted {duration_text(known['predicted_step_ms'] / 1e3)} ({100 * known['prediction_error']:+.1f}%)"))
+        predicted = f"predicted {duration_text(known['predicted_step_ms'] / 1e3)} ({100 * known['prediction_error']:+.1f}%)"
+        tiles.append((duration_text(known["step_ms"] / 1e3),
+                      f"step {grouped(known['typical_step'])}, the median of those recorded ({steps}); {predicted}"))
         tiles.append((share_text(known["bubble"]), f"bubble of steps {steps}, mean of ranks; predicted {share_text(known['predicted_bubble'])}"
                       + (f"; of all steps {share_text(every['bubble'])}" if "bubble" in every else "")))
     elif "bubble" in every:

@@ -38,8 +38,8 @@ def report_json(run: RunFiles) -> dict[str, typing.Any]:
     return {"run": run.name, **recorded, "all_steps": totals(run.log.metrics), "course": run.course.json()}
 
 
-def report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", beside: str | os.PathLike[str] = "",
-           step: int | None = None) -> RunFiles:
+def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", beside: str | os.PathLike[str] = "",
+                 step: int | None = None) -> RunFiles:
     """Writes the page of a run to `output`, or RUN/report.html. `step`: of the trace that begins there."""
     path = os.fspath(output) or str(pathlib.Path(run, "report.html"))
     require_output(path, "--output")

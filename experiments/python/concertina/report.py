@@ -6,7 +6,7 @@ import typing
 from .command import print_whole
 from .errors import InputError
 from .page import write_json
-from .run_report import report, report_json, report_text
+from .run_report import report_json, report_text, write_report
 
 
 class ParsedOptions(typing.Protocol):
@@ -25,6 +25,6 @@ def main(options: ParsedOptions) -> int:
     if not run:
         raise InputError("no run is named", "command line", "concertina report runs/NAME; or --serve")
     path, step = options.text("output") or f"{run}/report.html", options.text("step")
-    files = report(run, path, options.text("beside"), int(step) if step and int(step) >= 0 else None)
+    files = write_report(run, path, options.text("beside"), int(step) if step and int(step) >= 0 else None)
     print_whole(write_json(report_json(files) | {"report": path}) + "\n" if options.text("json") == "true" else f"{report_text(files)}{path}\n")
     return 0

@@ -189,16 +189,19 @@ def test_changes_are_marked_and_counted(run, program):
     assert "0 → 2" in said(data) and "pp2 1f1b → pp1" in said(data) and '"750 ms"' in said(data)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(25))
 def test_any_events_make_a_course(run, program, seed):
     dice = random.Random(seed)
     words = ["freeze", "layout", "layout outcome", "cache", "refused", 3, None]
     values = [None, "x", 5, -1, 1e300, [1, "a"], {"a": 1}, True]
     keys = ["step", "layers", "units", "units_before", "from", "to", "why", "seconds", "moved_bytes", "skipped_by_stage", "on", "layout"]
     events = [{"event": dice.choice(words), "step": dice.randint(0, 70), **{key: dice.choice(values) for key in dice.sample(keys, 5)}} for _ in range(60)]
-    data = report(run("any", metrics(range(1, 61), step_ms=lambda step: dice.choice([20.0, None, 0, "x"])), events,
-                      result={"cache": dice.choice(values), "validation_confusion": dice.choice([values, [[1, 0], [0, 0]]]), "best_step": None}))
-    assert data["blocks"]
+    folder = run("any", metrics(range(1, 61), step_ms=lambda step: dice.choice([20.0, None, 0, "x"])), events,
+                 result={"cache": dice.choice(values), "validation_confusion": dice.choice([values, [[1, 0], [0, 0]]]), "best_step": None,
+                         "validation_classes": dice.choice(values), "best_by": dice.choice(values), "mfu": dice.choice(values)})
+    nested = json.loads("[" * 300 + "]" * 300)
+    write_lines(folder / "launches.jsonl", [{key: dice.choice([*values, nested]) for key in ("command", "hosts", "version", "commit", "from", "start")}])
+    assert report(folder)["blocks"]
 
 
 def test_recorded_steps_are_what_the_program_says(run, program, tmp_path):
@@ -355,6 +358,8 @@ def test_a_live_run_is_followed(run, program):
         write_lines(log, metrics(range(1, 61)))
         (folder / "result.json").write_text("{}", encoding="utf-8")
         assert json.loads(ask("state")[2])["sub"].startswith("ended")
+        write_lines(log, metrics(range(1, 61), loss=None, tokens_per_s=0))
+        assert [["NaN", "loss"], ["–", "tokens per second"]] == json.loads(ask("state")[2])["blocks"][1]["tiles"][1:3]
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "events.jsonl", "restarts.jsonl", "launches.jsonl", "config.toml", "result.json"])

@@ -103,9 +103,9 @@ class LiveRun:
         said = ["ended" if self.ended else f"the last step was written {clock_text(max(0, round(time.time() - self._metrics.written)))} ago"
                 if self.last else "no step yet", text(self.last, "layout"), f"restarts: {restarts}" if restarts else ""]
         tiles = [(f"{grouped(int(self.done))} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
-                 (figure_text(number(self.last, "loss")), "loss"), (figure_text(positive(self.last, "tokens_per_s")), "tokens per second")]
-        tiles += [(figure_text(number(held[-1], "loss")), f"held-out loss at step {number(held[-1], 'step'):.0f}")] if held else []
-        tiles = [(value.replace("NaN", "–"), label) for value, label in tiles] + _load()
+                 (_value(self.last, "loss"), "loss"), (_value(self.last, "tokens_per_s"), "tokens per second")]
+        tiles += [(_value(held[-1], "loss"), f"held-out loss at step {number(held[-1], 'step'):.0f}")] if held else []
+        tiles += _load()
         share = self.done / self.steps if self.steps > 0 else 0
         changes = changes_in(self.events, [])
         marks = change_marks(Course(changes=[changes[step] for step in sorted(changes)]))
@@ -122,6 +122,12 @@ class LiveRun:
 
 def _count(value: float) -> str:
     return "?" if math.isnan(value) else grouped(int(value))
+
+
+def _value(line: Line, key: str) -> str:
+    """A number that was written as null is not finite; one that is not there, or zero that was not measured, is a dash."""
+    value = (number if key == "loss" else positive)(line, key)
+    return figure_text(value) if math.isfinite(value) or line.get(key, "") is None else "–"
 
 
 def _note(event: Line) -> str:
@@ -187,8 +193,7 @@ class Served:
             if (directory / "config.toml").exists():
                 run = self._live(trial.number, directory)
                 first, state = {"text": first, "href": f"#{first}"}, "runs" if trial.state == "open" else state
-                loss = figure_text(number(run.last, "loss")).replace("NaN", "–")
-                rest = [f"{grouped(int(run.done))} of {_count(run.steps)}", loss, run.left]
+                rest = [f"{grouped(int(run.done))} of {_count(run.steps)}", _value(run.last, "loss"), run.left]
             settings = settings_text(trial.settings, trial.settings.values())
             rows.append([first, {"text": settings, "look": "text"}, {"text": state, "look": "text"}, *rest])
         return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have ended", [

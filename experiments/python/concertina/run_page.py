@@ -93,7 +93,7 @@ def training_charts(curves: dict[str, Curve], validations: list[Line], marks: li
             mean = smoothed(values, max(2.0, round(0.02 * len(curve))), rates)
             series = [line("this step", steps, values, faint=True), line("smoothed", steps, mean)]
         share = column == "bubble"
-        note = f"last {'NaN' if not math.isfinite(values[-1]) else share_text(values[-1]) if share else figure_text(values[-1])}"
+        note = f"last {'no number' if not math.isfinite(values[-1]) else share_text(values[-1]) if share else figure_text(values[-1])}"
         if column == "loss" and validations:
             held = [(number(one, "step"), number(one, "loss")) for one in validations if one.get("tokens") == validations[0].get("tokens")]
             series.append(line("held out", *unzipped(held), "vermillion", points=True))
@@ -144,7 +144,7 @@ def _classes(result: Line) -> list[Block]:
     if not isinstance(counts, list) or not 2 <= len(counts) <= MOST_CLASSES or not all(
             isinstance(row, list) and len(row) == len(counts) and all(isinstance(one, (int, float)) for one in row) for row in counts):
         return []
-    names = [str(names[at]) if at < len(names) else str(at) for at in range(len(counts))]
+    names = [str(names[at]) if isinstance(names, list) and at < len(names) else str(at) for at in range(len(counts))]
     return [words("heading", "Classes"),
             words("lead", "What held-out samples of each label were taken for, at the end of the run: the share of the label (of how many "
                   "samples) in percent."),
@@ -234,11 +234,11 @@ def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> 
                   x="seconds of training", note="Seconds are of training, with decisions and changes of the layout, without evaluations.")]
 
 
-def plain_text(value: typing.Any) -> str:
+def plain_text(value: typing.Any, depth: int = 8) -> str:
     """A text as it is, anything else in words; empty where there is nothing."""
     if isinstance(value, (dict, list)):
         pairs = value.items() if isinstance(value, dict) else [("", one) for one in value]
-        return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one)))
+        return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one, depth - 1))) if depth else "..."
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else grouped(value) if isinstance(value, int) else str(value)
@@ -253,10 +253,10 @@ def _about(run: RunFiles) -> list[Block]:
     log, config, launches, every = run.log, config_texts(run.path), run.log.launches, totals(run.log.metrics)
     rows = []
     if launches:
-        last, command = launches[-1], launches[-1].get("command")
+        last, command, hosts = launches[-1], launches[-1].get("command"), launches[-1].get("hosts")
         rows = [("program", f"concertina {plain_text(last.get('version'))}, commit {plain_text(last.get('commit'))}"),
                 ("command", " ".join(map(plain_text, command)) if isinstance(command, list) else plain_text(command)),
-                *(("host", plain_text(host)) for host in last.get("hosts") or []),
+                *(("host", plain_text(host)) for host in (hosts if isinstance(hosts, list) else [])),
                 ("launches", f"{len(launches)}, the last one from step {plain_text(last.get('from'))} on" if len(launches) > 1 else "")]
     if log.metrics:
         rows += [("first step ended", text(log.metrics[0], "time")), ("last step ended", text(log.metrics[-1], "time"))]

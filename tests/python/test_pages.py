@@ -19,7 +19,9 @@ import time
 import concertina
 import pytest
 from concertina import report as command
-from concertina.compare_page import compare_page
+from concertina.results import StudyResults
+from concertina.study_page import StudyPage, compare_page
+from concertina.study_table import TableOptions, make_table
 from concertina.errors import InputError
 from concertina.live import Served
 from concertina.page import MOST_POINTS, page, reduced, smoothed
@@ -283,9 +285,62 @@ def test_compare_shows_the_runs_beside_each_other(run, program, tmp_path):
     assert [row["text"] for row in next(blocks(data, "bars"))["rows"]] == ["20 ms, bubble 25.0% of all steps"] * 2
     grown = run("c", metrics(range(1, 61), tokens_per_s=lambda step: 5000.0 * (1 + (step > 30))), [validation(10, 4, data="other")])
     data = compare_page(concertina.compare(one, grown), tmp_path / "page.html")
-    assert series(chart(data, "loss", "tokens"), "a")["x"][:2] == [100, 200] and "not of one measure" in chart(data, "held-out")["note"]
+    assert series(chart(data, "loss", "tokens"), "a")["x"][:2] == [100, 200] and "not comparable" in chart(data, "held-out")["note"]
     same = compare_page(concertina.compare(one, shutil.copytree(one, one.parent / "d")), tmp_path / "page.html")
     assert [block["name"] for block in chart(same, "loss")["series"]] == ["a (at step 60), d (at step 60) (the same values)"]
+
+
+def study_content(results, tmp_path, **options):
+    data = StudyPage(results, make_table(results, TableOptions(**options)), tmp_path / "pages" / "page.html").content()
+    return data_of(page(data))
+
+
+def section(data, head):
+    at = next(at for at, block in enumerate(data["blocks"]) if block["kind"] == "heading" and block["text"] == head)
+    rest = data["blocks"][at + 1:]
+    return rest[:next((at for at, block in enumerate(rest) if block["kind"] == "heading"), len(rest))]
+
+
+GRID = 'seeds = [1, 2, 3]\n[set]\nrun.steps = 36\n[grid]\nparallel.schedule = ["1f1b", "zb-v"]\n'
+SCHEDULES = [{"parallel.schedule": name, "run.seed": str(seed)} for seed in (1, 2, 3) for name in ("1f1b", "zb-v")]
+SPEED = {"recorded.median_step_ms": 10, "recorded.bubble": 0.25, "bubble": 0.2, "recorded.bubble_causes.schedule": 0.2, "trial_s": 100,
+         "recorded.bubble_causes.transfer": 0.05}
+
+
+def test_a_study_has_table_curves_times_trials_and_errors(study, tmp_path, program):
+    folder = study(GRID, [(settings, {"loss": 2.0, **SPEED}) for settings in SCHEDULES])
+    for trial in (1, 2, 3, 4):
+        write_lines(folder / str(trial) / "run" / "metrics.jsonl", metrics(range(1, 11), loss=3.0))
+        (folder / str(trial) / "run" / "config.toml").write_text(f"[lr]\nwarmup = {5 + trial % 2}\n", encoding="utf-8")
+    (folder / "1" / "run" / "report.html").touch()
+    results = concertina.study_results(folder)
+    results.runs[5].state, results.runs[5].error = "failed", "error: <broken>\n  at: rank 3"
+    data = study_content(results, tmp_path, by=["parallel.schedule"])
+    assert next(blocks(data, "tiles"))["tiles"][0] == ["5 of 6", "trials done; the others are below"] and '"10 min 0 s"' in said(data)
+    assert [row[0] for row in section(data, "Trials")[0]["rows"][:2]] == [{"text": "1 (report)", "href": "../studies/x/1/run/report.html"},
+                                                                         {"text": "2", "href": "../studies/x/2/run"}]
+    assert section(data, "What went wrong")[0]["rows"] == [["trial 6", "failed", {"text": "error: <broken>\n  at: rank 3", "look": "text"}]]
+    assert ["lr.warmup", "5 (trials 2,4); 6 (trials 1,3)"] in section(data, "Settings")[0]["rows"]
+    assert ["processor", "Zen (trials 1-6)"] in section(data, "Where it is from")[0]["rows"]
+    bar = next(blocks(data, "bars"))["rows"][0]
+    assert bar["values"] == pytest.approx([7.5, 2, 0.5]) and bar["text"] == "10 ms, bubble 25.0% of recorded steps (20.0% of all)"
+    assert [one["name"] for one in chart(data, "loss")["series"]] == ["a trial"] * 2 + ["1f1b, zb-v (the same values)"]
+
+
+def test_a_study_without_trials_is_a_page(tmp_path):
+    data = study_content(StudyResults("nothing"), tmp_path)
+    assert "0 of 0" in said(data) and not {"Curves", "Where the time went"} & {block["text"] for block in blocks(data, "heading")}
+
+
+def test_the_headline_is_no_best_that_may_be_chance(study, tmp_path, program):
+    results = concertina.study_results(study(GRID, [(settings, {"tokens_per_s": 1.0}) for settings in SCHEDULES]))
+    options = {"by": ["parallel.schedule"], "metrics": ["tokens_per_s"]}
+    for run in results.runs:
+        run.figures["tokens_per_s"] = 1000.0 + 7 * int(run.settings["run.seed"]) + (500 + run.number) * (run.number % 2 == 0)
+    assert ["zb-v", "the best mean Tokens/s: 1518"] in next(blocks(study_content(results, tmp_path, **options), "tiles"))["tiles"]
+    for run in results.runs:
+        run.figures["tokens_per_s"] = 1000.0 + run.number % 3
+    assert "no clear best" in said(study_content(results, tmp_path, **options))
 
 
 @contextlib.contextmanager
@@ -393,7 +448,7 @@ def test_a_study_is_followed_with_its_runs(study, program):
         trial = json.loads(ask("state?trial=1")[2])
         assert trial["title"] == "trial 1" and [block["text"] for block in blocks(trial, "fold")] == ["the last words\n"]
         assert ask("state?trial=2")[0] == 500 and ask("state?trial=x")[0] == 404 and ask("state?trial=../1")[0] == 404
-        assert ask("report?trial=1")[0] == 200
+        assert ask("report?trial=1")[0] == 200 and "Trials" in said(data_of(ask("report")[2]))
 
 
 def test_the_server_ends_with_a_signal(run, program):

@@ -17,7 +17,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Options) -> int:
-    from .compare_page import compare_page
+    from .study_page import compare_page
     from .page import page
     from .run_comparison import compare
     from .study_folder import write_json

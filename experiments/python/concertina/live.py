@@ -6,15 +6,13 @@ import os
 import pathlib
 import re
 import statistics
-import tempfile
 import time
 import typing
 
-from .errors import InputError
+from .errors import InputError, library
 from .files import open_regular, read_tail
 from .page import Block, content, page, table, words, write_json
 from .page_server import Answer, PageServer
-from .program import call
 from .run_course import Course, changes_in
 from .run_files import load_run
 from .run_log import Curve, Line, number, parse_lines, positive, read_lines, text
@@ -162,9 +160,11 @@ class Served:
 
     def _report(self, trial: str) -> str:
         if self.is_study and not trial:
-            with tempfile.TemporaryDirectory() as folder:
-                call("study", "report", self.path, "--mixed", "--out", file := pathlib.Path(folder, "page.html"))
-                return file.read_text(encoding="utf-8")
+            library("numpy")
+            from .study_page import StudyPage
+            from .study_table import TableOptions, make_table
+            results = read_study(self.path)
+            return page(StudyPage(results, make_table(results, TableOptions(mixed=True)), self.path / "report.html").content())
         return page(report_page(load_run(self.path / trial / "run" if trial else self.path)))
 
     def _live(self, number_of: int, directory: pathlib.Path) -> LiveRun:

@@ -164,8 +164,10 @@ def test_what_is_missing_is_no_zero(run, program):
 
 def elastic():
     """Layers freeze after step 20, the layout follows; after step 40 a change is refused; another launch resumes after step 50."""
-    lines = [*metrics(range(1, 21), step_ms=40.0), *metrics(range(21, 51), layout="pp1", frozen_units=5), *metrics(range(51, 61), layout="dp2", frozen_units=5)]
-    events = [{"event": "freeze", "step": 20, "layers": 2, "units_before": 0, "units": 5, "why": "freeze.at", "layout": "pp2 1f1b", "seconds": 0.25},
+    lines = [*metrics(range(1, 21), step_ms=40.0), *metrics(range(21, 51), layout="pp1", frozen_units=5),
+             *metrics(range(51, 61), layout="dp2", frozen_units=5)]
+    events = [{"event": "freeze", "step": 20, "layers": 2, "units_before": 0, "units": 5, "why": "freeze.at", "layout": "pp2 1f1b",
+               "seconds": 0.25},
               {"event": "layout", "step": 20, "from": "pp2 1f1b", "to": "pp1", "why": "faster", "seconds": 0.5, "moved_bytes": 1024,
                "predicted_move_s": 0.4, "predicted_step_s": 0.019, "predicted_step_before_s": 0.03},
               {"event": "layout outcome", "step": 30, "predicted_step_s": 0.018, "measured_step_s": 0.0201},
@@ -197,12 +199,13 @@ def test_any_events_make_a_course(run, program, seed):
     words = ["freeze", "layout", "layout outcome", "cache", "refused", 3, None]
     values = [None, "x", 5, -1, 1e300, [1, "a"], {"a": 1}, True]
     keys = ["step", "layers", "units", "units_before", "from", "to", "why", "seconds", "moved_bytes", "skipped_by_stage", "on", "layout"]
-    events = [{"event": dice.choice(words), "step": dice.randint(0, 70), **{key: dice.choice(values) for key in dice.sample(keys, 5)}} for _ in range(60)]
+    events = [{"event": dice.choice(words), "step": dice.randint(0, 70), **{key: dice.choice(values) for key in dice.sample(keys, 5)}}
+              for _ in range(60)]
     folder = run("any", metrics(range(1, 61), step_ms=lambda step: dice.choice([20.0, None, 0, "x"])), events,
                  result={"cache": dice.choice(values), "validation_confusion": dice.choice([values, [[1, 0], [0, 0]]]), "best_step": None,
                          "validation_classes": dice.choice(values), "best_by": dice.choice(values), "mfu": dice.choice(values)})
     nested = json.loads("[" * 300 + "]" * 300)
-    write_lines(folder / "launches.jsonl", [{key: dice.choice([*values, nested]) for key in ("command", "hosts", "version", "commit", "from", "start")}])
+    write_lines(folder / "launches.jsonl", [{key: dice.choice([*values, nested]) for key in ("command", "hosts", "version", "from", "start")}])
     assert report(folder)["blocks"]
 
 
@@ -213,7 +216,8 @@ def test_recorded_steps_are_what_the_program_says(run, program, tmp_path):
     bars = next(blocks(data, "bars"))
     assert [name for name, _ in bars["parts"]] == list(CAUSES) and bars["rows"][1]["values"] == [100 * share for share in CAUSES.values()]
     assert bars["rows"][0]["mark"] == 15 and series(chart(data, "rank 1", "ms"), "saved, measured")["y"] == [0, 3, 0]
-    assert next(blocks(data, "timeline"))["svg"] == "<svg></svg>" and "as predicted, on every rank" in said(data) and "12,345 parameters" in said(data)
+    assert next(blocks(data, "timeline"))["svg"] == "<svg></svg>"
+    assert "as predicted, on every rank" in said(data) and "12,345 parameters" in said(data)
     assert (tmp_path / "words").read_text(encoding="utf-8") == f"report {folder} --figures"
     with pytest.raises(InputError, match="no trace begins at step 9"):
         report(folder, step=9)
@@ -223,7 +227,8 @@ def test_recorded_steps_are_what_the_program_says(run, program, tmp_path):
 
 
 def test_beside_compares_what_is_of_one_measure(run, program):
-    one, other = (run(name, metrics(range(1, 61)), [validation(step, loss / step) for step in (10, 60)]) for name, loss in (("a", 30), ("b", 60)))
+    one, other = (run(name, metrics(range(1, 61)), [validation(step, loss / step) for step in (10, 60)])
+                  for name, loss in (("a", 30), ("b", 60)))
     drawn = chart(report(one, beside=other), "held-out", "seconds of training")
     assert series(drawn, "a")["x"] == [9, 59] and series(drawn, str(other))["y"] == [6, 1]
     unlike = run("c", metrics(range(1, 61)), [validation(10, 3, data="other")])
@@ -235,7 +240,8 @@ def test_beside_compares_what_is_of_one_measure(run, program):
 def test_no_text_is_markup(run, program):
     evil = "</script><img src=x onerror=alert(1)>&\u2028\0"
     lines = metrics(range(1, 61), layout=evil)
-    folder = run("evil", lines, [{"event": evil, "step": 1, "why": evil}], launches=[], result={"state_sha256": evil, "best_by": evil, "best_step": 1, "best_figure": 2})
+    folder = run("evil", lines, [{"event": evil, "step": 1, "why": evil}],
+                 result={"state_sha256": evil, "best_by": evil, "best_step": 1, "best_figure": 2})
     text = page({"title": evil, "sub": evil, "blocks": report(folder)["blocks"]})
     assert "<img" not in text and data_of(text)["title"] == evil
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
@@ -339,7 +345,7 @@ def test_the_headline_is_no_best_that_may_be_chance(study, tmp_path, program):
         run.figures["tokens_per_s"] = 1000.0 + 7 * int(run.settings["run.seed"]) + (500 + run.number) * (run.number % 2 == 0)
     assert ["zb-v", "the best mean Tokens/s: 1518"] in next(blocks(study_content(results, tmp_path, **options), "tiles"))["tiles"]
     for run in results.runs:
-        run.figures["tokens_per_s"] = 1000.0 + run.number % 3
+        run.figures["tokens_per_s"] = 1000.0 + run.number % 4
     assert "no clear best" in said(study_content(results, tmp_path, **options))
 
 
@@ -372,7 +378,8 @@ def test_the_server_answers_those_it_should(run, program):
         for path, words in (("", {"token": "0" * 32}), ("state", {"token": token[:-1]}), ("state", {"token": "%00"}), ("metrics.jsonl", {}),
                             ("../config.toml", {}), ("%2e%2e/etc/passwd", {}), ("state?trial=1", {}), ("state/", {})):
             assert ask(path, **words)[0] == 404, (path, words)
-        assert ask("", host="evil.example")[0] == 403 and ask("", host=f"evil.example:{port}")[0] == 403 and ask("", host=f"localhost:{port}")[0] == 200
+        hosts = ("evil.example", f"evil.example:{port}", f"localhost:{port}")
+        assert [ask("", host=host)[0] for host in hosts] == [403, 403, 200]
         assert [ask("state", method=method)[0] for method in ("POST", "PUT", "DELETE", "OPTIONS")] == [405] * 4
         assert ask("state", method="HEAD")[2] == "" and ask("report")[0] == 200
         with socket.create_connection(("127.0.0.1", port)) as twice:
@@ -423,7 +430,8 @@ def test_files_of_others_end_nothing(run, program, name, kind):
     folder = run("a", metrics(range(1, 61)), result={}, launches=[], restarts=[])
     other = run("b", metrics(range(1, 61)))
     (folder / name).unlink(missing_ok=True)
-    make = {"pipe": os.mkfifo, "link": lambda path: path.symlink_to("/dev/zero"), "directory": os.mkdir, "unreadable": lambda path: path.write_bytes(b"\xff\0[" * 9999)}
+    make = {"pipe": os.mkfifo, "link": lambda path: path.symlink_to("/dev/zero"), "directory": os.mkdir,
+            "unreadable": lambda path: path.write_bytes(b"\xff\0[" * 9999)}
     make[kind](folder / name)
     (folder / "config.toml").touch() if name == "metrics.jsonl" else None
     with serving(folder) as ask:
@@ -454,7 +462,8 @@ def test_a_study_is_followed_with_its_runs(study, program):
 def test_the_server_ends_with_a_signal(run, program):
     folder = run("a", metrics(range(1, 61)))
     words = [sys.executable, "-c", f"import concertina, sys; sys.exit(concertina.serve({str(folder)!r}))"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(PLACE)}) as server:
+    environment = os.environ | {"PYTHONPATH": str(PLACE)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as server:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[0-9a-f]{32}/\n", server.stdout.readline())
         server.terminate()
         assert server.wait(10) == 0 and "for this machine alone" in server.stderr.read()
@@ -473,7 +482,7 @@ def test_a_browser_shows_the_page(run, program, tmp_path, width):
     program(**recorded())
     folder = run("a", *elastic())
     report(folder)
-    done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'home'}", f"--window-size={width},2000",
-                           "--enable-logging=stderr", "--virtual-time-budget=4000", "--dump-dom", f"file://{folder}/page.html"],
+    done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'home'}",
+                           f"--window-size={width},2000", "--enable-logging=stderr", "--virtual-time-budget=4000", "--dump-dom", f"file://{folder}/page.html"],
                           capture_output=True, text=True, timeout=90, check=False)
     assert done.stdout.count("<canvas") == 8 and "<h2>Changes</h2>" in done.stdout and "CONSOLE" not in done.stderr, done.stderr[-2000:]

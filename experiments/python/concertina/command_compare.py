@@ -17,10 +17,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Options) -> int:
-    from .study_page import compare_page
     from .page import page
     from .run_comparison import compare
     from .study_folder import write_json
+    from .study_page import compare_page
     require_output(options.out, "--out")
     found = compare(*options.study, options=table_options(options))
     replace_file(options.out, page(compare_page(found, options.out)))

@@ -227,7 +227,8 @@ def _trials(of: StudyPage) -> list[Block]:
         took = run.figures.get("trial_s", run.figures.get("train_s"))
         rows.append([_link(of, run.number, run.directory), *[run.text(RUN_COLUMN)] * loose, *(run.text(axis) for axis in axes),
                      {"text": run.state, "look": "differs" * (run.state in ("failed", "timeout"))},
-                     *(_shown(run.cell("steps")) for _ in search), *(_shown(run.cell(metric.name), metric.factor) for metric in metrics), "" if took is None else clock_text(took)])
+                     *(_shown(run.cell("steps")) for _ in search), *(_shown(run.cell(metric.name), metric.factor) for metric in metrics),
+                     "" if took is None else clock_text(took)])
     head = ["run" if loose else "trial", *["directory"] * loose, *axes, "state", *("steps" for _ in search),
             *(metric.title for metric in metrics), "trained" if loose else "took"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(of.shown)} trials; results.csv has all.")] * (len(of.shown) > MOST_ROWS)

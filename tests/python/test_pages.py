@@ -270,7 +270,7 @@ def test_the_command_prints_figures_and_the_page(run, program, capsys):
     out = json.loads(capsys.readouterr().out)
     assert out["report"] == f"{folder}/report.html" and out["step_ms"] == 20.5 and "memory" not in out["ranks"][0] and "timeline" not in out
     assert out["all_steps"]["steps"] == 60 and out["course"]["changes"][0]["frozen_layers"] == 2
-    assert command.main(Words(run=str(folder), output=str(folder / "b.html"))) == 0
+    assert command.main(Words(run=str(folder), out=str(folder / "b.html"), step="-1")) == 0
     assert "recorded step 4: 20.50 ms, predicted 20.00 ms (-2.4%)" in (said := capsys.readouterr().out) and "1 change" not in said
     for words, match in ((Words(), "no run is named"), (Words(run=str(folder.parent)), "not a run directory"),
                          (Words(run=str(folder), output="/dev/zero"), "not a regular file")):

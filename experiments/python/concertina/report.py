@@ -24,7 +24,7 @@ def main(options: ParsedOptions) -> int:
         return serve(run, int(options.text("port") or 0))
     if not run:
         raise InputError("no run is named", "command line", "concertina report runs/NAME; or --serve")
-    path, step = options.text("output") or f"{run}/report.html", options.text("step")
+    path, step = options.text("out") or options.text("output") or f"{run}/report.html", options.text("step")
     files = write_report(run, path, options.text("beside"), int(step) if step and int(step) >= 0 else None)
     print_whole(write_json(report_json(files) | {"report": path}) + "\n" if options.text("json") == "true" else f"{report_text(files)}{path}\n")
     return 0

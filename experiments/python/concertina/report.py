@@ -12,8 +12,6 @@ from .run_report import report_json, report_text, write_report
 class ParsedOptions(typing.Protocol):
     """Options that the program has declared and checked, by their long names without dashes."""
 
-    def __contains__(self, name: str) -> bool: ...
-
     def text(self, name: str) -> str: ...
 
 

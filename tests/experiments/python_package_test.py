@@ -31,7 +31,8 @@ def installed():
         call(sys.executable, "-m", "venv", VENV)
     with tempfile.TemporaryDirectory() as folder:  # building leaves files
         shutil.copytree(SOURCE / "experiments" / "python", f"{folder}/python")
-        got = subprocess.run([python, "-m", "pip", "-q", "install", f"{folder}/python[analysis,tensorboard]", "mypy", "pandas-stubs"],
+        got = subprocess.run([python, "-m", "pip", "-q", "install", f"{folder}/python[analysis,tensorboard]", "mypy", "pandas-stubs", "pytest",
+                              "statsmodels"],
                              capture_output=True, text=True)
     if got.returncode != 0:
         print(f"SKIP: pip: {got.stderr[-500:]}")
@@ -47,6 +48,7 @@ def check_run(concertina, np):
     assert run.config["model.width"] == 32 and run.result["steps"] == 12
     assert list(run.validations.index) == [4, 8, 12] and abs(run.validations["loss"].iloc[-1] - run.result["validation_loss"]) < 1e-15
     compared = json.loads(call(CONCERTINA, "compare", "runs/one", "runs/two", "--metric", "train_s", "--json"))
+    assert concertina.compare("runs/one", "runs/two").json()["bits"] == compared["bits"] and not compared["bits"]["two"]["same"]
     seconds = next(group for group in compared["table"]["groups"] if group["values"]["run"] == "one")["metrics"]["train_s"]["mean"]
     assert abs(run.metrics["seconds"].iloc[-1] - seconds) < 1e-6, (run.metrics["seconds"].iloc[-1], seconds)
     assert set(run.trace()["kind"]) >= {"F", "B"} and len(run.launches) == 1 and len(run.restarts) == 0
@@ -151,7 +153,7 @@ def check_documents(concertina):
     os.makedirs("documents/studies/schedules")
     pathlib.Path("documents/studies/schedules/study.toml").write_text("", encoding="utf-8")
     readme = (SOURCE / "experiments/python/README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "concertina.table" not in block]
     names = {}
     before = os.getcwd()
     os.chdir("documents")
@@ -217,6 +219,8 @@ def main():
                  "batch.global=8", "batch.microbatches=4", "run.steps=12", "run.threads=1", "checkpoint.every=4", "checkpoint.keep=9",
                  "eval.every=4", "eval.batches=1", f"run.seed={seed}", f"run.name={name}")
         print(call(python, __file__, SOURCE, BUILD, CONCERTINA, "checks"), end="")
+    print(call(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", SOURCE / "tests" / "python", cwd=VENV), end="")
+    print(call(python, SOURCE / "tests" / "experiments" / "study_parity.py", SOURCE, CONCERTINA, 20, cwd=VENV), end="")
     call(python, "-m", "mypy", "--ignore-missing-imports", "--cache-dir", VENV / "mypy", SOURCE / "experiments" / "python" / "concertina", cwd=VENV)
     return 0
 

@@ -4,34 +4,45 @@
     run = concertina.Run("runs/first")
     run.metrics["loss"].plot()
     weights = run.checkpoint().read("002.mlp/up.weight")
+    concertina.table("studies/schedules", metrics=["loss"]).frame()
 
-Nothing here changes a run, but for `import_run`, which makes a new one of another program's log.
+Nothing here changes a run, but for `import_run`, which makes a new one of another program's log. This module needs Python alone; a name
+of it that needs numpy, scipy or pandas loads them when it is first used.
 """
 import importlib
 import typing
 
 if typing.TYPE_CHECKING:
     from .checkpoint import Checkpoint, DamagedCheckpoint
+    from .errors import InputError
     from .imports import import_run
+    from .live import serve
     from .loggers import to_mlflow, to_tensorboard, to_wandb
     from .program import Picture, ProgramError, Schedule, call, train
+    from .results import RunSummary, StudyResults
     from .run import NotARun, Run, curves, differing_keys
+    from .run_comparison import compare
+    from .run_report import write_report
+    from .run_set import read_runs, study_results
     from .study import Study
+    from .study_power import power
+    from .study_table import StudyTable, table
 
-__all__ = ["Checkpoint", "DamagedCheckpoint", "NotARun", "Picture", "ProgramError", "Run", "Schedule", "Study", "call", "curves",
-           "differing_keys", "import_run", "to_mlflow", "to_tensorboard", "to_wandb", "train"]
+_HOMES = {
+    "checkpoint": ("Checkpoint", "DamagedCheckpoint"), "errors": ("InputError",), "imports": ("import_run",),
+    "loggers": ("to_mlflow", "to_tensorboard", "to_wandb"), "program": ("Picture", "ProgramError", "Schedule", "call", "train"),
+    "live": ("serve",), "results": ("RunSummary", "StudyResults"), "run": ("NotARun", "Run", "curves", "differing_keys"),
+    "run_comparison": ("compare",), "run_report": ("write_report",),
+    "run_set": ("read_runs", "study_results"), "study": ("Study",), "study_power": ("power",), "study_table": ("StudyTable", "table")}
+__all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> typing.Any:
-    """Imports the modules when a name is asked for: subcommands of the program may need the standard library alone."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module 'concertina' has no attribute {name!r}")
     try:
-        for module in ("checkpoint", "imports", "loggers", "program", "run", "study"):
-            if hasattr(found := importlib.import_module(f".{module}", __name__), name):
-                return getattr(found, name)
+        return getattr(importlib.import_module(f".{home}", __name__), name)
     except ModuleNotFoundError as error:
-        if error.name not in ("numpy", "pandas"):
-            raise
-        raise ImportError("the package concertina reads runs with numpy and pandas: pip install numpy pandas") from error
-    raise AttributeError(name)
+        from .errors import missing_library
+        raise ImportError(missing_library(error)) from error

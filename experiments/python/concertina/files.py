@@ -1,11 +1,13 @@
-"""Files of runs and studies, which may be another user's: what is no regular file is refused, at once."""
+"""Files of runs and studies, which may be another user's: what is not a regular file is refused, at once."""
 import json
+import math
 import os
 import pathlib
 import stat
 import typing
 
 _MOST_BYTES = 1 << 30
+_MOST_READ = 64 << 20  # bytes of a followed file at a time
 
 
 def open_regular(path: pathlib.Path, most: int = _MOST_BYTES) -> typing.BinaryIO:
@@ -31,11 +33,22 @@ def read_bytes(path: pathlib.Path, most: int = _MOST_BYTES) -> bytes:
         return file.read(os.fstat(file.fileno()).st_size)
 
 
+def read_tail(path: pathlib.Path, most: int) -> str:
+    """The last lines, of `most` bytes together; empty where there is no file."""
+    if not path.exists():
+        return ""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - most))
+        text = file.read(most).decode(errors="replace")
+    return text.partition("\n")[2] if size > most else text
+
+
 def read_text(path: pathlib.Path) -> str:
     return read_bytes(path).decode(errors="replace")
 
 
-def parse_json(text: str | bytes, loads: typing.Callable = json.loads) -> typing.Any:
+def parse_json(text: str | bytes, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
     """ValueError also where lists and objects are nested deeper than Python reads."""
     try:
         return loads(text)
@@ -43,7 +56,7 @@ def parse_json(text: str | bytes, loads: typing.Callable = json.loads) -> typing
         raise ValueError("lists and objects are nested too deep") from error
 
 
-def read_json(path: pathlib.Path, loads: typing.Callable = json.loads) -> typing.Any:
+def read_json(path: pathlib.Path, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
     """The value of a file of JSON, or of what `loads` reads."""
     text = read_text(path)
     try:
@@ -52,12 +65,19 @@ def read_json(path: pathlib.Path, loads: typing.Callable = json.loads) -> typing
         raise ValueError(f"{path}: {error}") from error
 
 
-def objects_in(text: str) -> list[dict]:
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is not JSON")
+
+
+_LOADS = json.JSONDecoder(parse_constant=_no_constant).decode
+
+
+def objects_in(text: str) -> list[dict[str, typing.Any]]:
     """The lines that are JSON objects."""
     found = []
     for line in text.split("\n"):
         try:
-            value = parse_json(line)
+            value = parse_json(line, _LOADS) if line.strip() else None
         except ValueError:
             continue
         if isinstance(value, dict):
@@ -65,26 +85,44 @@ def objects_in(text: str) -> list[dict]:
     return found
 
 
-def read_lines(path: pathlib.Path) -> list[dict]:
-    """The whole lines of a file that are JSON objects: the last one may be cut off, and there may be no file."""
-    if not path.exists() and not path.is_symlink():
-        return []
-    return objects_in(read_text(path).rpartition("\n")[0])
+def read_lines(path: pathlib.Path) -> list[dict[str, typing.Any]]:
+    """The lines of a file that are JSON objects: the last one may be cut off, and there may be no file."""
+    return objects_in(read_text(path)) if path.exists() or path.is_symlink() else []
 
 
 class Follower:
-    """Sees each line of a file that is being written once, when it is whole."""
+    """Sees each line of a file that is being written once, when it is whole; `cuts` counts how often the file began again, as that of a
+    run does which is resumed, and `written` is the time of the last change."""
 
     def __init__(self, path: pathlib.Path):
-        self._path, self._read = path, 0
+        self.path, self.cuts, self.written = path, 0, math.nan
+        self._file, self._at = 0, 0
 
-    def look(self) -> list[dict]:
+    def look(self) -> list[dict[str, typing.Any]]:
         """The objects that are new; none while there is no file."""
-        try:
-            with open_regular(self._path) as file:
-                file.seek(self._read)
-                whole = file.read().rpartition(b"\n")[0]
-        except FileNotFoundError:
-            return []
-        self._read += len(whole) + 1 if whole else 0
-        return objects_in(whole.decode(errors="replace"))
+        found: list[dict[str, typing.Any]] = []
+        if not self.path.exists() and not self.path.is_symlink():
+            return found
+        with open_regular(self.path) as file:
+            status = os.fstat(file.fileno())
+            if status.st_size < self._at or status.st_ino != self._file:
+                self.cuts, self._at, self._file = self.cuts + 1, 0, status.st_ino
+            self.written = status.st_mtime
+            file.seek(self._at)
+            while chunk := file.read(_MOST_READ):
+                whole = chunk.rfind(b"\n") + 1
+                if not whole:
+                    break
+                self._at += whole
+                file.seek(self._at)
+                found += objects_in(chunk[:whole].decode(errors="replace"))
+        return found
+
+
+def flat(table: dict[str, typing.Any], path: str = "", mark: str = ".") -> dict[str, typing.Any]:
+    """{"parallel": {"pp": 2}} as {"parallel.pp": 2}."""
+    keys: dict[str, typing.Any] = {}
+    for key, value in table.items():
+        name = f"{path}{mark}{key}" if path else key
+        keys.update(flat(value, name, mark) if isinstance(value, dict) else {name: value})
+    return keys

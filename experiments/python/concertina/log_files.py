@@ -11,7 +11,7 @@ import sqlite3
 import typing
 
 from .log_forms import KINDS
-from .run import flat
+from .files import flat
 
 
 class Table(typing.NamedTuple):

@@ -6,16 +6,22 @@ one that the environment variable CONCERTINA names.
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
+import tomllib
 import typing
 
-if typing.TYPE_CHECKING:  # what calls the program alone does not need them
+from .errors import library
+from .texts import toml_text
+
+if typing.TYPE_CHECKING:
     import pandas as pd
 
     from .run import Run
@@ -41,6 +47,23 @@ def call(*words: object) -> str:
             call(*(word for word in words if word != "--json"))  # throws the same refusal in words
         raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}")
     return done.stdout
+
+
+@functools.cache
+def default_config() -> dict[str, str]:
+    """The default of each config key, as text; empty without the program."""
+    try:
+        lines = call("train", "--help-config").splitlines()
+    except (OSError, ProgramError):
+        return {}
+    defaults, section = {}, ""
+    for line in lines:
+        if named := re.fullmatch(r"\[(.+)\]", line):
+            section = named[1]
+        elif found := re.fullmatch(r"  ([a-z][\w.]*) = (.*)", line):
+            value = tomllib.loads(f"value = {found[2]}")["value"]
+            defaults[f"{section}.{found[1]}"] = value if isinstance(value, str) else toml_text(value)
+    return defaults
 
 
 class Picture(str):
@@ -84,8 +107,8 @@ class Schedule:
         """A row per action of the prediction: rank, action, start, end."""
         import pandas as pd
         rows = self.simulate(costs, **options)["timeline"]
-        return pd.DataFrame([(rank, *action) for rank, row in enumerate(rows) for action in row],
-                            columns=["rank", "action", "start", "end"])
+        return library("pandas").DataFrame([(rank, *action) for rank, row in enumerate(rows) for action in row],
+                                           columns=["rank", "action", "start", "end"])
 
     def draw(self, costs: object = "1,1,1", **options: object) -> Picture:
         """The predicted timeline as SVG."""
@@ -120,6 +143,7 @@ def train(name: str, *configs: object, ranks: int = 1, launcher: str | None = No
             value.to_csv(file := f"{directory}/{name}.csv")
             value = file
         words.append(f"{key.replace('__', '.')}={str(value).lower() if isinstance(value, bool) else value}")
+    from .run import Run
     call("run", "--ranks", ranks, *(["--launcher", launcher] if launcher else []), "--", "train", *words, f"run.name={name}")
     return Run(pathlib.Path(directory, name))
 

@@ -2,29 +2,20 @@
 from __future__ import annotations
 
 import functools
-import math
 import pathlib
 import tomllib
 import typing
 
-import numpy as np
 import pandas as pd
 
 from .checkpoint import Checkpoint
-from .files import read_json, read_lines
+from .files import flat, read_json, read_lines
+from .run_log import read_log
+from .run_set import PLACES
 
 
 class NotARun(ValueError):
     """A directory has no log of a training run."""
-
-
-def flat(table: dict, path: str = "", mark: str = ".") -> dict[str, typing.Any]:
-    """{"parallel": {"pp": 2}} as {"parallel.pp": 2}."""
-    keys: dict[str, typing.Any] = {}
-    for key, value in table.items():
-        name = f"{path}{mark}{key}" if path else key
-        keys.update(flat(value, name, mark) if isinstance(value, dict) else {name: value})
-    return keys
 
 
 class Run:
@@ -49,15 +40,15 @@ class Run:
         Of a step that was done twice, the last time counts. `seconds` are as in `concertina report`: without evaluations,
         the time between launches, and the first step of each.
         """
-        lines = [line for line in read_lines(self.path / "metrics.jsonl") if "step" in line]
+        log = read_log(self.path)
+        lines = log.metrics
         if not lines:
             return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
         frame = pd.DataFrame(lines)
         if "time" in frame:
             frame["time"] = pd.to_datetime(frame["time"], utc=True)
-            seconds = self._seconds(frame)
-            if np.isfinite(seconds).all():  # else a line, or an evaluation, does not say its time
-                frame["seconds"] = seconds
+            if log.seconds:  # else a line, or an evaluation, does not say its time
+                frame["seconds"] = frame["step"].map(log.seconds)
         for column in ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"):  # null where not finite
             if column in frame:
                 frame[column] = frame[column].astype("float64")
@@ -68,25 +59,6 @@ class Run:
             if of_step.notna().all():
                 frame["tokens"] = (of_step * batches).round().cumsum()
         return frame
-
-    def _seconds(self, frame: pd.DataFrame) -> np.ndarray:
-        """The training clock at each line: core of experiments/record/training_clock.cc."""
-        starts = pd.to_datetime([line["start"] for line in read_lines(self.path / "launches.jsonl") if "start" in line], utc=True)
-        evaluations = [(pd.Timestamp(line["time"]), math.nan if line.get("seconds") is None else line["seconds"])
-                       for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation" and "time" in line]
-        clock: dict[int, float] = {}
-        found, elapsed, before = [], 0.0, None
-        for step, time in zip(frame["step"], frame["time"]):
-            if before is not None and step <= before[0]:
-                clock = {done: at for done, at in clock.items() if done < step}
-                elapsed = max(clock.values(), default=0.0)
-            if before is not None and not ((starts > before[1]) & (starts <= time)).any():
-                elapsed += (time - before[1]).total_seconds()
-                elapsed -= sum(took for at, took in evaluations if before[1] < at <= time)
-            clock[step] = elapsed
-            found.append(elapsed)
-            before = (step, time)
-        return np.array(found)
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
@@ -162,10 +134,9 @@ def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFr
 
     A run of another program has no config, and no column.
     """
-    places = {"run.name", "run.dir", "checkpoint.dir", "cache.dir"}
     frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()}
                           for name, run in _named(runs).items() if run.config})
-    differ = [key for key in frame.index if key not in places and frame.loc[key].nunique(dropna=False) > 1]
+    differ = [key for key in frame.index if key not in PLACES and frame.loc[key].nunique(dropna=False) > 1]
     return frame.loc[differ].sort_index()
 
 

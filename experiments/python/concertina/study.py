@@ -6,8 +6,9 @@ import pathlib
 
 import pandas as pd
 
-from .files import read_json
+from .results import StudyResults
 from .run import NotARun, Run
+from .study_folder import STUDY_FILE, read_study
 
 
 class Study:
@@ -15,19 +16,19 @@ class Study:
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
-        if not (self.path / "study.toml").is_file():
-            raise NotARun(f"{self.path} is no folder of a study: it has no study.toml")
+        if not (self.path / STUDY_FILE).is_file():
+            raise NotARun(f"{self.path} is not the folder of a study: it has no {STUDY_FILE}")
 
     @functools.cached_property
+    def results(self) -> StudyResults:
+        """All trials, with those that are open, and what the study claims and searches."""
+        return read_study(self.path)
+
+    @property
     def trials(self) -> pd.DataFrame:
         """A row per trial that has ended, by number: state, settings, figures, facts and why it failed."""
-        rows = []
-        for file in sorted(self.path.glob("*/trial.json"), key=lambda file: int(file.parent.name)):
-            record = read_json(file)
-            rows.append({"trial": record["trial"], "state": record["state"],
-                         **{key: _number(value) for key, value in record["settings"].items()},
-                         **record["figures"], **record["facts"], "error": record.get("error", "")})
-        return pd.DataFrame(rows).set_index("trial") if rows else pd.DataFrame()
+        frame = self.results.frame()
+        return frame[frame["state"] != "open"]
 
     @property
     def runs(self) -> dict[int, Run]:
@@ -40,13 +41,3 @@ class Study:
 
     def __repr__(self) -> str:
         return f"Study({self.path.name}: {len(self.trials)} trials, {self.path})"
-
-
-def _number(text: str):
-    try:
-        return int(text)
-    except ValueError:
-        try:
-            return float(text)
-        except ValueError:
-            return text

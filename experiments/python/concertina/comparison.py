@@ -1,0 +1,122 @@
+"""Which groups of runs differ in a metric: by runs that pair up where there are such, from the baseline and from the best."""
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .errors import InputError, one_of
+from .measures import why_unlike
+from .results import SEED, Group, StudyResults, figures_of, groups_of, never_came, same_value, titles
+from .statistic import NO_TEST, PAIRED, WELCH, WILCOXON, Difference, Pairs, compare_pairs, compare_samples, holm, summarize
+from .texts import number_or_text
+
+_SETTINGS = ("seed", "ranks", "batch", "microbatches")  # numbers of a result that are settings
+_MOST_COMPARED = 12  # groups that are compared without being asked
+
+
+@dataclasses.dataclass
+class Comparison:
+    """How groups are compared: runs with the same values in `pairing` pair up."""
+    pairing: list[str]
+    test: str = PAIRED  # of pairs
+    confidence: float = 0.95
+
+    def difference(self, first: Group, second: Group, metric: str) -> Difference:
+        """Second minus first; Welch's test of all values where fewer than two pairs are found."""
+        pairs = self.pairs(first, second, metric)
+        if len(pairs) >= 2:
+            return compare_pairs(pairs, self.test, self.confidence)
+        return compare_samples(figures_of(first.done, metric), figures_of(second.done, metric), self.confidence)
+
+    def pairs(self, first: Group, second: Group, metric: str) -> Pairs:
+        """None where groups are unlike, or where some run never reached the target: the others would stand for all."""
+        if never_came(first, metric) or never_came(second, metric) or unlike(first, second, metric):
+            return []
+        mine, theirs = self._means(first, metric), self._means(second, metric)
+        return [(value, theirs[key]) for key, value in sorted(mine.items()) if key in theirs]
+
+    def _means(self, group: Group, metric: str) -> dict[tuple[str, ...], float]:
+        """The finite mean of the metric for each value of the pairing columns."""
+        if not self.pairing:
+            return {}
+        of_values = {same.values: summarize(figures_of(same.done, metric), 0.95) for same in groups_of(group.done, self.pairing)}
+        return {values: summary.mean for values, summary in of_values.items() if summary.n}
+
+
+def unlike(first: Group, second: Group, metric: str) -> str:
+    """Why the groups cannot be compared in this metric; empty: they can."""
+    return why_unlike([*first.done, *second.done], metric)
+
+
+def pooled_axes(results: StudyResults, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
+    """The axes, without those in `by`, of which some group has several values."""
+    return [axis for axis in results.axes
+            if axis not in by and any(len({run.text(axis) for run in group.done}) > 1 for group in groups)]
+
+
+def pairing_columns(results: StudyResults, pair: str, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
+    """`pair`, where runs have it, and the pooled axes. InputError for a column of no run, or for a result."""
+    if pair != SEED:
+        results.require(pair, "--pair")
+    if pair not in _SETTINGS and any(pair in run.figures and pair not in run.settings for run in results.runs):
+        raise InputError(f"trials cannot pair up by '{pair}': it is a result, not a setting", "--pair",
+                         f"one of: {', '.join(results.axes)}" if results.axes else SEED)
+    own = [pair] if results.has(pair) and pair not in by else []
+    return own + [axis for axis in pooled_axes(results, by, groups) if axis != pair]
+
+
+def corrected(p: typing.Sequence[float | None], correction: str) -> list[float | None]:
+    """The p values as they are printed; those that are absent do not count."""
+    there = [value for value in p if value is not None]
+    found = iter(holm(there) if correction == "holm" else there)
+    return [None if value is None else next(found) for value in p]
+
+
+def default_baseline(results: StudyResults, by: list[str], groups: list[Group]) -> list[str]:
+    """The first group with several runs, where a test is possible, the groups are few, and the study is not a search."""
+    repeated = [group for group in groups if len(group.done) > 1]
+    if results.metric or len(groups) > _MOST_COMPARED or len(repeated) < 2:
+        return []
+    first = repeated[0].values
+    differing = (c for c in range(len(by)) if any(group.values[c] != first[c] for group in groups))
+    return next(([f"{by[c]}={first[c]}"] for c in differing), [])
+
+
+def baseline_values(results: StudyResults, by: list[str], groups: list[Group], baseline: list[str]) -> dict[int, str]:
+    """The values that the baseline has in columns of `by`, by position there."""
+    wanted = {}
+    for text in baseline:
+        column, value = results.column_value(text, "--baseline")
+        if column not in by:
+            raise InputError(f"the baseline names {column}, by which trials are not grouped", "--baseline",
+                             f"one of: {', '.join(by)}" if by else f"--by {column}")
+        at = by.index(column)
+        known = sorted({group.values[at] for group in groups})
+        found = [one for one in known if one == value or same_value(number_or_text(one), value)]
+        if not found:
+            raise InputError(f"no group has {column}={value}", "--baseline", one_of(value, known))
+        wanted[at] = found[0]
+    return wanted
+
+
+def comparison_text(differences: list[list[Difference]], pairing: list[str], correction: str) -> str:
+    """ "paired t test over 3 pairs of the same Seed; two-sided p". `differences`: for each metric."""
+    tested = [[one for one in of_metric if one.test != NO_TEST] for of_metric in differences]
+    used = {one.test for of_metric in tested for one in of_metric}
+    pairs = sorted({one.pairs for of_metric in tested for one in of_metric if one.test != WELCH})
+    if not used:
+        return "too few trials for a test"
+    parts = []
+    for test in (PAIRED, WILCOXON, WELCH):
+        if test not in used:
+            continue
+        if test != WELCH:
+            count = str(pairs[0]) if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
+            parts.append(f"{test} over {count} pairs of the same {titles(pairing)}")
+        else:
+            parts.append(test + (" where there are fewer than two pairs" if len(used) > 1 else ""))
+    text, most = "; ".join(parts) + "; two-sided p", max(map(len, tested))
+    if most < 2:
+        return text
+    how = "with Holm's correction" if correction == "holm" else "without correction"
+    return f"{text} {how} for {most} comparisons per metric"

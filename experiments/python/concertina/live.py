@@ -1,0 +1,193 @@
+"""concertina report --serve: a page that follows a run, or a study with its runs. It reads what was added to logs, and once."""
+from __future__ import annotations
+
+import math
+import os
+import pathlib
+import re
+import statistics
+import time
+import typing
+
+from .errors import InputError, library
+from .files import Follower, read_lines, read_tail
+from .page import Block, content, page, table, words, write_json
+from .page_server import Answer, PageServer
+from .run_course import Course, changes_in
+from .run_files import load_run
+from .run_log import Curve, Line, number, positive, text
+from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
+from .run_set import config_texts, is_run
+from .study_folder import STUDY_FILE, read_study
+from .texts import clock_text, counted, figure_text, grouped, settings_text
+
+MOST_NOTES, MOST_NOTE_TEXT, TAIL = 30, 240, 8 << 10
+
+
+class LiveRun:
+    """What a run's logs say so far."""
+
+    def __init__(self, directory: pathlib.Path):
+        self.path = directory
+        self._metrics, self._events = Follower(directory / "metrics.jsonl"), Follower(directory / "events.jsonl")
+        self._cuts, self.steps = 0, math.nan
+        self._begin()
+
+    def _begin(self) -> None:
+        self.curves: dict[str, Curve] = {column: {} for column in CURVES}
+        self.events: list[Line] = []
+        self.last: Line = {}
+
+    def look(self) -> None:
+        lines = self._metrics.look()
+        if self._cuts != self._metrics.cuts:
+            self._cuts, self._events = self._metrics.cuts, Follower(self.path / "events.jsonl")
+            self._begin()
+        for line in lines:
+            if not math.isnan(step := number(line, "step")):
+                for column, curve in self.curves.items():
+                    curve[step] = (positive if column in ("tokens_per_s", "step_ms") else number)(line, column)
+                self.last = line
+        self.events += self._events.look()
+        if math.isnan(self.steps):
+            self.steps = float(config_texts(self.path).get("run.steps") or "nan")
+
+    @property
+    def done(self) -> float:
+        return number(self.last, "step") if self.last else 0
+
+    @property
+    def ended(self) -> bool:
+        return (self.path / "result.json").exists() and not self.done < self.steps
+
+    @property
+    def left(self) -> str:
+        """The time left by the median of the last steps; a dash where that is not known."""
+        times = [one for one in list(self.curves["step_ms"].values())[-50:] if math.isfinite(one)]
+        if self.ended or not times or math.isnan(self.steps):
+            return "–"
+        return clock_text(round(max(0.0, self.steps - self.done) * statistics.median(times) / 1e3))
+
+    def content(self, name: str, more: typing.Sequence[Block] = ()) -> Block:
+        held = [line for line in self.events if line.get("event") == "validation" and not math.isnan(number(line, "step"))]
+        restarts = len(read_lines(self.path / "restarts.jsonl"))
+        said = ["ended" if self.ended else f"the last step was written {clock_text(max(0, round(time.time() - self._metrics.written)))} ago"
+                if self.last else "no step yet", text(self.last, "layout"), f"restarts: {restarts}" if restarts else ""]
+        tiles = [(f"{grouped(int(self.done))} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
+                 (_value(self.last, "loss"), "loss"), (_value(self.last, "tokens_per_s"), "tokens per second")]
+        tiles += [(_value(held[-1], "loss"), f"held-out loss at step {number(held[-1], 'step'):.0f}")] if held else []
+        tiles += _load()
+        share = self.done / self.steps if self.steps > 0 else 0
+        changes = changes_in(self.events, [])
+        marks = change_marks(Course(changes=[changes[step] for step in sorted(changes)]))
+        return content(name, ", ".join(filter(None, said)), [
+            {"kind": "progress", "share": min(1.0, share)}, {"kind": "tiles", "tiles": tiles}, *training_charts(self.curves, held, marks),
+            *self._notes(), *more])
+
+    def _notes(self) -> list[Block]:
+        events = [event for event in self.events if event.get("event") not in ("validation", "checkpoint")][-MOST_NOTES:]
+        rows = [[text(event, "time")[11:19], "" if math.isnan(number(event, "step")) else f"{number(event, 'step'):.0f}", text(event, "event"),
+                 {"text": _note(event), "look": "text"}] for event in reversed(events)]
+        return [words("heading", "Events"), table(["time", "step", "event", ""], rows, left=4)] if rows else []
+
+
+def _count(value: float) -> str:
+    return "?" if math.isnan(value) else grouped(int(value))
+
+
+def _value(line: Line, key: str) -> str:
+    """A number that was written as null is not finite; one that is not there, or zero that was not measured, is a dash."""
+    value = (number if key == "loss" else positive)(line, key)
+    return figure_text(value) if math.isfinite(value) or line.get(key, "") is None else "–"
+
+
+def _note(event: Line) -> str:
+    said = plain_text({key: value for key, value in event.items() if key not in ("step", "time", "event")})
+    return said if len(said) <= MOST_NOTE_TEXT else said[:MOST_NOTE_TEXT] + "..."
+
+
+def _load() -> list[tuple[str, str]]:
+    return [(f"{os.getloadavg()[0]:.3g}", f"load of {os.cpu_count()} cores")]
+
+
+class Served:
+    """What is served of one run, or one study."""
+
+    def __init__(self, directory: str):
+        self.path = pathlib.Path(directory)
+        self.is_study = (self.path / STUDY_FILE).is_file()
+        self.runs: dict[int, LiveRun] = {}
+        if not self.is_study and not is_run(self.path):
+            raise InputError("this is neither a run nor a study", directory, "runs/NAME or studies/NAME")
+
+    def answer(self, path: str, query: dict[str, str]) -> Answer:
+        trial = query.get("trial", "")
+        if path not in ("", "state", "report") or (trial and not (self.is_study and re.fullmatch("[1-9][0-9]{0,8}", trial))):
+            return 404, "text/plain", "not found\n"
+        if not path:
+            waits = content(self.path.resolve().name, "asks for its state", [], live=True)
+            return 200, "text/html", page(waits)
+        if path == "report":
+            return 200, "text/html", self._report(trial)
+        return 200, "application/json", write_json(self._trial(int(trial)) if trial else self._study() if self.is_study else self._run())
+
+    def _report(self, trial: str) -> str:
+        if self.is_study and not trial:
+            library("numpy")
+            from .study_page import StudyPage
+            from .study_table import TableOptions, make_table
+            results = read_study(self.path)
+            return page(StudyPage(results, make_table(results, TableOptions(mixed=True)), self.path / "report.html").content())
+        return page(report_page(load_run(self.path / trial / "run" if trial else self.path)))
+
+    def _live(self, number_of: int, directory: pathlib.Path) -> LiveRun:
+        run = self.runs.setdefault(number_of, LiveRun(directory))
+        run.look()
+        return run
+
+    def _run(self) -> Block:
+        return self._live(0, self.path).content(self.path.resolve().name, [_link("the report on it, as of now", "report")])
+
+    def _trial(self, number_of: int) -> Block:
+        folder = self.path / str(number_of)
+        if not (folder / "run" / "config.toml").exists():
+            raise InputError(f"trial {number_of} has no run yet", str(folder), "a trial that has begun")
+        log: Block = {"kind": "fold", "summary": "the end of its log", "text": read_tail(folder / "log.txt", TAIL), "blocks": []}
+        return self._live(number_of, folder / "run").content(f"trial {number_of}", [log] * bool(log["text"]) + [
+            _link("the report on it, as of now", f"report?trial={number_of}"), _link("all trials", "#")])
+
+    def _study(self) -> Block:
+        study, rows, ended = read_study(self.path), [], 0
+        for trial in study.runs:
+            ended += trial.state != "open"
+            first: typing.Any = str(trial.number)
+            state, rest = trial.state + (f": {trial.error}" if trial.error else ""), ["", "", ""]
+            directory = self.path / str(trial.number) / "run"
+            if (directory / "config.toml").exists():
+                run = self._live(trial.number, directory)
+                first, state = {"text": first, "href": f"#{first}"}, "runs" if trial.state == "open" else state
+                rest = [f"{grouped(int(run.done))} of {_count(run.steps)}", _value(run.last, "loss"), run.left]
+            settings = settings_text(trial.settings, trial.settings.values())
+            rows.append([first, {"text": settings, "look": "text"}, {"text": state, "look": "text"}, *rest])
+        return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have ended", [
+            {"kind": "progress", "share": ended / max(1, len(rows))}, {"kind": "tiles", "tiles": _load()}, words("heading", "Trials"),
+            table(["trial", "settings", "state", "steps", "loss", "left"], rows, left=3), _link("the page of the study, as of now", "report")])
+
+
+def _link(label: str, href: str) -> Block:
+    return {"kind": "link", "text": label, "href": href}
+
+
+def newest_run() -> str:
+    """The run in runs/ whose log was written last."""
+    written = [(path.stat().st_mtime, str(path.parent)) for path in pathlib.Path("runs").glob("*/metrics.jsonl") if path.is_file()]
+    if not written:
+        raise InputError("there is no run in runs/", "command line", "concertina report --serve RUN, or the folder of a study")
+    return max(written)[1]
+
+
+def serve(directory: str = "", port: int = 0) -> int:
+    """Serves a page that follows the run or study, until a signal says to stop."""
+    chosen = directory or newest_run()
+    PageServer(port, Served(chosen).answer).serve(chosen)
+    return 0

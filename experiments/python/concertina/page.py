@@ -1,0 +1,125 @@
+"""Pages of runs: one HTML file with its data as JSON, which the script in it draws. It needs nothing beside it.
+
+A page is a title and blocks. A block is a dictionary, of which page.html knows how each "kind" is drawn; all of its texts are shown as
+they are, whatever characters they have. A number that is absent or not finite is null there, and a gap in a chart.
+"""
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import pathlib
+import re
+import typing
+
+Block = dict[str, typing.Any]
+Mark = tuple[float, str, str]  # where, its label and what it says
+
+MOST_POINTS = 1600  # of a series: a chart is less than 1,300 pixels wide
+LEAST_SMOOTHED = 40  # points; fewer are read as they are
+
+# Of io/figure/palette.cc, which drawings of the program on a page have too: name, light, dark.
+COLOURS = [("back", "#ffffff", "#14171c"), ("card", "#f6f7f9", "#1d2128"), ("ink", "#1d2129", "#e8eaed"), ("soft", "#5c6470", "#a3abb6"),
+           ("line", "#e0e3e8", "#363c46"), ("idle", "#f0f1f4", "#2a2f38"), ("idle-lines", "#bcc1c9", "#4e5561"), ("blue", "#0072b2", "#3d9bd9"),
+           ("dark", "#4d545e", "#c3c9d1"), ("grey", "#9aa3ae", "#7d8793"), ("green", "#009e73", "#009e73"),
+           ("vermillion", "#d55e00", "#d55e00"), ("orange", "#e69f00", "#e69f00"), ("sky", "#56b4e9", "#56b4e9"),
+           ("pink", "#cc79a7", "#cc79a7"), ("yellow", "#f0e442", "#f0e442")]
+SERIES = ["blue", "orange", "green", "vermillion", "sky", "pink", "dark", "yellow"]
+
+
+def chart(title: str, series: typing.Sequence[Block], *, x: str = "step", note: str = "", **more: typing.Any) -> Block:
+    """Lines over `x`. More: marks, bands (from, to, share of the height), zero (y begins there), share (in percent), high, wide, range."""
+    return {"kind": "chart", "title": title, "x": x, "series": [one for one in series if one["x"]], "note": note, **more}
+
+
+def line(name: str, x: typing.Sequence[float], y: typing.Sequence[float], colour: str = "blue", **more: typing.Any) -> Block:
+    """A series of a chart. More: faint, dash (lengths), points, area, stepped."""
+    at, values = reduced(x, y)
+    return {"name": name, "x": at, "y": values, "colour": colour, **more}
+
+
+def unzipped(points: typing.Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """x and y."""
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def table(head: typing.Sequence[str], rows: typing.Iterable[typing.Sequence[typing.Any]], left: int = 1, **more: typing.Any) -> Block:
+    """The first `left` columns begin at one place. A cell is a text, or an object with text, href, title and look."""
+    return {"kind": "table", "head": list(head), "rows": [list(row) for row in rows], "left": left, **more}
+
+
+def words(kind: str, text: str) -> Block:
+    """kind: heading, lead or note."""
+    return {"kind": kind, "text": text}
+
+
+def folded(summary: str, text: str = "", blocks: typing.Sequence[Block] = ()) -> list[Block]:
+    """A text or blocks behind a line that opens them; nothing where there is nothing."""
+    return [{"kind": "fold", "summary": summary, "text": text, "blocks": list(blocks)}] if text or blocks else []
+
+
+def reduced(x: typing.Sequence[float], y: typing.Sequence[float], most: int = MOST_POINTS) -> tuple[list[float], list[float | None]]:
+    """Of each of most / 2 equal parts the lowest and the highest value, in order, and a gap where some value is not finite."""
+    values = [one if math.isfinite(one) else None for one in y]
+    if len(values) <= most:
+        return list(x), values
+    size, kept = -(-len(values) // (most // 2)), {0, len(values) - 1}
+    for begin in range(0, len(values), size):
+        part = [(value, at) for at, value in enumerate(values[begin:begin + size], begin) if value is not None]
+        if part:
+            kept |= {min(part)[1], max(part)[1]}
+        if len(part) < min(size, len(values) - begin):
+            kept.add(values.index(None, begin))
+    order = sorted(kept)
+    return [x[at] for at in order], [values[at] for at in order]
+
+
+def smoothed(y: typing.Sequence[float], span: float, rates: bool = False) -> list[float]:
+    """The exponential mean over about `span` values; of `rates` that of their reciprocals: all that was done over all that it took."""
+    keep, total, weight, means = 1 - 1 / span if span > 1 else 0.0, 0.0, 0.0, []
+    for one in y:
+        value = 1 / one if rates and one else one
+        if math.isfinite(value) and not (rates and not one):
+            total, weight = keep * total + (1 - keep) * value, keep * weight + (1 - keep)
+            means.append(weight / total if rates else total / weight)
+        else:
+            means.append(math.nan)
+    return means
+
+
+def write_json(value: object) -> str:
+    """JSON in which a number that is not finite is null, and which may stand in HTML."""
+    def clean(one: object) -> object:
+        if isinstance(one, float) and not math.isfinite(one):
+            return None
+        if isinstance(one, dict):
+            return {key: clean(inner) for key, inner in one.items()}
+        return [clean(inner) for inner in one] if isinstance(one, (list, tuple)) else one
+
+    return json.dumps(clean(value), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def content(title: str, sub: str, blocks: typing.Sequence[Block], **more: typing.Any) -> Block:
+    return {"title": title, "sub": sub, "blocks": list(blocks), **more}
+
+
+def page(what: Block) -> str:
+    """The HTML of content(). With "live": it asks the server that sent it for its content."""
+    folder = pathlib.Path(__file__).parent
+    text, library, style, licence = ((folder / name).read_text(encoding="utf-8") for name in (
+        "page.html", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css", "uplot/LICENSE"))
+    scripts = [f"/*!\n{licence}*/\n{library}", text[text.index("<script>") + 8:text.rindex("</script>")]]
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    parts = {"TITLE": html.escape(str(what["title"])), "HASHES": hashes, "STYLE": _colours() + style,
+             "LIBRARY": f"<script>{scripts[0]}</script>", "DATA": write_json({**what, "series": SERIES})}
+    return re.sub(r"\{\{([A-Z]+)\}\}", lambda found: parts[found[1]], text)
+
+
+def _colours() -> str:
+    """CSS variables, light and dark as the reader's setting says, which drawings of the program follow."""
+    light, dark = (" ".join(f"--{row[0]}: {row[at]};" for row in COLOURS) for at in (1, 2))
+    rules = "".join(f'svg {":not(text)" * (name == "back")}[fill="{colour}"] {{ fill: var(--{name}); }} '  # white words stand on a colour
+                    f'svg [stroke="{colour}"] {{ stroke: var(--{name}); }}\n' for name, colour, _ in COLOURS[:12])
+    return f":root {{ {light} color-scheme: light dark; }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{rules}"

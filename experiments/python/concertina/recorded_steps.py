@@ -1,0 +1,84 @@
+"""The sections on the recorded steps of a run: timelines, the bubble by cause, and memory over a step."""
+from __future__ import annotations
+
+import math
+
+from .page import Block, chart, folded, line, table, unzipped, words
+from .run_files import RunFiles
+from .texts import bytes_text, grouped, share_text
+
+MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
+# Of parallel/simulate/idle_causes.cc: the colour and meaning of each cause.
+CAUSES = {"schedule": ("grey", "warm-up and drain: what the plan idles with equal stages and instant transfers"),
+          "imbalance": ("yellow", "waiting for stages that cost more than the mean of their pipeline, or for slower replicas"),
+          "variation": ("sky", "waiting because equal actions did not take equal time"),
+          "transfer": ("vermillion", "activations and gradients under way between ranks, and the time-sharing of cores by ranks"),
+          "reduction": ("green", "gradients of other holders under way, and their addition"),
+          "optimizer": ("pink", "losses, norms and updated weights of other ranks under way"),
+          "other": ("dark", "data loading, late starts and bookkeeping")}
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Ranks at equal distances."""
+    return list(range(count)) if count <= most else [at * (count - 1) // (most - 1) for at in range(most)]
+
+
+def timeline(run: RunFiles) -> list[Block]:
+    missing = run.recorded.get("costs_missing", "")
+    how = ("" if missing else ", and messages as costs.json says")
+    note = [words("note", "The prediction leaves out the reduction of gradients, and a message takes the median of the recorded ones: "
+                  f"{missing}.")]
+    return [words("heading", "Timeline"),
+            words("lead", f"The same plan twice on one axis: above, simulated with what actions took in the mean of the recorded steps{how}; "
+                  "below, the recorded step of median length: it lasts from the first rank's start to the last rank's "
+                  "end."), *note[:bool(missing)],
+            {"kind": "timeline", "svg": run.recorded["timeline"]}] if "timeline" in run.recorded else []
+
+
+def cause_bars(rows: list[Block], unit: str) -> Block:
+    """Idle time by cause; each row has name, values (computing, idle without a cause, CAUSES), text and mark."""
+    parts = [("computing and updating", "blue"), ("idle", "line"), *((name, look[0]) for name, look in CAUSES.items())]
+    used = [at for at in range(len(parts)) if any(row["values"][at] > 0 for row in rows)]
+    return {"kind": "bars", "unit": unit, "parts": [parts[at] for at in used],
+            "rows": [{**row, "values": [row["values"][at] for at in used]} for row in rows]}
+
+
+def bubble(run: RunFiles) -> list[Block]:
+    ranks = [(at, run.ranks[at]) for at in _spread(len(run.ranks), MOST_ROWS)]
+    bars = [{"name": f"rank {at}", "values": [0, 0, *(100 * rank["causes"].get(cause, 0) for cause in CAUSES)],
+             "mark": 100 * rank["predicted_bubble"], "text": share_text(rank["bubble"])}
+            for at, rank in ((at, run.ranks[at]) for at in _spread(len(run.ranks), MOST_BARS))]
+    rows = [[f"rank {at}", *(f"{100 * share:.2f}%" for share in (*(rank["causes"].get(cause, math.nan) for cause in CAUSES), rank["bubble"],
+                                                                rank["predicted_bubble"]))] for at, rank in ranks]
+    return [words("heading", "Bubble, by cause"),
+            words("lead", "The share of a step in which a rank neither computes nor updates, mean of the recorded steps. Who waits for a "
+                  "rank that is still computing waits for that computation (schedule, imbalance, variation); from its end on, for the "
+                  "transfer."),
+            cause_bars(bars, "%"), words("note", "; ".join(f"{name}: {look[1]}" for name, look in CAUSES.items()) + "."),
+            *folded("Figures by rank", blocks=[table(["share of the step", *CAUSES, "bubble", "predicted"], rows)])]
+
+
+def _memory_chart(run: RunFiles, at: int, high: float) -> Block:
+    rank, mib = run.ranks[at], 1 << 20
+    saved = [(ms, one / mib) for ms, one in rank.get("predicted_memory", [])]
+    series = [line("saved, predicted", *unzipped(saved), "orange", area=True, stepped=True)]
+    for column, name, colour in ((1, "saved, measured", "blue"), (2, "boundary buffers, measured", "green")):
+        series.append(line(name, *unzipped([(point[0], point[column] / mib) for point in rank.get("memory", [])]), colour, stepped=True))
+    return chart(f"rank {at}: memory, MiB", series, x="ms", high=1.08 * high / mib, note=f"peak {bytes_text(rank['peak']['saved_bytes'])}")
+
+
+def memory(run: RunFiles) -> list[Block]:
+    high = max(max(rank["peak"]["saved_bytes"], rank["predicted_peak"]["saved_bytes"], rank["peak"]["boundary_bytes"]) for rank in run.ranks)
+    drawn, rows = _spread(len(run.ranks), MOST_MEMORY_CHARTS), []
+    for at in _spread(len(run.ranks), MOST_ROWS):
+        peak, predicted = run.ranks[at]["peak"], run.ranks[at]["predicted_peak"]
+        exact = [{"text": bytes_text(one["saved_bytes"]), "title": f"{grouped(one['saved_bytes'])} bytes",
+                  "look": "same" if peak["saved_bytes"] == predicted["saved_bytes"] else "differs"} for one in (peak, predicted)]
+        rows.append([f"rank {at}", str(peak["activations"]), str(predicted["activations"]), *exact, bytes_text(peak["boundary_bytes"]),
+                     bytes_text(predicted["boundary_bytes"])])
+    some = [words("note", f"{len(drawn)} of {len(run.ranks)} ranks are drawn, at equal distances.")] * (len(drawn) < len(run.ranks))
+    head = ["peak", "microbatch-stages", "predicted", "saved", "predicted", "boundary buffers", "reserved"]
+    return [words("heading", "Memory"),
+            words("lead", "Saved activations (with gradients between I and W) and buffers between stages in use over the step; weights, "
+                  "optimizer state and gradients do not change within it."),
+            *(_memory_chart(run, at, high) for at in drawn), *some, *folded("Peaks by rank", blocks=[table(head, rows)])]

@@ -1,0 +1,220 @@
+"""The results of a study as values: what each run was set to, what came of it, and the columns by which tables ask for both.
+
+Everything that reads, tabulates or draws results shares these types. A number that a run does not have is absent: `cell` returns None,
+and no zero stands for it. A NaN is a number that a run has.
+"""
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+
+from .errors import InputError, library, nearest, one_of
+from .names import Better, Metric, metric_named
+from .texts import number_or_text, plain, ranges
+
+STATES = ("open", "done", "failed", "timeout", "stopped")
+SEED = "run.seed"
+RUN_COLUMN = "run"  # the name of a run that no study launched: the last parts of its path
+NO_CONFIG = "config"  # the fact of a run that has no config, such as one of another program
+BITS_PER_BYTE = "validation_bits_per_byte"  # the held-out loss that can be compared between tokenizers
+
+Cell = float | str | None
+
+
+@dataclasses.dataclass
+class RunSummary:
+    """A run, or a trial of a study: settings, and what came of it."""
+    number: int
+    settings: dict[str, str] = dataclasses.field(default_factory=dict)  # config keys (and "ranks"), values as text
+    state: str = "open"
+    error: str = ""
+    directory: str = ""
+    figures: dict[str, float] = dataclasses.field(default_factory=dict)
+    facts: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def cell(self, column: str) -> Cell:
+        """A setting (a number where its text is one), figure or fact, or "trial", "state", "error"; None where there is none."""
+        if column in self.settings:
+            return number_or_text(self.settings[column])
+        if column in self.figures:
+            return self.figures[column]
+        if column in self.facts:
+            return self.facts[column]
+        return float(self.number) if column == "trial" else self.state if column == "state" else self.error or None if column == "error" else None
+
+    def text(self, column: str) -> str:
+        return cell_text(self.cell(column))
+
+    def number_in(self, column: str) -> float | None:
+        """The number in `column`. InputError if there is a text."""
+        cell = self.cell(column)
+        if isinstance(cell, str):
+            raise InputError(f"the column '{column}' is not a number in trial {self.number}: '{cell[:80]}'", "--metric",
+                             "a metric of result.json, such as loss or tokens_per_s")
+        return cell
+
+    @property
+    def name(self) -> str:
+        return self.settings.get(RUN_COLUMN, str(self.number))
+
+
+Runs = list[RunSummary]
+
+
+@dataclasses.dataclass
+class Claim:
+    """That groups are as good as their baseline in a metric, within a margin in the metric's own unit."""
+    metric: str
+    margin: float
+    alpha: float = 0.05
+    baseline: list[str] = dataclasses.field(default_factory=list)  # "COLUMN=VALUE"s; none: the table's
+
+
+@dataclasses.dataclass
+class Group:
+    """Runs with the same values in some columns."""
+    values: tuple[str, ...]
+    done: Runs = dataclasses.field(default_factory=list)
+    others: Runs = dataclasses.field(default_factory=list)  # failed, stopped, out of time, open
+
+
+@dataclasses.dataclass
+class StudyResults:
+    """All runs of a study, or runs that no study launched (`loose`)."""
+    name: str
+    directory: str = ""
+    loose: bool = False
+    axes: list[str] = dataclasses.field(default_factory=list)  # keys that differ, in order; run.seed last
+    runs: Runs = dataclasses.field(default_factory=list)
+    metric: str = ""  # what the study minimises or maximises
+    minimise: bool = True
+    claim: Claim | None = None
+    rung_steps: list[int] = dataclasses.field(default_factory=list)  # of successive halving, ascending
+    rungs: dict[int, list[tuple[int, float]]] = dataclasses.field(default_factory=dict)  # steps and metric, by run
+    notes: list[str] = dataclasses.field(default_factory=list)  # that belong beside any of these numbers
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that some run has: trial, state, axes, figures, facts, error."""
+        figures = sorted({name for run in self.runs for name in run.figures})
+        facts = sorted({name for run in self.runs for name in run.facts})
+        return list(dict.fromkeys(["trial", "state", *self.axes, *figures, *facts])) + ["error"]
+
+    def has(self, column: str) -> bool:
+        return any(run.cell(column) is not None for run in self.runs)
+
+    def require(self, column: str, option: str) -> None:
+        """InputError that names `option` if no run has a value in `column`."""
+        if self.has(column):
+            return
+        known = list(dict.fromkeys([*self.columns, *(key for run in self.runs for key in run.settings)]))
+        if column in known:
+            raise InputError(f"no trial has a value in the column '{column}'", option, _advice("", known))
+        raise InputError(f"no trial has the column '{column}'", option, _advice(column, known))
+
+    def column_value(self, text: str, option: str) -> tuple[str, str]:
+        """The parts of "COLUMN=VALUE"."""
+        column, equals, value = text.partition("=")
+        if not column or not equals:
+            raise InputError(f"'{text}' is not COLUMN=VALUE", option, f"{option} parallel.schedule=1f1b")
+        self.require(column, option)
+        return column, value
+
+    def metric_of(self, word: str) -> Metric:
+        """ "loss", or "loss:min" and "loss:max", where the word says which direction is better."""
+        column, colon, way = word.rpartition(":")
+        if colon and way in ("min", "max"):
+            self.require(column, "--metric")
+            return dataclasses.replace(metric_named(column), better="lower" if way == "min" else "higher")
+        if colon and self.has(column):
+            raise InputError(f"'{way}' is not a direction of a metric", "--metric", f"{column}:min or {column}:max")
+        self.require(word, "--metric")
+        own: Better = "lower" if self.minimise else "higher"
+        return dataclasses.replace(metric_named(word), better=own) if word == self.metric else metric_named(word)
+
+    def chosen(self, where: typing.Iterable[str] = ()) -> Runs:
+        """The runs that have all of these "COLUMN=VALUE"s, by number; several values of one column: any of them."""
+        runs = sorted(self.runs, key=lambda run: run.number)
+        filters: dict[str, list[str]] = {}
+        for text in where:
+            column, value = self.column_value(text, "--where")
+            filters.setdefault(column, []).append(value)
+        for column, values in sorted(filters.items()):
+            known = list(dict.fromkeys(run.text(column) for run in runs))
+            runs = [run for run in runs if any(same_value(run.cell(column), value) for value in values)]
+            if not runs and self.runs:
+                raise InputError(f"no trial is left with {column}={' or '.join(values)}", "--where", _advice(values[0], known))
+        return runs
+
+    def include_stopped(self) -> None:
+        """Lets trials that a search has stopped count as done, with the numbers of the steps that they did."""
+        stopped = [run for run in self.runs if run.state == "stopped"]
+        if not stopped:
+            return
+        for run in stopped:
+            run.state = "done"
+        self.rung_steps, self.rungs = [], {}
+        numbers = ranges([run.number for run in stopped])
+        self.notes.append(f"trials {numbers} were stopped: their figures are of the steps that they did")
+
+    def frame(self) -> typing.Any:
+        """A pandas.DataFrame with a row for each run, by number."""
+        pandas = library("pandas")
+        columns = dict.fromkeys([*self.columns[1:-1], *(key for run in self.runs for key in run.settings), "error"])
+        rows = [{column: int(text) if (text := run.settings.get(column, "")).isdecimal() else run.cell(column) for column in columns}
+                for run in self.runs]
+        return pandas.DataFrame(rows, index=pandas.Index([run.number for run in self.runs], name="trial"))
+
+
+def _advice(word: str, names: list[str], most: int = 12) -> str:
+    """The nearest name, else those that contain `word`, else the first few: a long list would hide the one that is meant."""
+    if len(names) <= most:
+        return one_of(word, names)
+    if near := nearest(word, names):
+        return f"{near} (one of {len(names)} columns; results.csv has all)"
+    alike = [name for name in names if word and word in name] or names
+    return f"{', '.join(alike[:most])} (some of {len(names)} columns; results.csv has all)"
+
+
+def cell_text(cell: Cell) -> str:
+    """Numbers with all their digits; empty if absent."""
+    return plain(cell) if isinstance(cell, float) else cell or ""
+
+
+def same_value(cell: Cell, value: str) -> bool:
+    """Whether the cell's text is `value`, or both are the same number."""
+    return number_or_text(value) == cell if isinstance(cell, float) else cell_text(cell) == value
+
+
+def figures_of(runs: typing.Iterable[RunSummary], column: str) -> list[float]:
+    """The numbers of the runs that have one in `column`, finite or not."""
+    return [value for run in runs if (value := run.number_in(column)) is not None]
+
+
+def groups_of(runs: typing.Iterable[RunSummary], columns: typing.Sequence[str]) -> list[Group]:
+    """Groups in the order of the first run of each."""
+    groups: dict[tuple[str, ...], Group] = {}
+    for run in runs:
+        values = tuple(run.text(column) for column in columns)
+        group = groups.setdefault(values, Group(values))
+        (group.done if run.state == "done" else group.others).append(run)
+    return list(groups.values())
+
+
+def group_label(columns: typing.Sequence[str], values: typing.Sequence[str]) -> str:
+    """A name as short as a legend needs it: "zb-v pp=2" for parallel.schedule and parallel.pp."""
+    def part(column: str, value: str) -> str:
+        named = isinstance(number_or_text(value), float) or value in ("", "true", "false")
+        return (f"{column.rpartition('.')[2]}=" if named else "") + (value or "none")
+
+    return " ".join(map(part, columns, values)) or "all trials"
+
+
+def titles(columns: typing.Iterable[str]) -> str:
+    return ", ".join(metric_named(column).short for column in columns)
+
+
+def never_came(group: Group, metric: str) -> int:
+    """How many runs of the group never reached the target of a time_to(); 0 of other metrics."""
+    return sum(map(math.isinf, figures_of(group.done, metric))) if metric.startswith("time_to_") else 0

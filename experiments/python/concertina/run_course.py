@@ -1,0 +1,326 @@
+"""How a run went on: what changed between its steps (frozen layers, layout), what that cost, and how fast the steps were in between.
+
+What is not known is NaN or an empty text, so that the lines of any version of the program make a course.
+"""
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+import math
+import statistics
+import typing
+
+from .run_log import Line, batches, number, positive, text
+from .texts import counted, duration_text, grouped
+
+NAN = math.nan
+
+
+@dataclasses.dataclass
+class Change:
+    """All that changed between two steps: frozen layers and layouts, before and after. Costs and steps are in seconds."""
+    step: float  # after which it changed
+    frozen_before: float = NAN
+    frozen: float = NAN
+    layout_before: str = ""
+    layout: str = ""
+    why: str = ""
+    cost: float = NAN
+    predicted_cost: float = NAN
+    moved_bytes: float = NAN  # between ranks
+    predicted_step_before: float = NAN
+    predicted_step: float = NAN
+    measured_step: float = NAN  # some steps later, as the run compared it with the prediction
+
+    def keep(self, **known: float) -> None:
+        """Takes the values that are known."""
+        for name, value in known.items():
+            if not math.isnan(value):
+                setattr(self, name, value)
+
+    def add(self, **known: float) -> None:
+        for name, value in known.items():
+            if not math.isnan(value):
+                setattr(self, name, value if math.isnan(getattr(self, name)) else value + getattr(self, name))
+
+
+@dataclasses.dataclass
+class Segment:
+    """The steps between two changes, both ends included; those without a time do not count."""
+    first: float
+    last: float
+    steps: int
+    frozen: float  # layers
+    layout: str
+    seconds: float
+    mean: float  # of a step; without the first one where there are others: it touches new memory
+    median: float
+    speed_up: float = 1  # the mean of the first segment over this one's
+
+
+@dataclasses.dataclass
+class Course:
+    """`layers`: of the model, 0 where that is not known. `cache`: what the last launch read of the cache."""
+    layers: int = 0
+    changes: list[Change] = dataclasses.field(default_factory=list)
+    segments: list[Segment] = dataclasses.field(default_factory=list)
+    notes: list[tuple[float, str]] = dataclasses.field(default_factory=list)  # what was decided besides, after which step
+    cache: str = ""
+
+    @property
+    def change_seconds(self) -> float:
+        return sum(change.cost for change in self.changes if not math.isnan(change.cost))
+
+    @property
+    def steps(self) -> int:
+        return sum(segment.steps for segment in self.segments)
+
+    @property
+    def seconds(self) -> float:
+        """Of all steps and changes, of which the run's first step counts as a mean one."""
+        first = self.segments[0].mean * self.segments[0].steps if self.segments else 0
+        return first + sum(segment.seconds for segment in self.segments[1:]) + self.change_seconds
+
+    @property
+    def speed_up(self) -> float:
+        return self.segments[0].mean * self.steps / self.seconds if self.segments else NAN
+
+    def segment_after(self, change: Change) -> Segment | None:
+        """The segment that begins with the step after `change`; None: no step came before the next one."""
+        segment = next((one for one in self.segments if one.first > change.step), None)
+        return None if not segment or any(change.step < other.step < segment.first for other in self.changes) else segment
+
+    def change_text(self, change: Change) -> str:
+        """ "0 -> 4 of 12 layers frozen, pp2xdp2 -> pp1xdp4"."""
+        frozen = layers_text(change.frozen)
+        if change.frozen_before != change.frozen:
+            frozen = f"{layers_text(change.frozen_before)} -> {frozen}"
+        layout = change.layout if change.layout_before == change.layout else f"{change.layout_before} -> {change.layout}"
+        return f"{frozen}{f' of {self.layers}' if self.layers else ''} layers frozen, {layout}"
+
+    def text(self) -> str:
+        """A paragraph for a terminal; empty for a run without changes and notes."""
+        lines = [f"after step {step:.0f}: {note}" for step, note in self.notes] + [self.cache] * bool(self.cache)
+        if self.changes:
+            took = f", which took {duration_text(self.change_seconds)}" if self.change_seconds > 0 else ""
+            lines.append(counted(len(self.changes), "change") + took)
+            for change in self.changes:
+                why = f" ({change.why})" if change.why else ""
+                lines += [f"  after step {change.step:.0f}: {self.change_text(change)}{why}", *self._effect(change)]
+            if self.segments:
+                lines.append(f"  the whole run, changes included: {self.speed_up:.2f}x as fast as at first")
+        return "".join(line + "\n" for line in lines)
+
+    def _effect(self, change: Change) -> list[str]:
+        segment = self.segment_after(change)
+        cost = [f"{word} {duration_text(value)}" for word, value in (("took", change.cost), ("predicted", change.predicted_cost))
+                if not math.isnan(value)]
+        speed = [f"steps of {duration_text(segment.mean)}"] if segment else []
+        if not math.isnan(change.predicted_step):
+            speed.append(f"{'' if segment else 'steps '}predicted {duration_text(change.predicted_step)}")
+        ratio = f": {segment.speed_up:.2f}x as fast as at first" if segment else ""
+        effect = "; ".join(filter(None, (", ".join(cost), ", ".join(speed) + ratio)))
+        return [f"    {effect}"] if effect else []
+
+    def json(self) -> dict[str, typing.Any]:
+        """What is not known is NaN, which JSON writes as null."""
+        changes = [{"step": whole(one.step), "frozen_layers_before": whole(one.frozen_before), "frozen_layers": whole(one.frozen),
+                    "layout_before": one.layout_before, "layout": one.layout, "why": one.why, "seconds": one.cost,
+                    "predicted_s": one.predicted_cost, "moved_bytes": one.moved_bytes,
+                    "predicted_step_before_ms": one.predicted_step_before * 1e3, "predicted_step_ms": one.predicted_step * 1e3,
+                    "measured_step_ms": one.measured_step * 1e3} for one in self.changes]
+        segments = [{"first_step": whole(one.first), "last_step": whole(one.last), "steps": one.steps, "layout": one.layout,
+                     "frozen_layers": whole(one.frozen), "mean_step_ms": one.mean * 1e3, "median_step_ms": one.median * 1e3,
+                     "speed_up": one.speed_up} for one in self.segments]
+        return {"changes": changes, "segments": segments, "speed_up": self.speed_up,
+                "notes": [{"step": whole(step), "text": note} for step, note in self.notes]}
+
+
+def layers_text(layers: float) -> str:
+    return "?" if math.isnan(layers) else f"{layers:.0f}"
+
+
+def whole(value: float) -> float:
+    return int(value) if abs(value) < 1e15 else value
+
+
+def _layers(units: float, ends: list[int]) -> float:
+    return NAN if math.isnan(units) or (units > 0 and not ends) else float(bisect.bisect_right(ends, units))
+
+
+def _joined(one: str, other: str) -> str:
+    return "; ".join(filter(None, (one, other)))
+
+
+def _is_change(event: Line) -> bool:
+    """Whether the event is of a change, and no decision to leave all as it is."""
+    if text(event, "event") == "freeze":
+        return "units_before" in event
+    return text(event, "event") == "layout" and (text(event, "from") != text(event, "to") or number(event, "seconds") > 0)
+
+
+def _add_event(event: Line, ends: list[int], change: Change) -> None:
+    freezes = text(event, "event") == "freeze"
+    if freezes:
+        change.keep(frozen_before=_layers(number(event, "units_before"), ends), frozen=_layers(number(event, "units"), ends))
+        change.keep(frozen=number(event, "layers"))
+    change.layout_before = change.layout_before or text(event, "from")
+    change.layout = text(event, "layout" if freezes else "to") or change.layout
+    change.why = _joined(change.why, text(event, "why"))
+    change.add(cost=number(event, "seconds"), moved_bytes=number(event, "moved_bytes"))
+    change.keep(predicted_cost=number(event, "predicted_move_s"), predicted_step=number(event, "predicted_step_s"))
+    if math.isnan(change.predicted_step_before):
+        change.predicted_step_before = number(event, "predicted_step_before_s")
+
+
+def _add_forecast(event: Line, changes: dict[float, Change]) -> None:
+    """A decision to keep the layout after a freeze, which predicts the next steps all the same; or how the last prediction did."""
+    step = number(event, "step")
+    if text(event, "event") == "layout" and step in changes:
+        changes[step].why = _joined(changes[step].why, text(event, "why"))
+        changes[step].keep(predicted_step=number(event, "predicted_step_s"))
+    before = [one for at, one in changes.items() if at < step]
+    if text(event, "event") == "layout outcome" and before:
+        change = max(before, key=lambda one: one.step)
+        if math.isnan(change.measured_step):
+            change.keep(predicted_step=number(event, "predicted_step_s"), measured_step=number(event, "measured_step_s"))
+
+
+def changes_in(events: list[Line], ends: list[int]) -> dict[float, Change]:
+    """The changes that events say, by the step after which they were; without those that were refused."""
+    stepped = [event for event in events if not math.isnan(number(event, "step"))]
+    refused = {number(event, "step") for event in stepped if text(event, "event") == "refused"}
+    changes: dict[float, Change] = {}
+    for event in stepped:
+        step = number(event, "step")
+        if _is_change(event) and step not in refused:
+            _add_event(event, ends, changes.setdefault(step, Change(step)))
+    for event in stepped:
+        if not _is_change(event):
+            _add_forecast(event, changes)
+    return changes
+
+
+def _add_seen(lines: list[Line], launches: list[Line], ends: list[int], changes: dict[float, Change]) -> None:
+    """Adds changes that only the steps show, such as a launch that resumes at another layout, and what was before and after each."""
+    resumed = {number(launch, "from") for launch in launches}
+    known = sorted(changes)
+    for before, after in itertools.pairwise(lines):
+        step, was, now = number(before, "step"), number(before, "frozen_units"), number(after, "frozen_units")
+        at = bisect.bisect_left(known, step)
+        change = changes[known[at]] if at < len(known) and known[at] < number(after, "step") else None
+        moved = text(before, "layout") and text(after, "layout") and text(before, "layout") != text(after, "layout")
+        if not change and (moved or (was != now and not math.isnan(was + now))):
+            if step not in changes:
+                bisect.insort(known, step)
+            change = changes.setdefault(step, Change(step))
+            change.why = "resumed by another launch" if step in resumed else change.why
+        if change:
+            change.layout_before = change.layout_before or text(before, "layout")
+            change.layout = change.layout or text(after, "layout")
+            if math.isnan(change.frozen_before):
+                change.frozen_before = _layers(was, ends)
+            if math.isnan(change.frozen):
+                change.frozen = _layers(now, ends)
+
+
+def _carry_over(changes: list[Change]) -> None:
+    """Takes what is still not known of a change from the one before."""
+    for last, change in zip([None, *changes], changes):
+        if last:
+            change.layout_before = change.layout_before or last.layout
+            if math.isnan(change.frozen_before):
+                change.frozen_before = last.frozen
+        change.layout = change.layout or change.layout_before
+        if math.isnan(change.frozen):
+            change.frozen = change.frozen_before
+
+
+def _segment(lines: list[Line], frozen: float, ends: list[int]) -> Segment | None:
+    timed = [line for line in lines if positive(line, "step_ms") > 0]
+    if not timed:
+        return None
+    times = [number(line, "step_ms") * 1e-3 for line in timed]
+    counts = [batches(line) for line in timed]
+    later, last = times[1:] or times, timed[-1]
+    layers = _layers(number(last, "frozen_units"), ends)
+    return Segment(number(timed[0], "step") - counts[0] + 1, number(last, "step"), sum(map(int, counts)),
+                   frozen if math.isnan(layers) else layers, text(last, "layout"),
+                   sum(count * time for count, time in zip(counts, times)), sum(later) / len(later), statistics.median(times))
+
+
+def _segments(lines: list[Line], changes: list[Change], ends: list[int]) -> list[Segment]:
+    starts = [change.step for change in changes]
+    parts: list[list[Line]] = [[] for _ in range(len(changes) + 1)]
+    for line in lines:
+        parts[bisect.bisect_left(starts, number(line, "step"))].append(line)
+    frozen = [changes[0].frozen_before, *(change.frozen for change in changes)] if changes else [NAN]
+    segments = [one for part, layers in zip(parts, frozen) if (one := _segment(part, layers, ends))]
+    for segment in segments[1:]:
+        segment.speed_up = segments[0].mean / segment.mean
+    return segments
+
+
+def _skips(event: Line) -> str:
+    """ "weight gradients left out: 25%, 0% of stages 0 to 1"."""
+    shares = event.get("skipped_by_stage")
+    if not isinstance(shares, list) or not shares:
+        return ""
+    found = [f"{100 * share:.0f}%" if isinstance(share, (int, float)) else "?" for share in shares]
+    of = "each step" if len(found) == 1 else f"stages 0 to {len(found) - 1}"
+    ratio = number(event, "predicted_step_ratio")
+    return f"weight gradients left out: {', '.join(found)} of {of}" + ("" if math.isnan(ratio) else f"; predicted {ratio:.2f} of a step's time")
+
+
+def _cached(event: Line, ends: list[int]) -> str:
+    units, on = number(event, "units"), event.get("on")
+    if math.isnan(units) or not isinstance(on, bool):
+        return ""
+    of = f"{_layers(units, ends):.0f} layers" if ends else f"{units:.0f} units"
+    return f"cached activations of the first {of}: {'read' if on else 'not read'}"
+
+
+def _notes(events: list[Line], ends: list[int]) -> list[tuple[float, str]]:
+    notes, last = [], {"freeze": "", "cache": ""}
+    for event in events:
+        kind, step = text(event, "event"), number(event, "step")
+        said = {"freeze": _skips(event), "cache": _cached(event, ends)}.get(kind, "")
+        if said and said != last[kind] and not math.isnan(step):
+            last[kind] = said
+            why = text(event, "why") if kind == "cache" else ""
+            notes.append((step, said + f" ({why})" * bool(why)))
+    return notes
+
+
+def _cache_text(result: Line) -> str:
+    """What the last launch read of the cache, from result.json; empty without one."""
+    use = result.get("cache")
+    names = ("memory_hits", "disk_hits", "misses", "writes", "faults")
+    if not isinstance(use, dict) or any(math.isnan(number(use, name)) for name in names):
+        return ""
+    memory, disk, misses, writes, faults = (int(number(use, name)) for name in names)
+    every = memory + disk + misses
+    if not every:
+        return f"cached activations: none could be kept ({counted(faults, 'fault')}: see the warnings)" if faults else \
+            "cached activations: none was asked for"
+    said = (f"cached activations: {100 * (memory + disk) / every:.0f}% of {grouped(every)} samples with frozen units were read "
+            f"({grouped(memory)} from memory, {grouped(disk)} from disk), {grouped(writes)} written")
+    samples, slots = number(use, "samples"), number(use, "slots")
+    said += f", {counted(faults, 'fault')}" if faults else ""
+    if misses and samples > 0:
+        said += f"; {grouped(misses)} were computed, each sample at least once"
+        said += f": the budgets hold {grouped(int(slots))} of the {grouped(int(samples))} of an epoch" if slots < samples else ""
+    return said
+
+
+def course_of(lines: list[Line], events: list[Line], launches: list[Line], ends: list[int], result: Line | None = None) -> Course:
+    """The course of a run. `lines`: of metrics.jsonl, with steps; `ends`: the last unit of each layer, empty where that is not known.
+
+    A change of which no event tells is found by the lines.
+    """
+    changes = changes_in(events, ends)
+    _add_seen(lines, launches, ends, changes)
+    ordered = [changes[step] for step in sorted(changes)]
+    _carry_over(ordered)
+    return Course(len(ends), ordered, _segments(lines, ordered, ends), _notes(events, ends), _cache_text(result or {}))

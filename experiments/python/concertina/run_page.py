@@ -1,0 +1,290 @@
+"""The page of a run: the sections that its files make."""
+from __future__ import annotations
+
+import bisect
+import math
+import re
+import typing
+
+from .files import read_text
+from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, smoothed, table, unzipped, words
+from .recorded_steps import MOST_ROWS, bubble, memory, timeline
+from .run_course import Course, layers_text
+from .run_files import RunFiles
+from .run_log import Curve, Line, RunLog, number, text, totals
+from .run_set import config_texts
+from .texts import bytes_text, clock_text, counted, duration_text, figure_text, grouped, share_text
+
+MOST_CLASSES = 30  # that a picture can name
+CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step_ms": "time of a step, ms",
+          "bubble": "bubble, share of a step", "grad_norm": "gradient norm, before clipping", "lr": "learning rate"}
+
+
+def report_page(run: RunFiles, beside: tuple[str, RunLog] | None = None) -> Block:
+    """The content of the page."""
+    course = run.course
+    blocks = [{"kind": "tiles", "tiles": _tiles(run)}, *_beside(run, course, beside)]
+    unrecorded = "No step of this run was recorded, so that there is no timeline, bubble by cause or memory over a step (log.trace)."
+    blocks += timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
+    blocks += _training(run, course) + _classes(run.result) + _changes(run, course) + _about(run) + _setup(run)
+    return content(run.name, _subtitle(run), blocks)
+
+
+def _subtitle(run: RunFiles) -> str:
+    if run.ranks:
+        known = run.recorded
+        return (f"{known['layout']} on {counted(len(run.ranks), 'rank')}, schedule {known['schedule']}, "
+                f"{known['pipelines'][-1]['microbatches'][1]} microbatches; {counted(known['steps'], 'step')} recorded")
+    layout = text(run.log.metrics[-1], "layout") if run.log.metrics else ""
+    return layout or "a run of another program" if run.log.metrics else "no step yet"
+
+
+def _tiles(run: RunFiles) -> list[tuple[str, str]]:
+    every, known, result = totals(run.log.metrics), run.recorded, run.result
+    tiles = []
+    if "steps" in every:
+        tiles.append((duration_text(every["median_step_ms"] / 1e3), f"per step, median of all {grouped(int(every['steps']))}"))
+    if run.ranks:
+        first, last = known["recorded_steps"][0], known["recorded_steps"][-1]
+        steps = grouped(first) if first == last else f"{grouped(first)} to {grouped(last)}"
+        predicted = f"predicted {duration_text(known['predicted_step_ms'] / 1e3)} ({100 * known['prediction_error']:+.1f}%)"
+        tiles.append((duration_text(known["step_ms"] / 1e3),
+                      f"step {grouped(known['typical_step'])}, the median of those recorded ({steps}); {predicted}"))
+        tiles.append((share_text(known["bubble"]), f"bubble of steps {steps}, mean of ranks; predicted {share_text(known['predicted_bubble'])}"
+                      + (f"; of all steps {share_text(every['bubble'])}" if "bubble" in every else "")))
+    elif "bubble" in every:
+        tiles.append((share_text(every["bubble"]), "bubble of all steps"))
+    if "tokens_per_s" in every:
+        tiles.append((figure_text(every["tokens_per_s"]), "tokens per second: all tokens over the seconds of all steps"))
+    if run.log.validations and math.isfinite(number(run.log.validations[-1], "loss")):
+        last_one = run.log.validations[-1]
+        of = f", over {grouped(int(number(last_one, 'tokens')))} targets" if number(last_one, "tokens") > 0 else ""
+        tiles.append((f"{number(last_one, 'loss'):.4f}", f"held-out loss at step {number(last_one, 'step'):.0f}, per target{of}"))
+    if not math.isnan(number(result, "best_step") + number(result, "best_figure")):
+        early = "; without a better one the run ended (run.patience)" if result.get("ended_by") == "run.patience" else ""
+        tiles.append((f"{number(result, 'best_figure'):.4f}",
+                      f"best {text(result, 'best_by')}, at step {number(result, 'best_step'):.0f}{early}"))
+    if not math.isnan(number(result, "mfu")):
+        meaning = "three times the products of a step's forward pass over its mean time and the devices' peak rate"
+        tiles.append((share_text(number(result, "mfu")), f"model FLOPs utilization (MFU) of the last launch: {meaning}"))
+    if run.ranks:
+        exact = all(rank["peak"]["saved_bytes"] == rank["predicted_peak"]["saved_bytes"] for rank in run.ranks)
+        tiles.append((bytes_text(max(rank["peak"]["saved_bytes"] for rank in run.ranks)), "saved activations at the peak "
+                      f"({max(rank['peak']['activations'] for rank in run.ranks)} microbatch-stages); "
+                      + ("as predicted, on every rank" if exact else "not as predicted")))
+    return tiles
+
+
+def change_marks(course: Course) -> list[Mark]:
+    return [(change.step + 0.5, str(at), f"after step {change.step:.0f}: {course.change_text(change)}")
+            for at, change in enumerate(course.changes[:MOST_ROWS], 1)]
+
+
+def training_charts(curves: dict[str, Curve], validations: list[Line], marks: list[Mark]) -> list[Block]:
+    """A chart for each column that has a number: of every step and, of many, smoothed."""
+    blocks = []
+    for column, title in CURVES.items():
+        curve = curves.get(column, {})
+        steps, values, finite = list(curve), list(curve.values()), [one for one in curve.values() if math.isfinite(one)]
+        if len(curve) < 2 or not finite:
+            continue
+        series, rates = [line(title, steps, values)], column == "tokens_per_s"
+        if len(curve) >= LEAST_SMOOTHED and column != "lr":
+            mean = smoothed(values, max(2.0, round(0.02 * len(curve))), rates)
+            series = [line("this step", steps, values, faint=True), line("smoothed", steps, mean)]
+        share = column == "bubble"
+        note = f"last {'no number' if not math.isfinite(values[-1]) else share_text(values[-1]) if share else figure_text(values[-1])}"
+        if column == "loss" and validations:
+            held = [(number(one, "step"), number(one, "loss")) for one in validations if one.get("tokens") == validations[0].get("tokens")]
+            series.append(line("held out", *unzipped(held), "vermillion", points=True))
+            note += f"; held out {figure_text(number(validations[-1], 'loss'))}"
+        more: dict[str, typing.Any] = {"marks": marks} if column in ("loss", "step_ms") else {}
+        if column == "step_ms":  # the longest would hide the others
+            more["high"] = 1.15 * sorted(finite)[int(0.98 * (len(finite) - 1))]
+            longer = sum(one > more["high"] for one in finite)
+            note += f"; {counted(longer, 'step')} longer than the chart is high" if longer else ""
+        blocks.append(chart(title, series, note=note, zero=column != "loss", share=share, **more))
+    return blocks
+
+
+def _training(run: RunFiles, course: Course) -> list[Block]:
+    if len(run.log.metrics) < 2:
+        return []
+    charts = training_charts({column: run.log.curve(column) for column in CURVES}, run.log.validations, change_marks(course))
+    for block in charts:
+        if block["title"] == CURVES["step_ms"]:
+            _add_segments(block, course)
+    first, last = (run.log.validations[at] if run.log.validations else {} for at in (0, -1))
+    some, every, note = number(first, "tokens"), number(last, "tokens"), []
+    if 0 < some != every:
+        note = [words("note", f"The curve of held-out losses is over the first {grouped(int(some))} targets of the held-out data, as evaluated "
+                      f"during training; at the end, over {grouped(int(every))}, it is {number(last, 'loss'):.4f}.")]
+    lead = "Faint: every step. Strong: the exponential mean over about 2% of the steps (of tokens per second: their tokens over their seconds)."
+    marks = " Dashed: changes, as numbered below." * bool(course.changes)
+    shaded = f" Shaded: frozen layers, full height: all {course.layers}." * bool(course.changes and course.layers)
+    return [words("heading", "Training"), words("lead", lead + marks + shaded), *charts, *note]
+
+
+def _add_segments(block: Block, course: Course) -> None:
+    """The means between changes, and the share of the layers that is frozen."""
+    means = [(at, 1e3 * mean) for one in course.segments for at, mean in (
+        (one.first, one.mean), (one.last, one.mean), (one.last + 0.5, math.nan))][:-1]
+    if course.changes and means:
+        block["series"][0]["faint"] = True
+        block["series"].append(line("mean between two changes", *unzipped(means), "vermillion"))
+        block["high"] = max([block["high"], *(1150 * one.mean for one in course.segments)])
+    if course.layers and course.changes and means:
+        ends = [means[0][0], *(change.step + 0.5 for change in course.changes), means[-1][0]]
+        frozen = [course.changes[0].frozen_before, *(change.frozen for change in course.changes)]
+        block["bands"] = [(one, other, layers / course.layers) for one, other, layers in zip(ends, ends[1:], frozen) if layers > 0]
+
+
+def _classes(result: Line) -> list[Block]:
+    counts, names = result.get("validation_confusion"), result.get("validation_classes", [])
+    if not isinstance(counts, list) or not 2 <= len(counts) <= MOST_CLASSES or not all(
+            isinstance(row, list) and len(row) == len(counts) and all(isinstance(one, (int, float)) for one in row) for row in counts):
+        return []
+    names = [str(names[at]) if isinstance(names, list) and at < len(names) else str(at) for at in range(len(counts))]
+    return [words("heading", "Classes"),
+            words("lead", "What held-out samples of each label were taken for, at the end of the run: the share of the label (of how many "
+                  "samples) in percent."),
+            {"kind": "heat", "corner": "label, by prediction", "columns": names,
+             "rows": [f"{name} ({grouped(int(sum(row)))})" for name, row in zip(names, counts)],
+             "values": [[100 * one / sum(row) if sum(row) else None for one in row] for row in counts], "unit": "%"}]
+
+
+def _seconds(value: float) -> str:
+    return "–" if math.isnan(value) else duration_text(value)
+
+
+def _change_rows(course: Course) -> typing.Iterator[list[typing.Any]]:
+    for at, one in enumerate(course.changes[:MOST_ROWS], 1):
+        after = course.segment_after(one)
+        measured = after.mean if math.isnan(one.measured_step) and after else one.measured_step
+        both = [before if before == now else f"{before} → {now}" for before, now in (
+            (layers_text(one.frozen_before), layers_text(one.frozen)), (one.layout_before, one.layout))]
+        yield [str(at), f"{one.step:.0f}", *both, _seconds(one.predicted_cost), _seconds(one.cost), "–" if math.isnan(one.moved_bytes) else
+               bytes_text(one.moved_bytes), _seconds(one.predicted_step), _seconds(measured)]
+        if one.why:
+            yield [{"text": one.why, "look": "text", "span": 9}]
+
+
+def _segment_rows(course: Course) -> list[list[typing.Any]]:
+    rows = [[f"{one.first:.0f} to {one.last:.0f}", one.layout, layers_text(one.frozen), duration_text(one.mean), duration_text(one.median),
+             f"{one.speed_up:.2f}×"] for one in course.segments[:MOST_ROWS]]
+    every = ["all, and the changes", "", "", duration_text(course.seconds / course.steps), "", f"{course.speed_up:.2f}×"] if rows else []
+    return [*rows, every]
+
+
+def _changes(run: RunFiles, course: Course) -> list[Block]:
+    items = [f"after step {step:.0f}: {note}" for step, note in course.notes[:MOST_ROWS]]
+    items += [f"{course.cache} in the last launch"] * bool(course.cache)
+    notes: list[Block] = [{"kind": "list", "items": items}] if items else []
+    if not course.changes:
+        return [words("heading", "Changes"), *notes] if notes else []
+    took = f", which took {duration_text(course.change_seconds)} in all, besides the times of the steps" if course.change_seconds > 0 else ""
+    of = f" of {course.layers}" if course.layers else ""
+    head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "step after it, predicted",
+            "measured"]
+    cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
+    blocks = [words("heading", "Changes"), words("lead", f"{counted(len(course.changes), 'change')} between steps{took}."),
+              table(head, _change_rows(course), left=4), *cut]
+    if course.segments:
+        blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course), left=3),
+                   words("note", "Speed-up over the first segment. A segment's mean is without its first step, which touches new memory; the "
+                         "last row is of all steps but the run's first one, and of the changes.")]
+    return blocks + notes
+
+
+def _losses(log: RunLog) -> tuple[list[float], list[float], float]:
+    """Seconds and held-out losses of evaluations of as much text as the first one, and the seconds of the whole run."""
+    steps, clock = list(log.seconds), list(log.seconds.values())
+    curve = log.curve("validation_loss").items() if clock and log.validations else []
+    points = [(([0.0] + clock)[bisect.bisect_right(steps, step)], loss) for step, loss in curve if math.isfinite(loss)]
+    return *unzipped(points), clock[-1] if clock else 0.0
+
+
+def _reached(seconds: list[float], losses: list[float], wanted: float) -> str:
+    return next((f"after {duration_text(at)}" for at, loss in zip(seconds, losses) if loss <= wanted), "never")
+
+
+def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> list[Block]:
+    heading = words("heading", "What it did to the loss")
+    if not other:
+        hint = ("This run froze layers. What that did to the loss shows beside a run of the same config without it: concertina report RUN "
+                "--beside UNFROZEN, both with eval.every. Faster steps alone say nothing of it.")
+        return [heading, words("note", hint)] if any(one.frozen > 0 for one in course.segments) else []
+    name, log = other
+    (mine_at, mine, mine_end), (their_at, theirs, their_end) = _losses(run.log), _losses(log)
+    if not mine or not theirs:
+        return [heading, words("note", f"{name if mine else run.name} has no evaluation by seconds of training to compare: set eval.every.")]
+    here, there = ({key: one.get(key) for key in ("data", "measure", "tokens")} for one in (run.log.validations[0], log.validations[0]))
+    if not here["data"] or here != there:
+        why = "the held-out data, the tokenizers or the tasks differ" if here["data"] and there["data"] else \
+            "it is not recorded which data they are of"
+        return [heading, words("note", f"The held-out losses of {name} are not compared: {why}.")]
+    done = bisect.bisect_right(their_at, mine_end)
+    then = f"{theirs[done - 1]:.4f}" if done else "no evaluation yet"
+    return [heading,
+            words("lead", f"This run trained for {duration_text(mine_end)} and ends at a held-out loss of {mine[-1]:.4f}. {name} was at {then} "
+                  f"after as many seconds, and reached {mine[-1]:.4f} {_reached(their_at, theirs, mine[-1])}. It trained for "
+                  f"{duration_text(their_end)} and ends at {theirs[-1]:.4f}, which this run reached {_reached(mine_at, mine, theirs[-1])}."),
+            chart("held-out loss, per target", [line(run.name, mine_at, mine, points=True),
+                                                line(name, their_at, theirs, "vermillion", points=True)],
+                  x="seconds of training", note="Seconds are of training, with decisions and changes of the layout, without evaluations.")]
+
+
+def plain_text(value: typing.Any, depth: int = 8) -> str:
+    """A text as it is, anything else in words; empty where there is nothing."""
+    if isinstance(value, (dict, list)):
+        pairs = value.items() if isinstance(value, dict) else [("", one) for one in value]
+        return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one, depth - 1))) if depth else "..."
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else grouped(value) if isinstance(value, int) else str(value)
+
+
+def _filled(text_: str, values: dict[str, str]) -> str:
+    return re.sub(r"\{([a-z.]+)\}", lambda found: values.get(found[1], "?"), text_)
+
+
+def _about(run: RunFiles) -> list[Block]:
+    """Who, when, where and what, as far as it is known."""
+    log, config, launches, every = run.log, config_texts(run.path), run.log.launches, totals(run.log.metrics)
+    rows = []
+    if launches:
+        last, command, hosts = launches[-1], launches[-1].get("command"), launches[-1].get("hosts")
+        rows = [("program", f"concertina {plain_text(last.get('version'))}, commit {plain_text(last.get('commit'))}"),
+                ("command", " ".join(map(plain_text, command)) if isinstance(command, list) else plain_text(command)),
+                *(("host", plain_text(host)) for host in (hosts if isinstance(hosts, list) else [])),
+                ("launches", f"{len(launches)}, the last one from step {plain_text(last.get('from'))} on" if len(launches) > 1 else "")]
+    if log.metrics:
+        rows += [("first step ended", text(log.metrics[0], "time")), ("last step ended", text(log.metrics[-1], "time"))]
+    if "steps" in every:
+        rows.append(("duration", f"{clock_text(every['steps_s'])} for {counted(int(every['steps']), 'step')}"))
+    if "parameters" in run.recorded:
+        sizes = ("{model.family}, {model.layers} layers, width {model.width}, {model.heads} heads, context {model.context}, "
+                 "vocabulary {model.vocab}")
+        step = "{batch.global} samples, {tokens} tokens, in {batch.microbatches} microbatches"
+        rows += [("model", f"{_filled(sizes, config)}: {grouped(run.recorded['parameters'])} parameters"),
+                 ("step", _filled(step, config | {"tokens": grouped(run.recorded["tokens_per_step"])}))]
+    if config:
+        rows.append(("numbers", _filled("{numerics.compute} on {run.device}, seed {run.seed}", config)))
+    rows.append(("state_sha256", text(run.result, "state_sha256")))
+    return [words("heading", "Run"), table([], [row for row in rows if row[1]], left=2, look="about")]
+
+
+def _setup(run: RunFiles) -> list[Block]:
+    config = run.path / "config.toml"
+    blocks, rows = folded("config.toml", read_text(config) if config.is_file() else ""), []
+    for at, pipeline in enumerate(run.recorded.get("pipelines", [])):
+        first, last = pipeline["microbatches"]
+        rows += [[str(at), str(stage), str(rank), f"{begin} to {end - 1}", f"{first} to {last - 1}"]
+                 for stage, (rank, begin, end) in enumerate(pipeline["stages"])]
+    if not rows:
+        return blocks
+    cut = [words("note", f"The first {MOST_ROWS} of {len(rows)} stages.")] * (len(rows) > MOST_ROWS)
+    clock = (f"Ranks' clocks were compared by ping-pong before and after the recorded steps; times of different ranks are right to "
+             f"{duration_text(run.recorded['clock_error_us'] / 1e6)}. trace.json of the same directory opens in Perfetto.")
+    return [words("heading", "Layout and config"), table(["pipeline", "stage", "rank", "units", "microbatches"], rows[:MOST_ROWS]), *cut,
+            *blocks, words("note", clock)]

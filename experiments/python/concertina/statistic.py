@@ -1,0 +1,238 @@
+"""Statistics of samples: mean, spread and interval, tests of differences and of equivalence, and the power of the latter.
+
+Values that are not finite are counted and never averaged. What a sample is too small to say is None. The distributions are scipy's; exact
+are the mean and deviation of equal values, and the p value of differences without spread, which has no general formula.
+"""
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import typing
+
+import numpy as np
+from scipy import special
+
+Pairs = typing.Sequence[tuple[float, float]]
+
+MOST_EXACT = 200  # differences whose signs are all counted by Wilcoxon's test
+PAIRED, WILCOXON, WELCH, NO_TEST = "paired t test", "Wilcoxon signed rank test", "Welch's t test", "no test"
+
+
+class _Moments(typing.NamedTuple):
+    n: int
+    mean: float
+    variance: float  # with divisor n - 1
+
+
+def _moments(values: typing.Sequence[float]) -> _Moments:
+    """Sums are of distances to the first value in extended precision: the mean of equal values is exactly theirs."""
+    if len(values) < 2:
+        return _Moments(len(values), values[0] if values else math.nan, 0)
+    sample = np.array(values, np.longdouble)
+    mean = sample[0] + (sample - sample[0]).sum() / len(values)
+    return _Moments(len(values), float(mean), float(np.square(sample - mean).sum() / (len(values) - 1)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _t_upper(freedom: float, tail: float) -> float:
+    """The value that Student's t exceeds with this probability."""
+    t = -float(special.stdtrit(freedom, tail))
+    log_density = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - (freedom + 1) / 2 * math.log1p(t * t / freedom)
+    # A step of Newton's method: scipy before 1.12 has nine digits.
+    return t + (_t_tail(freedom, t) - tail) * math.sqrt(freedom * math.pi) * math.exp(-log_density)
+
+
+def _t_tail(freedom: float, t: float) -> float:
+    """The probability that Student's t exceeds t; near 0 by the complement, where scipy's function loses digits."""
+    if t * t < freedom:
+        return 0.5 - math.copysign(float(special.betainc(0.5, freedom / 2, t * t / (freedom + t * t))) / 2, t)
+    return float(special.stdtr(freedom, -t))
+
+
+def _p_of_t(difference: float, error: float, freedom: float) -> float:
+    """Two-sided; without spread, 1 for no difference and 0, the limit, for any other."""
+    if difference == 0:
+        return 1
+    t = abs(difference) / error if error > 0 else math.inf
+    return 2 * _t_tail(freedom, t) if math.isfinite(t) else 0
+
+
+def _half_width(error: float, freedom: float, confidence: float) -> float:
+    return error * _t_upper(freedom, (1 - confidence) / 2) if error > 0 else 0
+
+
+def interval(middle: float, half_width: float | None) -> tuple[float, float] | tuple[None, None]:
+    return (None, None) if half_width is None else (middle - half_width, middle + half_width)
+
+
+@dataclasses.dataclass
+class Summary:
+    n: int = 0  # finite values, of which mean, sd and interval are
+    nan: int = 0
+    infinite: int = 0
+    mean: float = math.nan
+    sd: float | None = None
+    half_width: float | None = None  # of the interval of the mean
+
+
+def summarize(values: typing.Sequence[float], confidence: float) -> Summary:
+    """Mean, standard deviation, and the interval of the mean by Student's t."""
+    n, mean, variance = _moments([value for value in values if math.isfinite(value)])
+    summary = Summary(n, sum(map(math.isnan, values)), sum(map(math.isinf, values)), mean)
+    if n > 1:
+        summary.sd = math.sqrt(variance)
+        summary.half_width = _half_width(summary.sd / math.sqrt(n), n - 1, confidence)
+    return summary
+
+
+@dataclasses.dataclass
+class Difference:
+    """Of the means of two samples, second minus first."""
+    test: str = NO_TEST
+    pairs: int = 0  # 0 where nothing pairs
+    difference: float = math.nan
+    half_width: float | None = None  # of its interval
+    p: float | None = None  # two-sided
+
+
+def _wilcoxon_p(differences: list[float]) -> float:
+    """Exact from all signs of the ranks up to MOST_EXACT differences, else normal with corrections for ties and continuity.
+
+    Differences of zero are left out and equal ones have their mean rank. W. J. Conover, Practical Nonparametric Statistics (1999), 5.7.
+    """
+    moved = np.array([value for value in differences if value != 0])
+    if moved.size == 0:
+        return 1
+    sizes = np.sort(abs(moved))  # twice the mean rank of equal ones is a whole number
+    ranks = np.searchsorted(sizes, abs(moved), "left") + np.searchsorted(sizes, abs(moved), "right") + 1
+    total, positive = int(ranks.sum()), int(ranks[moved > 0].sum())
+    if moved.size > MOST_EXACT:
+        away = max(0.0, abs(positive - total / 2) - 1) / math.sqrt((ranks.astype(float) ** 2).sum() / 4)
+        return min(1.0, math.erfc(away / math.sqrt(2)))
+    chance = np.zeros(total + 1)
+    chance[0] = 1
+    for rank in ranks:
+        chance = (chance + np.concatenate([np.zeros(rank), chance[:total + 1 - rank]])) / 2
+    return min(1.0, 2 * float(chance[:min(positive, total - positive) + 1].sum()))
+
+
+def compare_pairs(pairs: Pairs, test: str, confidence: float) -> Difference:
+    """The paired t test, or Wilcoxon's, from two pairs on; pairs with a value that is not finite are left out."""
+    moved = [second - first for first, second in pairs if math.isfinite(first) and math.isfinite(second)]
+    n, mean, variance = _moments(moved)
+    result = Difference(NO_TEST, n, mean)
+    if n < 2:
+        return result
+    result.test = test
+    if test == WILCOXON:
+        result.p = _wilcoxon_p(moved)
+        return result
+    error = math.sqrt(variance / n)
+    result.p = _p_of_t(mean, error, n - 1)
+    result.half_width = _half_width(error, n - 1, confidence)
+    return result
+
+
+def compare_samples(first: typing.Sequence[float], second: typing.Sequence[float], confidence: float) -> Difference:
+    """Welch's t test, if each sample has two finite values. B. L. Welch, Biometrika 34 (1947)."""
+    a, b = (_moments([value for value in sample if math.isfinite(value)]) for sample in (first, second))
+    result = Difference(difference=b.mean - a.mean)
+    if a.n < 2 or b.n < 2:
+        return result
+    result.test = WELCH
+    squares = a.variance / a.n, b.variance / b.n
+    error = math.sqrt(sum(squares))
+    share = squares[0] / sum(squares) if error > 0 else 0.5  # shares of the sum do not underflow
+    freedom = 1 / (share * share / (a.n - 1) + (1 - share) * (1 - share) / (b.n - 1))
+    result.p = _p_of_t(result.difference, error, freedom)
+    result.half_width = _half_width(error, freedom, confidence)
+    return result
+
+
+def holm(p: typing.Sequence[float]) -> list[float]:
+    """Each p corrected for being one of several. S. Holm, Scandinavian Journal of Statistics 6 (1979)."""
+    corrected, last = [0.0] * len(p), 0.0
+    for rank, at in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        corrected[at] = last = min(1.0, max(last, (len(p) - rank) * p[at]))
+    return corrected
+
+
+@dataclasses.dataclass
+class Equivalence:
+    """Two one-sided paired t tests: whether the mean difference is within a margin. The interval has confidence 1 - 2 alpha."""
+    pairs: int
+    verdict: str = "too few pairs"  # equivalent, undecided, different, not equivalent
+    difference: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    deviation: float | None = None  # of the differences
+    p: float | None = None  # the larger one of both tests
+
+
+def test_equivalence(pairs: Pairs, margin: float, alpha: float) -> Equivalence:
+    """D. J. Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15 (1987). Differences that are all one number: p is 0 or 1."""
+    sample = compare_pairs(pairs, PAIRED, 1 - 2 * alpha)
+    result = Equivalence(sample.pairs, difference=sample.difference if sample.pairs else None)
+    if sample.p is None or sample.half_width is None:
+        return result
+    freedom, size = sample.pairs - 1, abs(sample.difference)
+    error = sample.half_width / _t_upper(freedom, alpha)
+    room = margin - size  # to the nearer end of the margin
+    result.ci_low, result.ci_high = interval(sample.difference, sample.half_width)
+    result.deviation = error * math.sqrt(sample.pairs)
+    result.p = _t_tail(freedom, room / error) if error > 0 and math.isfinite(room) else float(room <= 0)
+    result.verdict = ("equivalent" if result.p < alpha else "not equivalent" if size - sample.half_width >= margin
+                      else "different" if sample.p < alpha else "undecided")
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """What the power of the equivalence test depends on, besides the number of pairs."""
+    deviation: float  # of the differences of pairs, which are normally distributed
+    margin: float
+    alpha: float = 0.05
+    difference: float = 0  # the true one
+
+
+def equivalence_power(pairs: int, design: Design) -> float:
+    """The probability of p < alpha. Exact: the normal probability that the tests pass, over the chi distribution of the deviation.
+
+    K. F. Phillips, J. Pharmacokinetics and Biopharmaceutics 18 (1990).
+    """
+    from scipy import integrate  # takes a third of a second, which tables do not need
+    if not design.deviation > 0:
+        return float(abs(design.difference) < design.margin)
+    freedom, unit = pairs - 1, design.deviation / math.sqrt(pairs)  # the unit is the true error of the mean
+    margin, moved, t = design.margin / unit, design.difference / unit, _t_upper(freedom, design.alpha)
+    constant = math.log(2) + freedom / 2 * math.log(freedom / 2) - math.lgamma(freedom / 2)
+    wide = 10 / math.sqrt(2 * freedom)  # beyond ten deviations, chi adds nothing that a double can hold
+    low, high = max(0.0, 1 - wide), min(margin / t, 1 + wide)
+    if high <= low:
+        return 0
+
+    def chance(share: float) -> float:  # of the sample's deviation in the true one
+        if share <= 0:
+            return 0
+        density = math.exp(constant + (freedom - 1) * math.log(share) - freedom * share * share / 2)
+        reach = margin - t * share
+        return density * (math.erfc((moved - reach) / math.sqrt(2)) - math.erfc((moved + reach) / math.sqrt(2))) / 2
+
+    power = integrate.quad(chance, low, high, epsabs=1e-300, epsrel=1e-13, limit=500, full_output=1)[0]
+    return min(max(float(power), 0.0), 1.0)
+
+
+def pairs_for_power(power: float, design: Design, most: int = 1_000_000) -> int | None:
+    """The fewest pairs that have this power; None where up to a million do not."""
+    if abs(design.difference) >= design.margin and power > design.alpha:
+        return None  # beyond the margin, any number of pairs has alpha at most
+    enough, few = 2, 1
+    while equivalence_power(enough, design) < power:
+        if enough == most:
+            return None
+        few, enough = enough, min(2 * enough, most)
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (middle, enough) if equivalence_power(middle, design) < power else (few, middle)
+    return enough

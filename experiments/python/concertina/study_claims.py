@@ -1,0 +1,202 @@
+"""What a study claims of its groups: that they are as good as their baseline in one metric, and what they gain in another."""
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+
+from .errors import InputError
+from .names import Better, Metric, digits_for, metric_named, number_text
+from .results import Claim
+from .statistic import PAIRED, Equivalence, Pairs, compare_pairs, interval, test_equivalence
+
+if typing.TYPE_CHECKING:
+    from .study_table import StudyTable, TableRow
+
+Rows = list[list[str]]
+
+
+@dataclasses.dataclass
+class FrontPoint:
+    """A group of a front."""
+    name: str
+    baseline: bool
+    pairs: int = 0
+    gain: float | None = None  # how many times as good as the baseline, the geometric mean of pairs
+    gain_ci_low: float | None = None
+    gain_ci_high: float | None = None
+    change: float | None = None  # minus the baseline, paired
+    change_ci_low: float | None = None
+    change_ci_high: float | None = None
+    on_front: bool = False  # no other group is as good in both and better in one
+    equivalence: Equivalence | None = None
+
+
+@dataclasses.dataclass
+class Front:
+    """What groups gain over their baseline in one metric, and what it costs them in another."""
+    gain: Metric
+    change: Metric
+    confidence: float  # of the intervals of gains
+    change_confidence: float  # 1 - 2 alpha where there is a claim on that metric
+    points: list[FrontPoint] = dataclasses.field(default_factory=list)
+    loss_begins: str | None = None  # the first group that is not shown to be as good as the baseline
+
+    @property
+    def claimed(self) -> bool:
+        return any(point.equivalence for point in self.points)
+
+    def rows(self) -> Rows:
+        ends = [(point.change, point.change_ci_low) for point in self.points if point.change is not None]
+        change, gain = _ChangeText(self.change, ends), "{:.3f}".format
+        head = ["Front", "Group", "Pairs", "Speed-up" if self.gain.better == "lower" else "Times as much", _interval_head(self.confidence),
+                change.head, _interval_head(self.change_confidence)] + ["Verdict"] * self.claimed
+        return [head] + [[">" if point.on_front else "", point.name, "baseline" if point.baseline else str(point.pairs),
+                          _text(gain, point.gain), _text(gain, point.gain_ci_low, point.gain_ci_high), _text(change, point.change),
+                          _text(change, point.change_ci_low, point.change_ci_high)]
+                         + [verdict_text(point.equivalence, self.change.better) if point.equivalence else "-"] * self.claimed
+                         for point in self.points]
+
+    def lines(self) -> list[str]:
+        what = "speed-up" if self.gain.better == "lower" else "the gain"
+        by = ("the first group that is not shown to be equivalent" if self.claimed
+              else "the first group whose interval is on the worse side of zero")
+        name = self.change.short
+        return [f"front of {self.gain.short} against {name}: >: no other group is as good in both and better in one; {what} is the "
+                "geometric mean of the ratios of pairs, Δ the mean of their differences",
+                f"no group begins to lose {name}" if self.loss_begins is None else f"loss of {name} begins at {self.loss_begins}: {by}"]
+
+    def json(self) -> dict[str, typing.Any]:
+        points = [{name: value for name, value in vars(point).items() if name != "equivalence"} for point in self.points]
+        for json, point in zip(points, self.points):
+            json |= {"equivalence": equivalence_json(point.equivalence)} if point.equivalence else {}
+        return {"gain": self.gain.name, "change": self.change.name, "confidence": self.confidence,
+                "change_confidence": self.change_confidence, "points": points, "loss_begins": self.loss_begins}
+
+
+def equivalence_json(result: Equivalence) -> dict[str, typing.Any]:
+    return {name: value for name, value in vars(result).items() if value is not None}
+
+
+class _ChangeText:
+    """The text of a difference of a metric, with the digits of all of them."""
+
+    def __init__(self, metric: Metric, changes: list[tuple[float, float | None]]):  # with the lower ends of their intervals
+        factor, self.head = metric.factor, f"Δ {metric.title}"
+        self._factor = factor
+        self._digits = digits_for([factor * moved for moved, _ in changes], [factor * (moved - low) for moved, low in changes if low is not None])
+
+    def __call__(self, value: float) -> str:
+        return ("+" if value > 0 else "") + number_text(self._factor * value, self._digits)
+
+
+def _text(text: typing.Callable[[float], str], *values: float | None) -> str:
+    """A number, or the two ends of an interval; a dash where there is none."""
+    return "-" if None in values else " to ".join(text(value) for value in values if value is not None)
+
+
+def _interval_head(confidence: float) -> str:
+    return f"{100 * confidence:.4g}% interval"
+
+
+def verdict_text(result: Equivalence, better: Better | None) -> str:
+    """ "different (worse)"."""
+    if result.verdict not in ("different", "not equivalent"):
+        return result.verdict
+    more = (result.difference or 0) > 0
+    if better is None:
+        return f"{result.verdict} ({'more' if more else 'less'})"
+    return f"{result.verdict} ({'better' if more == (better == 'higher') else 'worse'})"
+
+
+def make_front(table: StudyTable, gain: Metric, change: Metric) -> Front:
+    """The front of the table's rows. InputError for a metric without a better direction."""
+    for metric in (gain, change):
+        if metric.better is None:
+            raise InputError(f"nothing says which direction of {metric.name} is better", "--front", f"{metric.name}:min or {metric.name}:max")
+    claim = table.claim if table.claim and table.claim.metric == change.name else None
+    front = Front(gain, change, table.confidence, 1 - 2 * claim.alpha if claim else table.confidence)
+    for row in table.rows:
+        point = FrontPoint(row.label, row.baseline)
+        if point.baseline and row.group.done:
+            point.gain, point.change = 1.0, 0.0
+        elif row.base:
+            of_gain, of_change = (table.comparison.pairs(row.base.group, row.group, metric.name) for metric in (gain, change))
+            _fill(front, point, of_gain, of_change, claim)
+        if front.loss_begins is None and _loses(point, change.better):
+            front.loss_begins = point.name
+        front.points.append(point)
+    _mark(front)
+    return front
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
+
+
+def _exp(value: float | None) -> float | None:
+    return None if value is None else math.exp(value) if value < 709 else math.inf
+
+
+def _fill(front: Front, point: FrontPoint, of_gain: Pairs, of_change: Pairs, claim: Claim | None) -> None:
+    moved = compare_pairs([(_log(first), _log(second)) for first, second in of_gain], PAIRED, front.confidence)
+    if moved.pairs:
+        middle = -moved.difference if front.gain.better == "lower" else moved.difference
+        point.gain, point.gain_ci_low, point.gain_ci_high = map(_exp, (middle, *interval(middle, moved.half_width)))
+    moved = compare_pairs(of_change, PAIRED, front.change_confidence)
+    point.pairs = moved.pairs
+    if moved.pairs:
+        point.change, (point.change_ci_low, point.change_ci_high) = moved.difference, interval(moved.difference, moved.half_width)
+        point.equivalence = test_equivalence(of_change, claim.margin, claim.alpha) if claim else None
+
+
+def _loses(point: FrontPoint, better: Better | None) -> bool:
+    if point.baseline:
+        return False
+    if point.equivalence:
+        return point.equivalence.verdict != "equivalent"
+    if point.change_ci_low is None or point.change_ci_high is None:
+        return False
+    return point.change_ci_high < 0 if better == "higher" else point.change_ci_low > 0
+
+
+def _mark(front: Front) -> None:
+    sign = -1 if front.change.better == "higher" else 1
+    least = math.inf
+    there = [(-point.gain, sign * point.change, at) for at, point in enumerate(front.points)
+             if point.gain is not None and point.change is not None and math.isfinite(point.gain) and math.isfinite(point.change)]
+    for _, cost, at in sorted(there):
+        if cost < least:
+            front.points[at].on_front, least = True, cost
+
+
+def _tested(table: StudyTable) -> list[tuple[TableRow, Equivalence]]:
+    return [(row, cell.equivalence) for row in table.rows for cell in row.cells if cell.equivalence]
+
+
+def equivalence_rows(table: StudyTable) -> Rows:
+    """Head and lines of a table of all groups that were tested."""
+    tested = _tested(table)
+    if not tested or not table.claim:
+        return []
+    metric = next(metric for metric in table.metrics if table.claim and metric.name == table.claim.metric)
+    text = _ChangeText(metric, [(result.difference, result.ci_low) for _, result in tested if result.difference is not None])
+    p_text = lambda p: "< 0.001" if p < 0.001 else f"{p:.2g}"  # noqa: E731
+    head = ["Group", "Pairs", text.head, _interval_head(1 - 2 * table.claim.alpha), "p", "Verdict"]
+    return [head] + [[row.label, str(result.pairs), _text(text, result.difference), _text(text, result.ci_low, result.ci_high),
+                      _text(p_text, result.p), verdict_text(result, metric.better)] for row, result in tested]
+
+
+def claim_lines(table: StudyTable) -> list[str]:
+    """How to read the claim's tests and the front, and where loss begins."""
+    lines, tested, claim = [], _tested(table), table.claim
+    if tested and claim:
+        name = metric_named(claim.metric)
+        several = f"; no correction for {len(tested)} comparisons" if len(tested) > 1 else ""
+        own = "; margin, alpha and baseline are those of the study's file" if table.claim_in_file else ""
+        lines.append(f"equivalence of {name.short} to {table.baseline} within ±{name.factor * claim.margin:.6g}"
+                     f"{' ' if name.unit else ''}{name.unit}: two one-sided paired t tests, p: the larger one, below alpha = {claim.alpha:.4g} "
+                     "equivalent; different: by the two-sided test; not equivalent: the interval is beyond the margin" + several + own)
+        if any(result.verdict == "too few pairs" for _, result in tested):
+            lines.append("a test of equivalence takes at least two pairs")
+    return lines + (table.front.lines() if table.front else [])

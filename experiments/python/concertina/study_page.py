@@ -1,0 +1,278 @@
+"""The page of a study, or of runs beside each other: table, curves, where the time went, trials, settings and where they are from."""
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+import os
+import pathlib
+import statistics
+import typing
+
+from .files import read_text
+from .measures import why_unlike
+from .names import metric_named
+from .page import SERIES, Block, chart, content, folded, line, smoothed, table, words
+from .recorded_steps import CAUSES, MOST_ROWS, cause_bars
+from .results import RUN_COLUMN, Cell, Runs, StudyResults, cell_text, figures_of, titles
+from .run_log import Curve, RunLog, batches, number, positive, read_log
+from .run_page import CURVES
+from .run_set import PLACES, config_texts
+from .study_table import StudyTable
+from .table_formats import table_text
+from .texts import clock_text, counted, duration_text, figure_text, grouped, share_text, trials_text
+
+if typing.TYPE_CHECKING:
+    from .run_comparison import RunComparison
+
+DASHES: list[list[int]] = [[], [8, 3], [2, 3], [9, 3, 2, 3], [5, 2]]
+MOST_CURVES, LEAST_SMOOTHED, MOST_VALUES = 8, 100, 40
+FACTS = ("version", "commit", "program", "host", "processor", "device", "isa", "compute", "onednn", "libraries")
+COLUMNS = {"loss": CURVES["loss"], "validation_loss": "held-out loss, per target", "tokens_per_s": CURVES["tokens_per_s"],
+           "bubble": CURVES["bubble"], "grad_norm": CURVES["grad_norm"]}
+
+Names = dict[int, tuple[list[str], Curve, list[Curve]]]  # of each line: groups, their mean, and their trials
+
+
+@dataclasses.dataclass
+class StudyPage:
+    """`output`: the file of the page, to whose directory links are relative."""
+    results: StudyResults
+    table: StudyTable
+    output: str | os.PathLike[str]
+
+    @functools.cached_property
+    def shown(self) -> Runs:
+        """The trials of the table, done or not, in order."""
+        runs = [run for row in self.table.rows for run in row.group.done] + self.table.not_done
+        return sorted(runs, key=lambda run: run.number)
+
+    @functools.cached_property
+    def logs(self) -> dict[int, RunLog]:
+        return {run.number: read_log(run.directory) for run in self.results.runs if run.directory and os.path.isdir(run.directory)}
+
+    @functools.cached_property
+    def clocks(self) -> dict[str, dict[int, Curve]]:
+        """What curves of the loss go by besides steps. Where steps have equally many tokens, a chart by tokens is that by steps."""
+        tokens = {at: tokens_by_step(log) for at, log in self.logs.items()}
+        even = len({round(count - before) for curve in tokens.values() for before, count in itertools.pairwise([0.0, *curve.values()])}) < 2
+        seconds = {"seconds of training": {at: log.seconds for at, log in self.logs.items()}}
+        return seconds if even else {"tokens": tokens, **seconds}
+
+    def content(self, first: typing.Sequence[Block] = ()) -> Block:
+        """`first`: what is said before the table."""
+        shown = [{"kind": "tiles", "tiles": _tiles(self)}, *first, words("heading", "Table"),
+                 {"kind": "html", "html": table_text(self.table, "html", "difference")}]
+        return content(self.table.study, _subtitle(self.results),
+                       shown + _curves(self) + _step_times(self.table) + _trials(self) + _errors(self) + _settings(self) + _origin(self.shown))
+
+
+def compare_page(compared: RunComparison, output: str | os.PathLike[str]) -> Block:
+    """The page of runs beside each other: configs and bits come first."""
+    rows, note = compared.rows(), compared.config_note
+    first = [words("heading", "Configs"), *[table(rows[0], rows[1:], left=len(rows[0])) for _ in rows[:1]], *[words("note", note)] * bool(note),
+             words("heading", "Bits"), {"kind": "list", "items": compared.bit_lines()}]
+    return StudyPage(compared.runs, compared.table, output).content(first)
+
+
+def _subtitle(results: StudyResults) -> str:
+    axes = results.axes
+    over = counted(len(axes), "key") if len(axes) > MOST_CURVES else titles(axes)
+    if results.loose:
+        return f"whose configs differ in {over}" if axes else "of the same config"
+    return f"study over {over}" if axes else "study over one trial"
+
+
+def _some_of(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} others"
+
+
+def _best_tile(shown: StudyTable) -> list[tuple[str, str]]:
+    """The best group of the first metric that has one; where others may be as good, that."""
+    for at, metric in enumerate(shown.metrics):
+        best, alike = ([row for row in shown.rows if getattr(row.cells[at], key)] for key in ("best", "like_best"))
+        if best:
+            names, others = (_some_of([row.label for row in rows]) for rows in (best, alike))
+            value = f"{metric.title}: {figure_text(metric.factor * best[0].cells[at].summary.mean)}"
+            return [("no clear best", f"{value}, {names}; cannot be told from {others}") if alike else (names, f"the best mean {value}")]
+    return []
+
+
+def _tiles(of: StudyPage) -> list[tuple[str, str]]:
+    shown, search, rest = of.table, of.table.search, of.table.not_done
+    done = len(of.shown) - len(rest)
+    others = "; the search stopped the others" if search and all(run.state == "stopped" for run in rest) else "; the others are below"
+    tiles = [(f"{done} of {len(of.shown)}", f"{'runs' if of.results.loose else 'trials done'}{others * bool(rest)}")]
+    if search and search.best:
+        metric = metric_named(search.metric)
+        value = figure_text(metric.factor * search.best_metric)
+        tiles.append((f"trial {search.best.number}", f"the best of {search.trials}, {metric.title}: {value}"))
+    if search and search.steps_of_all:
+        tiles.append((share_text(search.steps_run / search.steps_of_all),
+                      f"of the whole grid: {grouped(search.steps_run)} of {grouped(search.steps_of_all)} steps"))
+    if not search:
+        by = f" by {titles(shown.by)}" if shown.by else ""
+        tiles += [(grouped(len(shown.rows)), f"group{'s' * (len(shown.rows) != 1)}{by}"), *_best_tile(shown)]
+    seconds = sum(run.figures.get("trial_s", run.figures.get("train_s", 0.0)) for run in of.results.runs)
+    return tiles + [(clock_text(seconds), f"of all {'runs' if of.results.loose else 'trials'} together")] * (seconds > 0)
+
+
+def tokens_by_step(log: RunLog) -> Curve:
+    """The tokens trained up to the end of each step; empty of a log that does not say them."""
+    counts = {number(one, "step"): positive(one, "tokens_per_s") * positive(one, "step_ms") * 1e-3 * batches(one) for one in log.metrics}
+    if not all(map(math.isfinite, counts.values())):
+        return {}
+    return dict(zip(sorted(counts), itertools.accumulate(round(counts[step]) for step in sorted(counts))))
+
+
+def _mean_curve(curves: list[Curve]) -> Curve:
+    """Of the steps that all have. One value that is not finite makes a gap: the others' mean would hide it."""
+    common = sorted(set.intersection(*map(set, curves))) if curves else []
+    return {step: statistics.fmean(curve[step] for curve in curves) for step in common}
+
+
+def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Names:
+    """By another clock than steps two trials have no point in common: none where a group has several. Equal curves are one line."""
+    found: Names = {}
+    for row in of.table.rows:
+        runs = [run.number for run in row.group.done if run.number in of.logs]
+        if clocks is not None and len(runs) > 1:
+            return {}
+        curves = [of.logs[run].curve(column) for run in runs]
+        if clocks is not None:
+            curves = [{clocks[run][step]: value for step, value in curve.items() if step in clocks[run]} for run, curve in zip(runs, curves)]
+        mean = {} if why_unlike(row.group.done, column) else _mean_curve(curves)
+        if same := next((names for names, other, _ in found.values() if other == mean), None):
+            same.append(row.label or "all")
+        elif sum(map(math.isfinite, mean.values())) > 1:
+            found[len(found)] = [row.label or "all"], mean, curves
+    return found
+
+
+def _series(lines: Names, rates: bool) -> list[Block]:
+    series = []
+    for at, (names, mean, curves) in itertools.islice(lines.items(), MOST_CURVES):
+        values = list(mean.values())
+        if len(lines) == 1 and len(curves) > 1:  # beside others, trials would be noise
+            series += [line("a trial", list(curve), list(curve.values()), faint=True) for curve in curves]
+        if len(values) >= LEAST_SMOOTHED:
+            values = smoothed(values, max(2.0, 0.02 * len(values)), rates)
+        series.append(line(_some_of(names) + " (the same values)" * (len(names) > 1), list(mean), values, SERIES[at],
+                           dash=DASHES[at % len(DASHES)], points=len(values) < 30))
+    return series
+
+
+def _curves(of: StudyPage) -> list[Block]:
+    charts = []
+    for column, title in COLUMNS.items():
+        clocks: dict[str, dict[int, Curve] | None] = {"step": None, **(of.clocks if "loss" in column else {})}
+        why = why_unlike([run for row in of.table.rows for run in row.group.done], column)
+        for x, clock in clocks.items():
+            lines = _lines(of, column, clock)
+            notes = [f"not comparable: {why}"] * bool(why) + [f"the first {MOST_CURVES} of {len(lines)} lines"] * (len(lines) > MOST_CURVES)
+            if lines:
+                charts.append(chart(title, _series(lines, column == "tokens_per_s"), x=x, note="; ".join(notes), zero="loss" not in column,
+                                    share=column == "bubble"))
+    lead = ("The mean over the trials of a group, of the steps that all of them have (of 100 steps and more, the exponential mean over 2% of "
+            "them). Faint, where there is one line: each trial. The legend hides lines.")
+    return [words("heading", "Curves"), words("lead", lead), *charts] if charts else []
+
+
+def _mean(runs: Runs, column: str) -> float | None:
+    values = [one for one in figures_of(runs, column) if math.isfinite(one)]
+    return statistics.fmean(values) if values else None
+
+
+def _step_times(shown: StudyTable) -> list[Block]:
+    """A step of each group, of the recorded steps, else of all: computing, and idle by cause. Groups that say neither are left out."""
+    bars: list[Block] = []
+    for row, of in itertools.product(shown.rows, ("recorded.", "")):
+        label, runs = row.label or "all", row.group.done
+        ms, bubble = _mean(runs, f"{of}median_step_ms"), _mean(runs, f"{of}bubble")
+        if ms is None or bubble is None or (bars and bars[-1]["name"] == label):
+            continue
+        shares = [_mean(runs, f"recorded.bubble_causes.{cause}") if of else None for cause in CAUSES]
+        known = any(share is not None for share in shares)
+        of_all = _mean(runs, "bubble") if of else None
+        also = "" if of_all is None else f" ({share_text(of_all)} of all)"
+        idle = [0 if known else ms * bubble, *(ms * max(0.0, share or 0) for share in shares)]
+        bars.append({"name": label, "values": [ms * (1 - bubble), *idle],
+                     "text": f"{duration_text(ms / 1e3)}, bubble {share_text(bubble)} of {'recorded' if of else 'all'} steps{also}"})
+    lead = ("A step of each group, mean over its trials and over ranks: of the recorded steps where a trace was kept, else of all. Idle time "
+            "is by cause, as on the page of a run.")
+    return [words("heading", "Where the time went"), words("lead", lead), cause_bars(bars, "ms")] if bars else []
+
+
+def _link(of: StudyPage, run: int, directory: str) -> typing.Any:
+    """The number of a trial, with a link to its page or directory."""
+    if run not in of.logs:
+        return str(run)
+    report = os.path.join(directory, "report.html")
+    there = os.path.isfile(report)
+    target = os.path.relpath(os.path.abspath(report if there else directory), os.path.dirname(os.path.abspath(of.output)))
+    return {"text": f"{run}{' (report)' * there}", "href": pathlib.Path(target).as_posix()}
+
+
+def _shown(cell: Cell, factor: float = 1) -> str:
+    return figure_text(factor * cell) if isinstance(cell, float) else cell_text(cell)
+
+
+def _trials(of: StudyPage) -> list[Block]:
+    """A line per trial. Runs beside each other have the keys in which they differ above."""
+    loose, metrics, search = of.results.loose, of.table.metrics, [of.table.search] * bool(of.table.search)
+    axes = [] if loose else of.results.axes
+    rows = []
+    for run in of.shown[:MOST_ROWS]:
+        took = run.figures.get("trial_s", run.figures.get("train_s"))
+        rows.append([_link(of, run.number, run.directory), *[run.text(RUN_COLUMN)] * loose, *(run.text(axis) for axis in axes),
+                     {"text": run.state, "look": "differs" * (run.state in ("failed", "timeout"))},
+                     *(_shown(run.cell("steps")) for _ in search), *(_shown(run.cell(metric.name), metric.factor) for metric in metrics),
+                     "" if took is None else clock_text(took)])
+    head = ["run" if loose else "trial", *["directory"] * loose, *axes, "state", *("steps" for _ in search),
+            *(metric.title for metric in metrics), "trained" if loose else "took"]
+    cut = [words("note", f"The first {MOST_ROWS} of {len(of.shown)} trials; results.csv has all.")] * (len(of.shown) > MOST_ROWS)
+    return [words("heading", "Runs" if loose else "Trials"), table(head, rows, left=2 if loose else 1), *cut]
+
+
+def _errors(of: StudyPage) -> list[Block]:
+    ends: dict[tuple[str, str], list[int]] = {}
+    for run in of.table.not_done:
+        if run.error:
+            ends.setdefault((run.state, run.error.rstrip("\n")), []).append(run.number)
+    rows = [[trials_text(runs), state, {"text": error, "look": "text"}] for (state, error), runs in ends.items()]
+    return [words("heading", "What went wrong"), table(["trials", "state", "error"], rows, left=3)] if rows else []
+
+
+def _value_row(key: str, values: dict[int, str]) -> tuple[str, str]:
+    """Each value with its trials, where there are several."""
+    by_value: dict[str, list[int]] = {}
+    for trial, value in values.items():
+        by_value.setdefault(value, []).append(trial)
+    return key, "; ".join(f"{value} ({trials_text(trials)})" for value, trials in sorted(by_value.items()))
+
+
+def _settings(of: StudyPage) -> list[Block]:
+    """Axes and their values; other keys in which the configs differ; the files of the study and of its first run."""
+    rows = []
+    for axis in [] if of.results.loose else of.results.axes:
+        values = list(filter(None, dict.fromkeys(run.text(axis) for run in of.results.chosen())))
+        rows.append((axis, ", ".join(values[:MOST_VALUES]) + f" and {len(values) - MOST_VALUES} more" * (len(values) > MOST_VALUES)))
+    runs = [run for run in of.results.runs if run.number in of.logs]
+    configs = {run.number: config_texts(run.directory) for run in runs}
+    for key in sorted({key for config in configs.values() for key in config} - set(of.results.axes) - set(PLACES)):
+        held = {run: config[key] for run, config in configs.items() if key in config}
+        if len(set(held.values())) > 1:
+            rows.append(_value_row(key, held))
+    files = [(pathlib.Path(of.results.directory, "study.toml"), "study.toml")] if of.results.directory else []
+    noun = "run" if of.results.loose else "trial"
+    files += [(pathlib.Path(run.directory, "config.toml"), f"config.toml of {noun} {run.number}") for run in runs[:1]]
+    texts = [block for path, name in files if path.is_file() for block in folded(name, read_text(path))]
+    return [words("heading", "Settings"), *[table([], rows, left=2, look="about")] * bool(rows), *texts] if rows or texts else []
+
+
+def _origin(runs: Runs) -> list[Block]:
+    """Programs and machines."""
+    facts = {fact: {run.number: text for run in runs if (text := run.facts.get(fact, ""))} for fact in FACTS}
+    rows = [_value_row(fact, values) for fact, values in facts.items() if values]
+    return [words("heading", "Where it is from"), table([], rows, left=2, look="about")] if rows else []

@@ -1,0 +1,92 @@
+"""The probability that a study's seeds show an equivalence, before it is launched."""
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import typing
+
+from .errors import InputError
+from .names import metric_named
+from .results import Claim
+from .statistic import Design, equivalence_power, pairs_for_power
+from .study_file import StudyFile, read_study_file
+from .study_folder import read_study
+from .study_table import TableOptions, make_table
+from .texts import counted, number_or_text
+
+
+@dataclasses.dataclass
+class PowerCase:
+    """A deviation of paired differences, what it is of, the power with the study's seeds, and the seeds for the wanted power."""
+    name: str
+    deviation: float
+    power: float
+    seeds_for_power: int | None
+
+
+@dataclasses.dataclass
+class Power:
+    """Of the tests of a claim at a true difference."""
+    claim: Claim
+    difference: float
+    seeds: int
+    wanted_power: float
+    cases: list[PowerCase]
+
+    def json(self) -> dict[str, typing.Any]:
+        return {"metric": self.claim.metric, "margin": self.claim.margin, "alpha": self.claim.alpha, "difference": self.difference,
+                "seeds": self.seeds, "wanted_power": self.wanted_power, "cases": [dataclasses.asdict(case) for case in self.cases]}
+
+    def text(self) -> str:
+        name = metric_named(self.claim.metric)
+        figure = lambda value: f"{name.factor * value:.4g}{' ' if name.unit else ''}{name.unit}"  # noqa: E731
+        text = (f"equivalence of {name.short} within ±{figure(self.claim.margin)}, alpha = {self.claim.alpha:.4g}, at a true difference of "
+                f"{figure(self.difference)}\n")
+        for case in self.cases:
+            needed = (f"no number of seeds has {self.wanted_power:.4g}" if case.seeds_for_power is None
+                      else f"{counted(case.seeds_for_power, 'seed')} for {self.wanted_power:.4g}")
+            text += (f"deviation {figure(case.deviation)} ({case.name}): power {case.power:.3f} with {counted(self.seeds, 'seed')}; "
+                     f"{needed}\n")
+        return text
+
+
+def claim_of(text: str, alpha: float | None = None) -> Claim:
+    """The claim of "METRIC=MARGIN"."""
+    metric, _, margin = text.partition("=")
+    number = number_or_text(margin)
+    if not metric or isinstance(number, str) or not 0 < number <= 1e9:
+        raise InputError(f"'{text}' is not METRIC=MARGIN", "--equivalent", "--equivalent validation_accuracy=0.005")
+    return Claim(metric, number, 0.05 if alpha is None else alpha)
+
+
+def _claim(study: StudyFile, place: str, equivalent: str, alpha: float | None, baseline: typing.Sequence[str]) -> Claim:
+    if not equivalent and study.claim is None:
+        raise InputError("the study claims no equivalence", place, "[equivalence] in the study's file; or --equivalent METRIC=MARGIN")
+    claim = claim_of(equivalent, alpha) if equivalent or study.claim is None else study.claim
+    return dataclasses.replace(claim, baseline=list(baseline) or claim.baseline)
+
+
+def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
+    """Those of each group of the pilot from its baseline."""
+    table = make_table(read_study(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
+    found = [(f"{row.label}, {counted(test.pairs, 'pair')}", test.deviation) for row in table.rows
+             if (test := row.cells[0].equivalence) and test.deviation is not None]
+    if not found:
+        raise InputError("no group of the pilot has two pairs with its baseline", pilot, "two seeds at least; or --deviation D")
+    return found
+
+
+def power(study: str | pathlib.Path, *, pilot: str = "", deviation: float | None = None, difference: float = 0, wanted: float = 0.8,
+          seeds: int | None = None, equivalent: str = "", alpha: float | None = None, baseline: typing.Sequence[str] = ()) -> Power:
+    """Of a study's file or folder. The deviation of paired differences is given, or that of each group of the study `pilot`."""
+    file = read_study_file(study)
+    claim = _claim(file, str(study), equivalent, alpha, baseline)
+    if deviation is None and not pilot:
+        raise InputError("nothing says how much the differences of pairs vary", "command line",
+                         "--pilot studies/NAME; or --deviation D, in the metric's own unit")
+    count = len(file.seeds) if seeds is None else seeds
+    cases = []
+    for name, spread in [("--deviation", deviation)] if deviation is not None else _deviations(pilot, claim):
+        design = Design(spread, claim.margin, claim.alpha, difference)
+        cases.append(PowerCase(name, spread, equivalence_power(count, design) if count > 1 else 0.0, pairs_for_power(wanted, design)))
+    return Power(claim, difference, count, wanted, cases)

@@ -1,0 +1,197 @@
+"""What is read of studies and runs, and what tables make of it."""
+import itertools
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+import concertina
+import pandas
+import pytest
+from concertina.results import RunSummary, StudyResults
+from concertina.study_file import _mt19937_64
+from concertina.study_table import TableOptions, make_table
+from concertina.table_formats import CELLS, FORMATS, table_json, table_text
+from conftest import write_lines, write_trial
+
+GRID = 'seeds = [1, 2, 3]\n[set]\nrun.steps = 36\n[grid]\nparallel.schedule = ["1f1b", "zb-v"]\n'
+FIGURES = {"loss": 4, "tokens_per_s": 50, "step_ms": 20, "bubble": 0.25, "grad_norm": 2}
+
+
+def grid(dice):
+    """Six trials in the order of the study: all schedules for each seed."""
+    return [({"parallel.schedule": name, "run.seed": str(seed)}, {"loss": round(dice.uniform(2, 3), 6), "tokens_per_s": dice.randint(1, 9) * 1.0})
+            for seed in (1, 2, 3) for name in ("1f1b", "zb-v")]
+
+
+def run_python(*words, **options):
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, **options)
+
+
+def test_the_package_needs_python_alone():
+    said = run_python("-c", "import concertina, concertina.imports, sys; print({'numpy', 'pandas', 'scipy'} & set(sys.modules))")
+    assert said.stdout == "set()\n", said
+    blocked = "import sys; sys.modules['numpy'] = None; import concertina; concertina.table"
+    assert "the library numpy is not installed" in run_python("-c", blocked).stderr
+    assert "pip install numpy scipy pandas" in run_python("-c", blocked).stderr
+
+
+def test_each_name_is_imported_from_where_it_is():
+    source = pathlib.Path(concertina.__file__).read_text(encoding="utf-8")
+    typed = {name.strip() for names in re.findall(r"^    from \.\w+ import (.*)$", source, re.MULTILINE) for name in names.split(",")}
+    assert typed - {"missing_library"} == set(concertina.__all__) and all(getattr(concertina, name) for name in concertina.__all__)
+
+
+def test_a_table_is_pandas_groupby(study):
+    folder = study(GRID, grid(random.Random(1)))
+    frame = concertina.Study(folder).trials
+    assert list(frame.index) == [1, 2, 3, 4, 5, 6] and list(frame["run.seed"]) == [1, 1, 2, 2, 3, 3]
+    theirs = frame.groupby("parallel.schedule", sort=False)["loss"].agg(n="count", mean="mean", sd="std")
+    ours = concertina.table(str(folder), metrics=["loss"]).frame()["loss"][["n", "mean", "sd"]]
+    pandas.testing.assert_frame_equal(ours, theirs, check_names=False, check_index_type=False, check_column_type=False)
+
+
+def test_open_trials_are_in_the_table(study):
+    trials = grid(random.Random(2))
+    folder = study(GRID, [trials[0], None, trials[2], None, None, None])
+    table = concertina.table(str(folder))
+    assert [run.number for run in table.not_done] == [2, 4, 5, 6] and table.not_done[0].settings == trials[1][0]
+    assert [len(row.group.others) for row in table.rows] == [1, 3]
+
+
+def test_random_draws_are_those_of_the_program():
+    assert next(itertools.islice(_mt19937_64(5489), 9999, None)) == 9981545732273789042  # the C++ standard, [rand.predef]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_order_in_which_trials_finished_is_nothing(seed):
+    dice = random.Random(seed)
+    runs = [RunSummary(at, settings, "done", figures=figures) for at, (settings, figures) in enumerate(grid(dice), 1)]
+    axes, results = ["parallel.schedule", "run.seed"], []
+    for _ in range(3):
+        dice.shuffle(runs)
+        results.append(table_text(make_table(StudyResults("x", axes=axes, runs=list(runs)), TableOptions())))
+    assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize("absent", ["left out", None, 0])
+@pytest.mark.parametrize("subset", range(32))
+def test_a_missing_number_is_not_zero_and_never_the_best(tmp_path, subset, absent):
+    there = {name for at, name in enumerate(FIGURES) if subset >> at & 1}
+    for run, names in (("one", there), ("all", set(FIGURES))):
+        lines = [{"step": step} | {name: value for name, value in FIGURES.items() if name in names} for step in (1, 2, 3)]
+        if absent != "left out":
+            gone = {name: absent for name in FIGURES if name not in names and (absent is None or name in ("tokens_per_s", "step_ms"))}
+            lines = [line | gone for line in lines]
+        write_lines(tmp_path / run / "metrics.jsonl", lines)
+    columns = ["loss", "tokens_per_s", "median_step_ms", "bubble", "grad_norm"]
+    table = concertina.table(str(tmp_path / "one"), str(tmp_path / "all"), metrics=columns, mixed=True)
+    for cell, name in zip(table.rows[0].cells, FIGURES):
+        assert cell.summary.n == (name in there) and not cell.best
+        assert math.isnan(cell.summary.mean) or cell.summary.mean == pytest.approx(FIGURES[name])
+    for cells in table_json(table)["groups"][0]["metrics"].values():
+        assert ("mean" in cells) == (cells["n"] == 1)
+
+
+@pytest.mark.parametrize("facts", [{"validation_data": "b"}, {"validation_measure": "b"}])
+def test_unlike_measures_are_not_compared(study, facts):
+    trials = [(settings, {"validation_loss": 1.0 + at}) for at, (settings, _) in enumerate(grid(random.Random(0)))]
+    folder = study(GRID, trials, facts={"validation_data": "a", "validation_measure": "a"})
+    assert any(cell.best for row in concertina.table(str(folder)).rows for cell in row.cells)
+    write_trial(folder, 2, *trials[1], facts={"validation_data": "a", "validation_measure": "a"} | facts)
+    table = concertina.table(str(folder), baseline=["parallel.schedule=1f1b"])
+    assert not any(cell.best or cell.difference for row in table.rows for cell in row.cells)
+    assert any("not compared, no best is marked" in note for note in table.notes)
+
+
+def test_the_readme_makes_tables(study, tmp_path, monkeypatch):
+    folder = study(GRID + '[equivalence]\nmetric = "loss"\nmargin = 0.1\nbaseline = "parallel.schedule=1f1b"\n', grid(random.Random(6)))
+    folder.rename(tmp_path / "studies" / "schedules")
+    (tmp_path / "study.toml").write_text((tmp_path / "studies" / "schedules" / "study.toml").read_text())
+    for name in ("first", "again"):
+        write_lines(tmp_path / "runs" / name / "metrics.jsonl", [{"step": 1, "loss": 3.0}])
+    monkeypatch.chdir(tmp_path)
+    readme = pathlib.Path(__file__).parents[2].joinpath("experiments", "python", "README.md").read_text(encoding="utf-8")
+    block = next(block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "concertina.table" in block)
+    names = {"concertina": concertina}
+    exec(compile(block, "README.md", "exec"), names)
+    assert list(names["table"].frame()["loss"].columns[:3]) == ["n", "mean", "sd"]
+
+
+def test_how_often_a_run_is_evaluated_is_not_what_it_learns(tmp_path):
+    for name, every in (("often", 2), ("rarely", 8)):
+        write_lines(tmp_path / name / "metrics.jsonl", [{"step": 1, "loss": every}])
+        (tmp_path / name / "config.toml").write_text(f'[eval]\nevery = {every}\n[data]\ntext = "a.txt"\n')
+    notes = concertina.compare(tmp_path / "often", tmp_path / "rarely").table.notes
+    assert not any("not compared" in note for note in notes), notes
+
+
+def test_runs_that_record_no_program_are_named_once(tmp_path):
+    write_lines(tmp_path / "theirs" / "metrics.jsonl", [{"step": 1, "loss": 3}])
+    write_lines(tmp_path / "own" / "metrics.jsonl", [{"step": 1, "loss": 2}])
+    write_lines(tmp_path / "own" / "launches.jsonl", [{"version": "1", "commit": "c", "device": "cpu", "hosts": [{"processor": "Zen"}]}])
+    found = concertina.compare(tmp_path / "own", tmp_path / "theirs")
+    assert [note for note in found.table.notes if "record" in note and "program" in note] == [
+        "mixed: trial 2 does not record a program or a machine, as others do"]
+    assert not any("not recorded (trial" in note for note in found.table.notes) and "have no config" in found.config_note
+
+
+@pytest.mark.parametrize("edit", ['"state": "failed"', '"trial": 2', '"digest": "0"'])
+def test_an_edited_record_is_refused(study, edit):
+    folder = study(GRID, grid(random.Random(3)))
+    path = pathlib.Path(folder, "1", "trial.json")
+    key = edit.partition(":")[0]
+    path.write_text("".join(f"  {edit}\n" if line.strip().startswith(key) else line for line in path.read_text().splitlines(keepends=True)))
+    with pytest.raises(concertina.InputError, match="not as the study wrote it"):
+        concertina.study_results(folder)
+
+
+def test_files_of_other_kinds_are_refused(study, tmp_path):
+    folder = study(GRID, grid(random.Random(4)))
+    (folder / "results.csv").write_text("trial,state\n1,done\n")
+    (folder / "results.sha256").write_text(f"5 {'0' * 64}\n")
+    with pytest.raises(concertina.InputError, match="results.csv is not as the study wrote it"):
+        concertina.study_results(folder)
+    os.remove(folder / "results.csv")
+    os.remove(folder / "1" / "trial.json")
+    os.mkfifo(folder / "1" / "trial.json")
+    with pytest.raises(ValueError, match="not a regular file|no regular file"):
+        concertina.study_results(folder)
+    with pytest.raises(concertina.InputError, match="no run in this folder"):
+        concertina.study_results(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("name", ["a|b", "<b>", "50%_$&#{}", "größe µ", "\x07\n", "[x]*", "\\"])
+def test_markup_is_well_formed(name):
+    runs = [RunSummary(at, {"arm": name if at % 2 else "z", "run.seed": str(at)}, "failed" if at == 4 else "done", f"{name}\n",
+                       figures={"loss": 1.0 * at}) for at in range(1, 5)]
+    table = make_table(StudyResults("x", axes=["arm", "run.seed"], runs=runs), TableOptions())
+    for form, cells in itertools.product(FORMATS, CELLS):
+        text = table_text(table, form, cells)
+        if form == "html":
+            import xml.dom.minidom
+            xml.dom.minidom.parseString(f"<p>{text}</p>")
+        if form == "markdown":
+            rows = [line for line in text.splitlines() if line.startswith("|")]
+            assert len({line.replace("\\|", "").count("|") for line in rows}) == 1, text
+    assert json.loads(json.dumps(table_json(table)))["groups"][0]["values"] == {"arm": name}
+
+
+def test_commands_refuse_as_the_program_does(study, tmp_path):
+    folder = study(GRID, grid(random.Random(5)))
+    for words, part in ((["table", folder, "--metric", "los"], "try: loss"), (["table", folder, "--where", "run.seed=9"], "no trial is left"),
+                        (["table", folder, "--format", "pdf"], "one of: text, csv"), (["table", tmp_path / "no"], "no run in this folder"),
+                        (["table", folder, "--confidence", "nan"], "not a number"), (["table", folder, "--out", folder], "nothing can be written"),
+                        (["table", folder, "--alpha", "0.1"], "no effect without --equivalent"), (["tabel", folder], "try: study table"),
+                        (["power", folder], "claims no equivalence"), (["power", folder, "--seeds", "007"], "whole number")):
+        said = run_python("-m", "concertina", "study", *map(str, words))
+        assert said.returncode == 2 and part in said.stderr and not said.stdout and "Traceback" not in said.stderr, said
+        assert said.stderr.startswith("concertina: error: ") and said.stderr.count("\n") <= 3
+    said = run_python("-m", "concertina", "study", "table", "--mixed", str(folder / "1"), "--json", str(folder / "2"), env=os.environ | {"LC_ALL": "C"})
+    assert "no run in this folder\n  at: " + str(folder / "1") in said.stderr, said
+    said = run_python("-m", "concertina", "study", "table", str(folder), "--out", str(tmp_path / "t.md"), "--format", "markdown")
+    assert said.stdout == f"{tmp_path}/t.md\n" and "| zb-v | 3 |" in (tmp_path / "t.md").read_text(encoding="utf-8")

@@ -23,6 +23,7 @@ if typing.TYPE_CHECKING:
     from .run_comparison import compare
     from .run_set import read_runs, study_results
     from .study import Study
+    from .study_plot import StudyPlot, plot
     from .study_power import power
     from .study_table import StudyTable, table
 
@@ -30,7 +31,7 @@ _HOMES = {
     "checkpoint": ("Checkpoint", "DamagedCheckpoint"), "errors": ("InputError",), "imports": ("import_run",),
     "loggers": ("to_mlflow", "to_tensorboard", "to_wandb"), "program": ("Picture", "ProgramError", "Schedule", "call", "train"),
     "results": ("RunSummary", "StudyResults"), "run": ("NotARun", "Run", "curves", "differing_keys"), "run_comparison": ("compare",),
-    "run_set": ("read_runs", "study_results"), "study": ("Study",), "study_power": ("power",), "study_table": ("StudyTable", "table")}
+    "run_set": ("read_runs", "study_results"), "study": ("Study",), "study_plot": ("StudyPlot", "plot"), "study_power": ("power",), "study_table": ("StudyTable", "table")}
 __all__ = [name for names in _HOMES.values() for name in names]
 
 

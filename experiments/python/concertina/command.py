@@ -82,10 +82,10 @@ def require_output(path: str, option: str) -> None:
         raise InputError(f"nothing can be written here: {why}", path, f"{option} FILE in a directory of yours")
 
 
-def replace_file(path: str, text: str) -> None:
+def replace_file(path: str, content: str | bytes) -> None:
     """Writes the whole file, or leaves it as it was."""
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=pathlib.Path(path).parent, prefix=".", delete=False, newline="") as file:
-        file.write(text)
+    with tempfile.NamedTemporaryFile(dir=pathlib.Path(path).parent, prefix=".", delete=False) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
     os.chmod(file.name, 0o666 & ~_umask())
     os.replace(file.name, path)
 

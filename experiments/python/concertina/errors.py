@@ -26,7 +26,7 @@ def library(name: str) -> typing.Any:
 
 
 def missing_library(package: str) -> str:
-    return f"the library {package} is not installed for this Python\n  try: python3 -m pip install numpy scipy pandas matplotlib"
+    return f"the library {package} is not installed for this Python\n  try: python3 -m pip install numpy scipy pandas matplotlib jinja2"
 
 
 def nearest(word: str, words: typing.Iterable[str]) -> str:

@@ -217,8 +217,8 @@ def main():
                  "batch.global=8", "batch.microbatches=4", "run.steps=12", "run.threads=1", "checkpoint.every=4", "checkpoint.keep=9",
                  "eval.every=4", "eval.batches=1", f"run.seed={seed}", f"run.name={name}")
         print(call(python, __file__, SOURCE, BUILD, CONCERTINA, "checks"), end="")
-    print(call(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", SOURCE / "tests" / "python"), end="")
-    print(call(python, SOURCE / "tests" / "experiments" / "study_parity.py", SOURCE, CONCERTINA, 20), end="")
+    print(call(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", SOURCE / "tests" / "python", cwd=VENV), end="")
+    print(call(python, SOURCE / "tests" / "experiments" / "study_parity.py", SOURCE, CONCERTINA, 20, cwd=VENV), end="")
     call(python, "-m", "mypy", "--ignore-missing-imports", "--cache-dir", VENV / "mypy", SOURCE / "experiments" / "python" / "concertina", cwd=VENV)
     return 0
 

@@ -161,6 +161,8 @@ class Study:
         self.seeds = dice.choice([[], [1], [1, 2], [1, 2, 3], list(range(1, 9))])
         self.arms = dice.random() < 0.25
         self.random = dice.random() < 0.15
+        self.zip = dice.random() < 0.15
+        self.base = dice.choice(["", "", "[eval]\nevery = 6\n# größe\n"])
         self.asha = dice.random() < 0.2
         self.set = {"run.steps": "36", "data.text": "text.txt"}
         self.metrics = [metric for metric in METRICS if dice.random() < 0.6] or ["loss"]
@@ -173,6 +175,12 @@ class Study:
 
     def write_file(self):
         lines = [f"seeds = {self.seeds}"] if self.seeds else []
+        draws = self.dice.randint(1, 4) if self.random else 0
+        self.folder.mkdir(parents=True)
+        if self.base:
+            (self.folder / "base").mkdir()
+            (self.folder / "base" / "1-b.toml").write_text(self.base, encoding="utf-8")
+            lines.append('base = "some/b.toml"')
         lines += ["[set]"] + [f'{key} = "{value}"' if not value.isdigit() else f"{key} = {value}" for key, value in self.set.items()]
         if self.claim:
             column = next(iter(self.axes))
@@ -184,13 +192,17 @@ class Study:
         if self.axes:
             lines += ["[grid]"] + [f"{key} = {json.dumps(values)}" for key, values in self.axes.items()]
         if self.random:
-            lines += ["[random]", f"trials = {self.dice.randint(1, 4)}", f"seed = {self.dice.randint(0, 99)}",
+            lines += ["[random]", f"trials = {draws}", f"seed = {self.dice.randint(0, 99)}",
                       "model.dropout = {uniform = [0.0, 0.5]}", "optimizer.weight_decay = {log_uniform = [1e-4, 1.0]}",
-                      "model.layers = {uniform = [1, 9]}"]
+                      "model.layers = {uniform = [1, 9]}", 'numerics.compute = {choice = ["fp32", "bf16"]}']
+        if self.zip:
+            lines += ["[[zip]]", "log.every = [1, 2, 3]", "checkpoint.every = [1, 2, 4]"]
         if self.arms:
             for name in ("größe µ", "stat|ic_*$", "c"):
                 lines += ["[[arm]]", f'name = "{name}"', f"lr.warmup = {len(name)}"]
-        self.folder.mkdir(parents=True)
+        sizes = [len(values) for values in self.axes.values()] + [3] * self.zip + [3] * self.arms
+        if self.dice.random() < 0.2:  # the study grew: trials keep their numbers
+            lines += ["[grown]", f"from = [{[draws, *(self.dice.randint(1, size) for size in sizes), max(len(self.seeds) - 1, 0)]}]"]
         (self.folder / "study.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def table(self, *words):
@@ -202,7 +214,8 @@ class Study:
         if done.returncode != 0:
             sys.exit(f"a study of this test is refused: {done.stderr.decode()}")
         self.trials = json.loads(done.stdout)["not_done"]
-        digest = hashlib.sha256("".join(f"{key} {len(value)} {value}\n" for key, value in self.set.items()).encode()).hexdigest()
+        base = f"{len(self.base.encode())} {self.base}\n" if self.base else ""
+        digest = hashlib.sha256(base.encode() + "".join(f"{key} {len(value)} {value}\n" for key, value in self.set.items()).encode()).hexdigest()
         strict = self.dice.random() < 0.15
         unlike = self.dice.random() < 0.2
         for trial in self.trials:

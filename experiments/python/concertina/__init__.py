@@ -43,4 +43,4 @@ def __getattr__(name: str) -> typing.Any:
         return getattr(importlib.import_module(f".{home}", __name__), name)
     except ModuleNotFoundError as error:
         from .errors import missing_library
-        raise ImportError(missing_library((error.name or "").split(".")[0])) from error
+        raise ImportError(missing_library(error)) from error

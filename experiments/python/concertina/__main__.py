@@ -41,7 +41,7 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain once more when it flushes
         code, error = 1, "the output could not be written"
     except ModuleNotFoundError as missing:
-        code, error = 2, missing_library((missing.name or "").split(".")[0])
+        code, error = 2, missing_library(missing)
     except (InputError, ImportError, OSError, ValueError) as refused:
         code, error = 2, str(refused)
     print(f"concertina: error: {terminal_text(error)}", file=sys.stderr)

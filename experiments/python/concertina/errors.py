@@ -14,19 +14,17 @@ class InputError(ValueError):
         self.what, self.where, self.fix = what, where, fix
 
 
-def library(name: str) -> typing.Any:
-    """The module `name`. ImportError, with the command that installs it, where it is missing."""
+def library(module: str, packages: str = "") -> typing.Any:
+    """`module`. ImportError, with the command that installs its `packages`, where it is missing."""
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        package = name.split(".", maxsplit=1)[0]
-        if error.name is None or error.name.split(".")[0] != package:
-            raise
-        raise ImportError(missing_library(package)) from error
+        raise ImportError(missing_library(error, packages)) from error
 
 
-def missing_library(package: str) -> str:
-    return f"the library {package} is not installed for this Python\n  try: python3 -m pip install numpy scipy pandas matplotlib jinja2"
+def missing_library(error: ModuleNotFoundError, packages: str = "") -> str:
+    packages = packages or "numpy scipy pandas matplotlib jinja2"
+    return f"the library {(error.name or '').partition('.')[0]} is not installed for this Python\n  try: python3 -m pip install {packages}"
 
 
 def nearest(word: str, words: typing.Iterable[str]) -> str:

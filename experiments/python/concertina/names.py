@@ -34,10 +34,11 @@ _LOWER = ("loss", "bits_per_byte", "_error", "_ms", "_s", "_bytes")
 
 
 @dataclasses.dataclass(frozen=True)
-class Name:
-    """How a column reads. `factor`: from the recorded number to the unit, as from bytes to MiB."""
-    title: str
-    label: str
+class Metric:
+    """A column, and how it reads. `factor`: from the recorded number to the unit, as from bytes to MiB; `better`: where that is known."""
+    name: str
+    title: str  # of a table's column, with a unit that is needed there
+    label: str  # beside an axis, whose unit stands apart
     unit: str = ""
     factor: float = 1
     better: Better | None = None
@@ -46,25 +47,6 @@ class Name:
     def short(self) -> str:
         """The title without its unit, for sentences."""
         return self.title.partition(" (")[0]
-
-
-@dataclasses.dataclass(frozen=True)
-class Metric:
-    """A column of numbers, and the direction in which it is better, where that is known."""
-    name: str
-    better: Better | None = None
-
-    @property
-    def title(self) -> str:
-        return name_of(self.name).title
-
-    @property
-    def unit(self) -> str:
-        return name_of(self.name).unit
-
-    @property
-    def short(self) -> str:
-        return name_of(self.name).short
 
 
 def time_to(metric: str, target: str) -> str:
@@ -91,28 +73,28 @@ def _better(column: str) -> Better | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def name_of(column: str) -> Name:
-    """The name of a column; one that is not known is its own title, and its ending tells unit and direction."""
+def metric_named(column: str) -> Metric:
+    """How a column reads; one that is not known is its own title, and its ending tells unit and direction."""
     if is_time_to(column):
-        return _name_of_time_to(column)
+        return _time_to_named(column)
     if title := _TITLES.get(column):
         short, _, unit = title.removesuffix(")").partition(" (")
         unit = _UNITS.get(column, unit)
-        return Name(title, _LABELS.get(column, short.lower()), unit, _FACTORS.get(unit, 1), _better(column))
+        return Metric(column, title, _LABELS.get(column, short.lower()), unit, _FACTORS.get(unit, 1), _better(column))
     unit = "ms" if column.endswith("_ms") else "s" if column.endswith("_s") and not column.endswith("_per_s") else ""
-    return Name(column, column, unit, 1, _better(column))
+    return Metric(column, column, column, unit, 1, _better(column))
 
 
-def _name_of_time_to(column: str) -> Name:
+def _time_to_named(column: str) -> Metric:
     of = metric_of_time_to(column)
-    metric, target = name_of(of), column[len(_TIME_TO) + len(of) + 1:-2]
+    metric, target = metric_named(of), column[len(_TIME_TO) + len(of) + 1:-2]
     said = BASELINE_TARGET if target.startswith(BASELINE_TARGET) else ""
     number = number_or_text(target.removeprefix(said).removeprefix("+"))
     if isinstance(number, float):
         value = metric.factor * number
         said += (f" {value:+.6g}" if said else f"{value:.6g}") + ("%" if metric.unit == "%" else "")
     what = f"time to {metric.label} of {said}"
-    return Name(f"T{what[1:]} (s)", what, "s", 1, "lower")
+    return Metric(column, f"T{what[1:]} (s)", what, "s", 1, "lower")
 
 
 class Digits(typing.NamedTuple):

@@ -10,7 +10,7 @@ import math
 import typing
 
 from .errors import InputError, library, nearest, one_of
-from .names import Better, Metric, name_of
+from .names import Better, Metric, metric_named
 from .texts import number_or_text, plain, ranges
 
 STATES = ("open", "done", "failed", "timeout", "stopped")
@@ -126,12 +126,12 @@ class StudyResults:
         column, colon, way = word.rpartition(":")
         if colon and way in ("min", "max"):
             self.require(column, "--metric")
-            return Metric(column, "lower" if way == "min" else "higher")
+            return dataclasses.replace(metric_named(column), better="lower" if way == "min" else "higher")
         if colon and self.has(column):
             raise InputError(f"'{way}' is not a direction of a metric", "--metric", f"{column}:min or {column}:max")
         self.require(word, "--metric")
         own: Better = "lower" if self.minimise else "higher"
-        return Metric(word, own if word == self.metric else name_of(word).better)
+        return dataclasses.replace(metric_named(word), better=own) if word == self.metric else metric_named(word)
 
     def chosen(self, where: typing.Iterable[str] = ()) -> Runs:
         """The runs that have all of these "COLUMN=VALUE"s, by number; several values of one column: any of them."""
@@ -212,7 +212,7 @@ def group_label(columns: typing.Sequence[str], values: typing.Sequence[str]) -> 
 
 
 def titles(columns: typing.Iterable[str]) -> str:
-    return ", ".join(name_of(column).short for column in columns)
+    return ", ".join(metric_named(column).short for column in columns)
 
 
 def never_came(group: Group, metric: str) -> int:

@@ -35,7 +35,7 @@ class TensorDifference:
 class Bits:
     same: bool = True
     steps: int = 0  # that both have in their logs
-    last_steps: tuple[int, int] = (0, 0)
+    last_steps: list[int] = dataclasses.field(default_factory=list)
     log: dict[str, typing.Any] | None = None  # step, figure, one, other: the first difference of the logs
     same_state: bool | None = None  # None where one of them does not say
     checkpoints: int = 0  # of the same step
@@ -74,7 +74,7 @@ def _same(one: float, other: float) -> bool:
 
 def _compare_logs(one: str, other: str, bits: Bits) -> None:
     mine, theirs = _by_step(one), _by_step(other)
-    bits.last_steps = max(mine, default=0), max(theirs, default=0)
+    bits.last_steps = [max(mine, default=0), max(theirs, default=0)]
     common = sorted(mine.keys() & theirs.keys())
     bits.steps = len(common)
     for step in common:

@@ -17,7 +17,7 @@ import typing
 
 from .errors import InputError, one_of
 from .files import parse_json, read_text
-from .names import name_of
+from .names import metric_named
 
 Line = dict[str, typing.Any]
 Curve = dict[float, float]  # by step, ascending
@@ -132,7 +132,7 @@ class RunLog:
         curve, clock = self.curve(column), self.seconds
         if not curve or not clock:
             return None
-        higher = name_of(column).better == "higher"
+        higher = metric_named(column).better == "higher"
         for step, value in curve.items():
             if value >= target if higher else value <= target:
                 done = bisect.bisect_right(list(clock), step)
@@ -145,6 +145,7 @@ def _tokens(line: Line) -> int:
     return int(count) if 0 <= count < 1e18 else 0
 
 
+@functools.lru_cache(maxsize=64)
 def _seconds(time: str) -> float:
     """Of a time such as 2026-01-31T23:59:59.123Z, since 1970."""
     found = re.match(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+(?:\.\d*)?)", time)

@@ -37,15 +37,12 @@ def config_texts(folder: str | pathlib.Path) -> dict[str, str]:
     return {key: value if isinstance(value, str) else toml_text(value) for key, value in flat(table).items()}
 
 
-def _take_result(run: RunSummary, table: dict, path: str = "") -> None:
-    for key, value in table.items():
-        name = f"{path}.{key}" if path else key
-        if isinstance(value, dict):
-            _take_result(run, value, name)
-        elif not math.isnan(figure := number(table, key)):
-            run.figures[name] = figure
-        elif isinstance(value, str) and key != "time":
+def _take_result(run: RunSummary, result: Line) -> None:
+    for name, value in flat(result).items():
+        if isinstance(value, str) and name.rpartition(".")[2] != "time":
             run.facts[name] = value
+        elif not math.isnan(figure := number({name: value}, name)):
+            run.figures[name] = figure
 
 
 def _take_logged(run: RunSummary, log: RunLog) -> None:

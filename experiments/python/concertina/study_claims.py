@@ -6,7 +6,7 @@ import math
 import typing
 
 from .errors import InputError
-from .names import Better, Metric, digits_for, name_of, number_text
+from .names import Better, Metric, digits_for, metric_named, number_text
 from .results import Claim
 from .statistic import PAIRED, Equivalence, Pairs, compare_pairs, interval, test_equivalence
 
@@ -82,12 +82,12 @@ class _ChangeText:
     """The text of a difference of a metric, with the digits of all of them."""
 
     def __init__(self, metric: Metric, changes: list[tuple[float, float | None]]):  # with the lower ends of their intervals
-        self._name = name_of(metric.name)
-        factor, self.head = self._name.factor, f"Δ {self._name.title}"
+        factor, self.head = metric.factor, f"Δ {metric.title}"
+        self._factor = factor
         self._digits = digits_for([factor * moved for moved, _ in changes], [factor * (moved - low) for moved, low in changes if low is not None])
 
     def __call__(self, value: float) -> str:
-        return ("+" if value > 0 else "") + number_text(self._name.factor * value, self._digits)
+        return ("+" if value > 0 else "") + number_text(self._factor * value, self._digits)
 
 
 def _text(text: typing.Callable[[float], str], *values: float | None) -> str:
@@ -191,7 +191,7 @@ def claim_lines(table: StudyTable) -> list[str]:
     """How to read the claim's tests and the front, and where loss begins."""
     lines, tested, claim = [], _tested(table), table.claim
     if tested and claim:
-        name = name_of(claim.metric)
+        name = metric_named(claim.metric)
         several = f"; no correction for {len(tested)} comparisons" if len(tested) > 1 else ""
         own = "; margin, alpha and baseline are those of the study's file" if table.claim_in_file else ""
         lines.append(f"equivalence of {name.short} to {table.baseline} within ±{name.factor * claim.margin:.6g}"

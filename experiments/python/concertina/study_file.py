@@ -64,7 +64,7 @@ class StudyFile:
     def _trials_of(self, shape: list[int]) -> typing.Iterator[Settings]:
         draws = _draws(self.draws, shape[0], self.drawn[1]) if self.draws else [{}]
         axes = [places[:size] for (_, places), size in zip(self.axes, shape[1:])]
-        seeds: list[Settings] = [{SEED: str(seed)} for seed in self.seeds[:shape[-1]]] if self.seeds else [{}]
+        seeds: list[Settings] = [{SEED: str(seed)} for seed in self.seeds[:shape[-1]]] or [{}]
         for seed, draw, places in itertools.product(seeds, draws, itertools.product(*axes)):
             yield {key: value for some in (draw, *places, seed) for key, value in some.items()}
 
@@ -166,7 +166,7 @@ def parse_study(text: bytes, source: str, read_base: typing.Callable[[int, str],
     """The study of a file's text. `read_base`: the text of its base file of this index, from 0, and path."""
     try:
         root = tomllib.loads(text.decode())
-        study = StudyFile(root.get("name", ""), search=root.get("search", {}), seeds=list(root.get("seeds", [])))
+        study = StudyFile(root.get("name", ""), search=dict(root.get("search", {})), seeds=list(root.get("seeds", [])))
         paths = root.get("base", [])
         for index, path in enumerate([paths] if isinstance(paths, str) else paths):
             study.bases.append((path, read_base(index, path)))

@@ -63,7 +63,7 @@ def _require_own(file: pathlib.Path) -> None:
 
 
 def _records(root: pathlib.Path, study: StudyFile) -> dict[int, tuple[RunSummary, Rungs]]:
-    found = {}
+    found, common = {}, study.digest
     for number in sorted({int(name) for name in os.listdir(root) if re.fullmatch("0*[1-9][0-9]{0,8}", name)}):
         path = root / str(number) / RECORD_FILE
         if not path.exists():
@@ -71,7 +71,7 @@ def _records(root: pathlib.Path, study: StudyFile) -> dict[int, tuple[RunSummary
         trial, rungs, digest = read_record(path)
         if trial.number != number:
             raise InputError(f"this is the record of trial {trial.number}", str(path), "each record in the directory of its trial")
-        if digest != study.digest:
+        if digest != common:
             raise InputError("this record of a trial is of another study: base configs or [set] differ", str(path),
                              "remove the trial's directory, and `study run` repeats the trial")
         trial.directory = str(root / str(number) / "run")  # where it is now

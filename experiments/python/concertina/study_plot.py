@@ -16,7 +16,7 @@ import typing
 from .command import print_whole, replace_file, require_output
 from .errors import InputError, library, require_word
 from .measures import default_metrics, unlike_notes, why_unlike
-from .names import Metric, name_of
+from .names import Metric, metric_named
 from .results import SEED, Cell, Claim, Group, RunSummary, Runs, StudyResults, cell_text, figures_of, group_label, groups_of
 from .run_log import Curve, read_log
 from .run_set import study_results
@@ -113,7 +113,7 @@ class _Shape:
     axes: list[str] = dataclasses.field(default_factory=list)  # those that differ, without seeds
     kind: str = ""
     x: str = ""
-    y: Metric = Metric("")
+    y: Metric = metric_named("")
     group: list[str] = dataclasses.field(default_factory=list)
 
     def groups(self) -> list[Group]:
@@ -123,9 +123,9 @@ class _Shape:
         """A single nameless series needs no legend."""
         return group_label(self.group, group.values) if self.group else ""
 
-    def point(self, runs: Runs, column: str) -> tuple[float, float, float]:
+    def point(self, runs: Runs, metric: Metric) -> tuple[float, float, float]:
         """The mean, and the ends of what surrounds it; NaN where there is none."""
-        factor, nothing = name_of(column).factor, math.nan
+        column, factor, nothing = metric.name, metric.factor, math.nan
         values = figures_of(runs, column)
         summary = summarize([] if why_unlike(runs, column) else values, self.options.confidence)
         if not summary.n:
@@ -136,8 +136,8 @@ class _Shape:
 
     def series(self, name: str, xs: list[Cell], runs: Runs) -> Series:
         """The points of runs at these values of x."""
-        factor = name_of(self.x).factor
-        points = [self.point([run for run in runs if run.cell(self.x) == x], self.y.name) for x in xs]
+        factor = metric_named(self.x).factor
+        points = [self.point([run for run in runs if run.cell(self.x) == x], self.y) for x in xs]
         mean, low, high = (list(values) for values in zip(*points))
         drawn = any(map(math.isfinite, low))
         return Series(name, [factor * x if isinstance(x, float) and self.kind == "lines" else cell_text(x) for x in xs], mean,
@@ -194,7 +194,7 @@ def mean_curve(curves: list[Curve], confidence: float | None) -> Series:
 
 def _curves(shape: _Shape) -> list[Series]:
     """Mean curves over steps, from the logs of the runs."""
-    factor, spread = name_of(shape.y.name).factor, shape.options.spread
+    factor, spread = shape.y.factor, shape.options.spread
     found = []
     for group in shape.groups():
         curves = [] if why_unlike(group.done, shape.y.name) else [read_log(run.directory).curve(shape.y.name) for run in group.done]
@@ -205,7 +205,7 @@ def _curves(shape: _Shape) -> list[Series]:
 
 
 def _bars(shape: _Shape) -> list[Series]:
-    xs, factor = _cells_in(shape.runs, shape.x), name_of(shape.y.name).factor
+    xs, factor = _cells_in(shape.runs, shape.x), shape.y.factor
     found = []
     for group in shape.groups():
         series = shape.series(shape.name(group), xs, group.done)
@@ -228,10 +228,10 @@ def _heat_map(shape: _Shape) -> list[Series]:
 
 def _points(shape: _Shape) -> list[Series]:
     """A point for each group of all axes; a series for each value of --group."""
-    found = []
+    found, metrics = [], (metric_named(shape.x), shape.y)
     for group in groups_of(shape.runs, shape.options.group):
         parts = groups_of(group.done, shape.axes)
-        x, y = ([shape.point(part.done, column)[0] for part in parts] for column in (shape.x, shape.y.name))
+        x, y = ([shape.point(part.done, metric)[0] for part in parts] for metric in metrics)
         name = group_label(shape.options.group, group.values) if shape.options.group else ""
         found.append(Series(name, x, y, names=[group_label(shape.axes, part.values) for part in parts]))
     return found
@@ -258,7 +258,7 @@ def _default_kind(shape: _Shape) -> str:
 def _default_y(shape: _Shape) -> Metric:
     options, results = shape.options, shape.results
     if options.y:
-        return Metric(options.y, name_of(options.y).better) if options.x == "step" else results.metric_of(options.y)
+        return metric_named(options.y) if options.x == "step" else results.metric_of(options.y)
     metrics = default_metrics(results)
     if not metrics:
         raise InputError("the study has no metrics", "--y", "--y COLUMN")
@@ -321,7 +321,7 @@ def _notes(shape: _Shape, unlike: list[str]) -> list[str]:
 def _front_chart(table: StudyTable) -> Chart:
     front, claim = table.front, table.claim
     assert front is not None
-    name, nothing = name_of(front.change.name), math.nan
+    name, gain, nothing = front.change, front.gain, math.nan
 
     def column(key: str, factor: float = 1.0) -> list[float]:
         return [factor * value if (value := getattr(point, key)) is not None else nothing for point in points]
@@ -329,10 +329,10 @@ def _front_chart(table: StudyTable) -> Chart:
     points = [point for point in front.points if point.gain is not None and point.change is not None]
     series = Series("", column("gain"), column("change", name.factor), column("change_ci_low", name.factor),
                     column("change_ci_high", name.factor), column("gain_ci_low"), column("gain_ci_high"), names=[point.name for point in points])
-    what, gain = "speed-up" if front.gain.better == "lower" else "gain", name_of(front.gain.name)
+    what = "speed-up" if gain.better == "lower" else "gain"
     margins = [sign * name.factor * claim.margin for sign in (-1, 1)] if front.claimed and claim else []
     return Chart("points", Axis(f"{what} of {gain.label}, {100 * front.confidence:.4g}% intervals", better="higher"),
-                 Axis(f"change of {name.label}, {100 * front.change_confidence:.4g}% intervals", name.unit, better=front.change.better,
+                 Axis(f"change of {name.label}, {100 * front.change_confidence:.4g}% intervals", name.unit, better=name.better,
                       levels=[0.0, *margins]), [series])
 
 
@@ -349,17 +349,16 @@ _DRAWN: dict[str, tuple[Kind, typing.Callable[[_Shape], list[Series]]]] = {
 
 
 def _plot_shape(shape: _Shape) -> StudyPlot:
-    x, y = name_of(shape.x), name_of(shape.y.name)
-    of_x = shape.results.metric_of(shape.x) if shape.kind == "pareto" else Metric(shape.x)
-    unlike = unlike_notes(shape.runs, [of_x, shape.y])
+    x, y = shape.results.metric_of(shape.x) if shape.kind == "pareto" else metric_named(shape.x), shape.y
+    unlike = unlike_notes(shape.runs, [x, y])
     by_step = shape.kind == "lines" and shape.x == "step"
     drawn, series_of = ("curves", _curves) if by_step else _DRAWN[shape.kind]
     chart = Chart(drawn, Axis(x.label, x.unit), Axis(y.label, y.unit), series_of(shape), note="; ".join(unlike))
-    better = None if unlike else shape.y.better
+    better = None if unlike else y.better
     if shape.kind == "heatmap":
-        chart.y, chart.value = Axis(name_of(shape.group[0]).label), Axis(y.label, y.unit, better=better)
+        chart.y, chart.value = Axis(metric_named(shape.group[0]).label), Axis(y.label, y.unit, better=better)
     if shape.kind == "pareto" and not unlike:
-        chart.x.better, chart.y.better = of_x.better, better
+        chart.x.better, chart.y.better = x.better, better
     if shape.kind == "lines" and not by_step:
         chart.x.scale = _scale_for(sorted(_numbers_in(shape.runs, shape.x)))
     return StudyPlot(shape.kind, chart, _notes(shape, unlike))

@@ -6,7 +6,7 @@ import pathlib
 import typing
 
 from .errors import InputError
-from .names import name_of
+from .names import metric_named
 from .results import Claim
 from .statistic import Design, equivalence_power, pairs_for_power
 from .study_file import StudyFile, read_study_file
@@ -38,7 +38,7 @@ class Power:
                 "seeds": self.seeds, "wanted_power": self.wanted_power, "cases": [dataclasses.asdict(case) for case in self.cases]}
 
     def text(self) -> str:
-        name = name_of(self.claim.metric)
+        name = metric_named(self.claim.metric)
         figure = lambda value: f"{name.factor * value:.4g}{' ' if name.unit else ''}{name.unit}"  # noqa: E731
         text = (f"equivalence of {name.short} within ±{figure(self.claim.margin)}, alpha = {self.claim.alpha:.4g}, at a true difference of "
                 f"{figure(self.difference)}\n")

@@ -23,7 +23,7 @@ from .command import print_whole, replace_file, require_output
 from .errors import InputError
 from .files import read_text
 from .measures import why_unlike
-from .names import digits_for, name_of, number_text
+from .names import digits_for, metric_named, number_text
 from .results import RUN_COLUMN, Cell, RunSummary, Runs, StudyResults, cell_text, figures_of, group_label, titles
 from .run_log import Curve, RunLog, batches, number, read_log
 from .run_set import PLACES, config_texts, study_results
@@ -114,7 +114,7 @@ def _best_tile(table: StudyTable) -> list[Json]:
         best, alike = ([row for row in table.rows if getattr(row.cells[m], key)] for key in ("best", "like_best"))
         if not best:
             continue
-        value = f"{metric.title}: {number_text(name_of(metric.name).factor * best[-1].cells[m].summary.mean, table.digits(m))}"
+        value = f"{metric.title}: {number_text(metric.factor * best[-1].cells[m].summary.mean, table.digits(m))}"
         names = _some_of([row.label for row in best])
         if alike:
             return [_tile("no clear best", f"{value}, {names}; cannot be told from {_some_of([row.label for row in alike])}")]
@@ -128,7 +128,7 @@ def _tiles(page: StudyPage) -> list[Json]:
     others = "; the search stopped the others" if search and all(run.state == "stopped" for run in not_done) else "; the others are below"
     tiles = [_tile(f"{done} of {done + len(not_done)}", "trials done" + others * bool(not_done))]
     if search:
-        name = name_of(search.metric)
+        name = metric_named(search.metric)
         if search.best:
             tiles.append(_tile(f"trial {search.best.number}", f"the best of {search.trials}, {name.title}: {name.factor * search.best_metric:#.5g}"))
         if search.steps_of_all:
@@ -189,7 +189,8 @@ def _curve_chart(page: StudyPage, column: str, clock: str) -> Chart | None:
             drawn.append(([row.label], mean, curves))
     if not drawn:
         return None
-    name, factor = name_of(column), name_of(column).factor
+    metric = metric_named(column)
+    factor = metric.factor
     series: list[Series] = []
     for look, (names, mean, curves) in enumerate(drawn[:_MOST_CURVES]):
         if len(drawn) == 1 and len(curves) > 1:
@@ -198,7 +199,7 @@ def _curve_chart(page: StudyPage, column: str, clock: str) -> Chart | None:
         series.append(_smoothed(mean, column == "tokens_per_s"))
     why = why_unlike([run for row in page.table.rows for run in row.group.done], column)
     notes = [f"not comparable: {why}"] * bool(why) + [f"the first {_MOST_CURVES} of {len(drawn)} lines"] * (len(drawn) > _MOST_CURVES)
-    return Chart("curves", Axis(clock), Axis(name.label, name.unit, from_zero=not column.endswith("loss")), series,
+    return Chart("curves", Axis(clock), Axis(metric.label, metric.unit, from_zero=not column.endswith("loss")), series,
                  note="; ".join(notes), width=_CHART_INCHES)
 
 
@@ -209,7 +210,7 @@ def _curve_charts(page: StudyPage) -> dict[str, Chart]:
     for column, clock in _CURVES:
         chart = None if clock == "tokens" and even else _curve_chart(page, column, clock)
         if chart:
-            found[f"{name_of(column).short} by {clock}"] = chart
+            found[f"{metric_named(column).short} by {clock}"] = chart
     return found
 
 
@@ -273,13 +274,13 @@ def _number_text(cell: Cell, factor: float) -> str:
 
 def _trials(page: StudyPage) -> Json:
     loose, axes, metrics = page.results.loose, page.results.axes, page.table.metrics
-    head = ["trial"] + ["run"] * loose + [name_of(axis).title for axis in axes] + ["state"] + ["steps"] * bool(page.table.search)
+    head = ["trial"] + ["run"] * loose + [metric_named(axis).title for axis in axes] + ["state"] + ["steps"] * bool(page.table.search)
     head += [metric.title for metric in metrics] + ["took"]
     rows = []
     for run in page.shown[:_MOST_ROWS]:
         row = [_trial_cell(page, run)] + [_cell(run.text(RUN_COLUMN), "", "group")] * loose + [_cell(run.text(axis)) for axis in axes]
         row += [_cell(run.state, "", f"state-{run.state}")] + [_cell(_number_text(run.cell("steps"), 1))] * bool(page.table.search)
-        row += [_cell(_number_text(run.cell(metric.name), name_of(metric.name).factor)) for metric in metrics]
+        row += [_cell(_number_text(run.cell(metric.name), metric.factor)) for metric in metrics]
         took = run.figures.get("trial_s")
         rows.append(row + [_cell("" if took is None else duration_text(took))])
     more = len(page.shown) > _MOST_ROWS

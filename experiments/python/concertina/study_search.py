@@ -6,7 +6,7 @@ import math
 import typing
 
 from .measures import why_unlike
-from .names import Name, name_of
+from .names import Metric, metric_named
 from .results import RunSummary, StudyResults, group_label
 from .texts import grouped
 
@@ -34,7 +34,7 @@ class Search:
 
     def lines(self) -> list[str]:
         """What came of it, and what it cost."""
-        name, last = name_of(self.metric), self.rungs[-1]
+        name, last = metric_named(self.metric), self.rungs[-1]
         if self.best:
             label = group_label(list(self.best.settings), list(self.best.settings.values()))
             outcome = f"the best is trial {self.best.number} ({label}), {_text(self.best_metric, name)} after {last.steps} steps"
@@ -48,7 +48,7 @@ class Search:
 
     def rows(self) -> list[list[str]]:
         """Head and lines of a table of the rungs."""
-        name = name_of(self.metric)
+        name = metric_named(self.metric)
         lines = [[grouped(rung.steps), str(rung.reached), str(rung.stopped), _text(rung.best, name),
                   "-" if rung.stopped_best is None else f"{_text(rung.stopped_best, name)} to {_text(rung.stopped_worst, name)}"]
                  for rung in self.rungs]
@@ -60,7 +60,7 @@ class Search:
                 "steps_of_all": self.steps_of_all, "rungs": [dataclasses.asdict(rung) for rung in self.rungs]}
 
 
-def _text(value: float | None, name: Name) -> str:
+def _text(value: float | None, name: Metric) -> str:
     return "—" if value is None else f"{name.factor * value:#.5g}"
 
 

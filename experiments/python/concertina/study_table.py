@@ -13,7 +13,7 @@ from . import comparison as compared
 from .comparison import Comparison
 from .errors import InputError, library, require_word
 from .measures import default_metrics, unlike_notes, why_unlike
-from .names import Digits, Metric, digits_for, is_time_to, name_of, number_text
+from .names import Digits, Metric, digits_for, is_time_to, number_text
 from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, figures_of, group_label, groups_of, never_came,
                       titles)
 from .run_set import study_results
@@ -107,7 +107,7 @@ class StudyTable:
 
     def digits(self, metric: int) -> Digits:
         """As many as the deviations of the metric bear, in its unit."""
-        factor, cells = name_of(self.metrics[metric].name).factor, [row.cells[metric] for row in self.rows]
+        factor, cells = self.metrics[metric].factor, [row.cells[metric] for row in self.rows]
         return digits_for([factor * cell.summary.mean for cell in cells if cell.summary.n], [factor * (cell.summary.sd or 0) for cell in cells])
 
     def frame(self) -> typing.Any:
@@ -199,7 +199,7 @@ def _mark_best(table: StudyTable, m: int) -> str:
     rows = sorted((row for row in table.rows if row.cells[m].summary.n), key=lambda row: sign * row.cells[m].summary.mean)
     if metric.better is None or not rows or why_unlike([run for row in rows for run in row.group.done], metric.name):
         return ""
-    digits, factor = table.digits(m), name_of(metric.name).factor
+    digits, factor = table.digits(m), metric.factor
     printed = [number_text(factor * row.cells[m].summary.mean, digits) for row in rows]
     alike = next((at for at, text in enumerate(printed) if text != printed[0]), 0)  # figures that are printed alike are marked alike
     if not alike:

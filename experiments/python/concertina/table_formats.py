@@ -6,7 +6,7 @@ import html
 import re
 import typing
 
-from .names import Metric, digits_for, name_of, number_text
+from .names import Metric, digits_for, metric_named, number_text
 from .results import Runs
 from .statistic import Summary
 from .study_claims import claim_lines, equivalence_json, equivalence_rows
@@ -66,7 +66,7 @@ class _Column:
 
     def __init__(self, table: StudyTable, at: int, kind: str, words: _Words):
         self._table, self._kind, self._words = table, kind, words
-        self._factor, self._digits = name_of(table.metrics[at].name).factor, table.digits(at)
+        self._factor, self._digits = table.metrics[at].factor, table.digits(at)
         cells = [row.cells[at] for row in table.rows]
         moved = [cell.difference for cell in cells if cell.difference]
         self._moved = digits_for([self._factor * one.difference for one in moved], [self._factor * (one.half_width or 0) for one in moved])
@@ -121,7 +121,7 @@ def _head(metric: Metric) -> str:
 
 
 def _heads(table: StudyTable) -> list[str]:
-    return [name_of(column).title for column in table.by or ["group"]] + ["n"] + list(map(_head, table.metrics))
+    return [metric_named(column).title for column in table.by or ["group"]] + ["n"] + list(map(_head, table.metrics))
 
 
 def _rows(table: StudyTable, words: _Words, kind: str) -> list[list[Lines]]:

@@ -153,8 +153,9 @@ def pareto_front(points: list[tuple[float, float]], x: Better | None, y: Better 
 
 
 def _held(chart: Chart, series: Series) -> np.ndarray:
-    axis = chart.value if chart.kind == "heatmap" else chart.y
-    return axis.numbers(series.y)
+    """The values that both axes hold."""
+    axis = {"heatmap": chart.value, "stacks": chart.x}.get(chart.kind, chart.y)
+    return axis.numbers(series.y) + (0 * chart.x.numbers(series.x) if chart.kind in ("lines", "curves", "points") else 0)
 
 
 def _look(series: Series, at: int) -> int:

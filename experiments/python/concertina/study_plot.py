@@ -117,7 +117,8 @@ class _Shape:
     group: list[str] = dataclasses.field(default_factory=list)
 
     def groups(self) -> list[Group]:
-        return [group for group in groups_of(self.chosen, self.group) if group.done]
+        groups = (group for group in groups_of(self.chosen, self.group) if group.done)
+        return sorted(groups, key=lambda group: group.done[0].number)
 
     def name(self, group: Group) -> str:
         """A single nameless series needs no legend."""
@@ -268,8 +269,6 @@ def _default_y(shape: _Shape) -> Metric:
 def _shape(results: StudyResults, options: PlotOptions) -> _Shape:
     chosen = results.chosen(options.where)
     shape = _Shape(results, options, chosen, [run for run in chosen if run.state == "done"])
-    if not shape.runs:
-        raise InputError("no trial is done", results.directory or results.name, "concertina study run")
     shape.axes = [axis for axis in results.axes if axis != SEED and len(_cells_in(shape.runs, axis)) > 1]
     shape.y = _default_y(shape)
     shape.x = options.x or _default_x(shape)
@@ -374,7 +373,9 @@ def plot_study(results: StudyResults, options: PlotOptions) -> StudyPlot:
         require_word(word, words, f"'{word}' is not a {'kind of chart' if option == '--kind' else 'spread'}", option)
     if options.stopped:
         results.include_stopped()
-    plot = _plot_front(results, options) if options.kind == "front" and results.chosen(options.where) else _plot_shape(_shape(results, options))
+    if not any(run.state == "done" for run in results.chosen(options.where)):
+        raise InputError("no trial is done", results.directory or results.name, "concertina study run")
+    plot = _plot_front(results, options) if options.kind == "front" else _plot_shape(_shape(results, options))
     plot.chart.title, plot.chart.width, plot.chart.height = options.title, options.width, options.height
     plot.chart.x.scale, plot.chart.y.scale = options.x_scale or plot.chart.x.scale, options.y_scale or plot.chart.y.scale
     return plot
@@ -404,7 +405,8 @@ def main(options: Options) -> int:
     """Takes --spread and --confidence as given, so that the program must not pass their defaults."""
     path = options.text("out")
     ending = pathlib.Path(path).suffix.lower()
-    require_word(ending, FORMATS, f"'{ending}' is not a kind of figure" if ending else "the file of a figure needs an ending that names its kind", path)
+    why = f"'{ending}' is not a kind of figure" if ending else "the file of a figure needs an ending that names its kind"
+    require_word(ending, FORMATS, why, path)
     require_output(path, "--out")
     words = {name.replace("-", "_"): options.text(name) for name in ("kind", "x", "y", "title", "x-scale", "y-scale")}
     numbers = {name: options.number(name) for name in ("confidence", "width", "height") if name in options}

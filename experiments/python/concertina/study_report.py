@@ -24,7 +24,7 @@ from .errors import InputError
 from .files import read_text
 from .measures import why_unlike
 from .names import digits_for, metric_named, number_text
-from .results import RUN_COLUMN, Cell, RunSummary, Runs, StudyResults, cell_text, figures_of, group_label, titles
+from .results import RUN_COLUMN, Cell, RunSummary, Runs, StudyResults, cell_text, figures_of, titles
 from .run_log import Curve, RunLog, batches, number, read_log
 from .run_set import PLACES, config_texts, study_results
 from .statistic import PAIRED, WILCOXON, summarize

@@ -196,7 +196,8 @@ def overlaps(figure):
     ticks = [text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for tick in axis._update_ticks() for text in (tick.label1, tick.label2)]
     texts = ticks + [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
     texts += [text for axes in figure.axes for text in (*axes.texts, axes.xaxis.label, axes.yaxis.label)]
-    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts if text.get_text() and text.get_visible()]
+    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts
+             if text.get_text() and text.get_visible() and text.get_rotation() in (0, 90)]
     found = [text for text, box in boxes if box.x0 < -2 or box.y0 < -2 or box.x1 > figure.bbox.width + 2 or box.y1 > figure.bbox.height + 2]
     for (name, one), (other_name, other) in itertools.combinations(boxes, 2):
         width, height = numpy.minimum(one.max, other.max) - numpy.maximum(one.min, other.min)

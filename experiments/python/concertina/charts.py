@@ -102,7 +102,7 @@ def draw(chart: Chart) -> Figure:
     """The figure, with one Axes (a heat map has a second one with its colours)."""
     with _own_style():
         rows = len(chart.series) if chart.kind == "heatmap" else len(chart.series[0].x) if chart.kind == "stacks" else 0
-        usual = 0.28 * rows + 0.7 if rows else (0.66 if chart.width <= 4 else 0.45) * chart.width
+        usual = max(0.28 * rows + 0.7, 1.4) if rows else (0.66 if chart.width <= 4 else 0.45) * chart.width
         figure = Figure((chart.width, chart.height or usual), dpi=144, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -116,6 +116,9 @@ def draw(chart: Chart) -> Figure:
             axes.set_axis_off()
             axes.text(0.5, 0.5, "no data", size=_LABEL, color=SOFT, ha="center", va="center", transform=axes.transAxes)
         _add_header(figure, chart, handles)
+        figure.draw_without_rendering()
+        for label, room in [(one.xaxis.label, one.bbox.width) for one in figure.axes] + [(one.yaxis.label, one.bbox.height) for one in figure.axes]:
+            label.set_text(_wrapped(label.get_text(), _LABEL, 66 / figure.dpi * room))
         figure.draw_without_rendering()
         if chart.kind == "points":
             _name_points(figure, axes, chart)
@@ -173,7 +176,7 @@ class _Numbers(ticker.Formatter):
         self._same = same
 
     def __call__(self, value: float, pos: int | None = None) -> str:
-        return f"{value + 0.0:,.10g}"
+        return f"{value + 0.0:,.10g}" if self._same or abs(value) >= 1e4 else f"{value:,.4g}"
 
     def format_ticks(self, values: typing.Sequence[float]) -> list[str]:
         texts = [self(value) for value in values]
@@ -181,23 +184,20 @@ class _Numbers(ticker.Formatter):
         return texts if not self._same or "e" in "".join(texts) else [f"{value + 0.0:,.{decimals}f}" for value in values]
 
 
-def _set_numbers(drawn: DrawnAxis, axis: Axis, values: typing.Iterable[typing.Any], count: int = 6) -> None:
-    """Ticks at whole numbers where all values are."""
-    _set_title(drawn, axis)
+def _set_numbers(drawn: DrawnAxis, axis: Axis, values: typing.Iterable[typing.Any], room: float) -> None:
+    """Ticks, at whole numbers where all values are, as many as there is room for (in points)."""
+    drawn.set_label_text(axis.title)
+    numbers, (low, high) = _Numbers(axis.scale == "linear"), drawn.get_view_interval()
+    size = _TICK if drawn.axis_name == "y" else max(_text_width(numbers(float(f"{end:.3g}")), _TICK) for end in (low, high))  # type: ignore[attr-defined]
+    count = min(max(int(room / (size + 10)), 2), 7)
     if axis.scale == "linear":
         whole = all(float(value).is_integer() for value in values if value is not None and math.isfinite(value))
-        drawn.set_major_locator(ticker.MaxNLocator(count, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=2))
+        drawn.set_major_locator(ticker.MaxNLocator(count - 1, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=2))
     else:
-        low, high = drawn.get_view_interval()
-        base, parts = (2, (1,)) if axis.scale == "log2" else (10, (1, 2, 5) if high < 1e3 * low else (1,))
-        drawn.set_major_locator(ticker.LogLocator(base, parts, numticks=count + 1))
+        parts = (1, 2, 5) if axis.scale == "log" and 3 * math.log10(high / low) < count + 1 else (1,)
+        drawn.set_major_locator(ticker.LogLocator(2 if axis.scale == "log2" else 10, parts, numticks=count))
         drawn.set_minor_locator(ticker.NullLocator())
-    drawn.set_major_formatter(_Numbers(axis.scale == "linear"))
-
-
-def _set_title(drawn: DrawnAxis, axis: Axis) -> None:
-    width, height = drawn.axes.get_figure(root=False).get_size_inches()  # type: ignore[union-attr]
-    drawn.set_label_text(_wrapped(axis.title, _LABEL, 72 * (0.8 * width if drawn.axis_name == "x" else 0.75 * height)))  # type: ignore[attr-defined]
+    drawn.set_major_formatter(numbers)
 
 
 def _lines(axes: Axes, chart: Chart) -> list[Artist]:
@@ -225,8 +225,8 @@ def _lines(axes: Axes, chart: Chart) -> list[Artist]:
             artist.set_transform(moved)
     if chart.y.from_zero:
         axes.set_ylim(bottom=0)
-    _set_numbers(axes.xaxis, chart.x, [x for series in chart.series for x in series.x])
-    _set_numbers(axes.yaxis, chart.y, [0.5])
+    _set_numbers(axes.xaxis, chart.x, [x for series in chart.series for x in series.x], 58 * chart.width)
+    _set_numbers(axes.yaxis, chart.y, [0.5], 120)
     return handles
 
 
@@ -254,9 +254,9 @@ def _bars(axes: Axes, chart: Chart) -> list[Artist]:
         if series.name:
             handles.append(Patch(facecolor=_colour(look), edgecolor=PAPER, linewidth=0, hatch=hatch, label=series.name))
     axes.set_xlim(-0.6, len(names) - 0.4)
-    _set_names(axes.xaxis, names, slot)
-    _set_title(axes.xaxis, chart.x)
-    _set_numbers(axes.yaxis, chart.y, [0.5])
+    _set_names(axes.xaxis, names, slot, chart)
+    axes.set_xlabel(chart.x.title)
+    _set_numbers(axes.yaxis, chart.y, [0.5], 120)
     return handles
 
 
@@ -270,19 +270,26 @@ def _stacks(axes: Axes, chart: Chart) -> list[Artist]:
         handles += [Patch(facecolor=_colour(_look(series, at)), label=series.name)] if (sizes > 1e-3 * (ends + sizes).max()).any() else []
         ends += sizes
     axes.invert_yaxis()
-    _set_names(axes.yaxis, [str(x) for x in chart.series[0].x], 0)
-    _set_numbers(axes.xaxis, chart.x, [0.5])
+    _set_names(axes.yaxis, [str(x) for x in chart.series[0].x], 20, chart)
+    _set_numbers(axes.xaxis, chart.x, [0.5], 58 * chart.width)
     return handles
 
 
-def _set_names(drawn: DrawnAxis, names: list[str], room: float) -> None:
-    """Ticks with names, aslant or on end where they have no room beside each other."""
-    short = ["\n".join(_shortened(line, _TICK, 110) for line in name.split("\n")) for name in names]
-    drawn.set_ticks(range(len(names)), short)
+def _set_names(drawn: DrawnAxis, names: list[str], room: float, chart: Chart) -> None:
+    """Ticks with names, aslant or on end where they have no room beside each other; the figure grows by that. Of very many, some are named."""
+    texts = ["\n".join(_shortened(line, _TICK, min(110, 34 * chart.width)) for line in name.split("\n")) for name in names]
+    every = math.ceil(10 / room)
+    drawn.set_ticks(range(0, len(names), every), texts[::every])
     drawn.set_tick_params(length=0)
-    if drawn.axis_name == "x" and max(_text_width(name, _TICK) for name in short) > room - 3:  # type: ignore[attr-defined]
-        for label in drawn.get_ticklabels():
-            label.set(rotation=30 if room > 12 else 90, ha="right" if room > 12 else "center", rotation_mode="anchor" if room > 12 else "default")
+    widest = max(_text_width(text, _TICK) for text in texts)
+    if drawn.axis_name == "y" or widest <= room - 4:  # type: ignore[attr-defined]
+        return
+    slant = 30 if room > 13 else 90
+    for label in drawn.get_ticklabels():
+        label.set(rotation=slant, ha="right" if slant == 30 else "center", rotation_mode="anchor" if slant == 30 else "default")
+    figure = drawn.get_figure(root=True)
+    if figure and not chart.height:
+        figure.set_figheight(figure.get_figheight() + widest * math.sin(math.radians(slant)) / 72)
 
 
 def _heat_map(axes: Axes, chart: Chart) -> list[Artist]:
@@ -294,17 +301,17 @@ def _heat_map(axes: Axes, chart: Chart) -> list[Artist]:
     mesh = axes.pcolormesh(np.arange(len(columns) + 1) - 0.5, np.arange(len(rows) + 1) - 0.5, np.ma.masked_invalid(values),
                            cmap="cividis" if chart.value.better == "lower" else "cividis_r", edgecolors=PAPER, linewidth=0.6)
     axes.invert_yaxis()
-    _set_names(axes.xaxis, columns, 46 * chart.width / len(columns))
-    _set_names(axes.yaxis, rows, 20)
-    _set_title(axes.xaxis, chart.x)
-    _set_title(axes.yaxis, chart.y)
+    room = max(72 * chart.width - min(max(_text_width(row, _TICK) for row in rows), 34 * chart.width) - 75, 20) / len(columns)
+    _set_names(axes.xaxis, columns, room, chart)
+    _set_names(axes.yaxis, rows, 20, chart)
+    axes.set(xlabel=chart.x.title, ylabel=chart.y.title)
     axes.spines[:].set_visible(False)
     key = axes.get_figure(root=False).colorbar(mesh, ax=axes, pad=0.02, aspect=14)  # type: ignore[union-attr]
     key.outline.set_visible(False)
-    _set_numbers(key.ax.yaxis, chart.value, [0.5], 5)
+    _set_numbers(key.ax.yaxis, chart.value, [0.5], 20 * len(rows) + 30)
     digits = digits_for(finite, [])
     texts = {(r, c): number_text(value, digits) for (r, c), value in np.ndenumerate(values) if math.isfinite(value)}
-    size = min(_TICK, 42 * chart.width / len(columns) / max(_text_width(text, 1) for text in texts.values()))
+    size = min(_TICK, (room - 2) / max(_text_width(text, 1) for text in texts.values()))
     for (r, c), text in texts.items() if size >= 4 else ():
         red, green, blue = mesh.to_rgba(values[r, c])[:3]
         axes.text(c, r, text, size=size, ha="center", va="center", color="#141414" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.45 else PAPER)
@@ -334,8 +341,8 @@ def _points(axes: Axes, chart: Chart) -> list[Artist]:
                       markeredgecolor=INK if alpha == 1 else _colour(at), markeredgewidth=0.5)
         if series.name and np.isfinite(mine).any():
             handles.append(Line2D([], [], linestyle="none", marker=_MARKERS[at % len(_MARKERS)], color=_colour(at), label=series.name))
-    _set_numbers(axes.xaxis, chart.x, [0.5])
-    _set_numbers(axes.yaxis, chart.y, [0.5])
+    _set_numbers(axes.xaxis, chart.x, [0.5], 58 * chart.width)
+    _set_numbers(axes.yaxis, chart.y, [0.5], 120)
     return handles
 
 

@@ -161,6 +161,10 @@ def _held(chart: Chart, series: Series) -> np.ndarray:
     return axis.numbers(series.y) + (0 * chart.x.numbers(series.x) if chart.kind in ("lines", "curves", "points") else 0)
 
 
+def _figure(artist: Artist) -> typing.Any:
+    return artist.figure
+
+
 def _look(series: Series, at: int) -> int:
     return at if series.look is None else series.look
 
@@ -220,7 +224,7 @@ def _lines(axes: Axes, chart: Chart) -> list[Artist]:
             continue
         bars = axes.errorbar(x, y, [y - low, high - y], fmt="none", ecolor=_colour(look), elinewidth=0.8, capsize=1.8, capthick=0.8)
         shift = (with_bars.index(series) - (len(with_bars) - 1) / 2) * min(3, 14 / len(with_bars))
-        moved = axes.transData + ScaledTranslation(shift / 72, 0, axes.get_figure(root=False).dpi_scale_trans)  # type: ignore[union-attr]
+        moved = axes.transData + ScaledTranslation(shift / 72, 0, _figure(axes).dpi_scale_trans)
         for artist in (line, *bars.lines[1], *bars.lines[2]):  # after they are added: limits are of the values
             artist.set_transform(moved)
     if chart.y.from_zero:
@@ -287,8 +291,8 @@ def _set_names(drawn: DrawnAxis, names: list[str], room: float, chart: Chart) ->
     slant = 30 if room > 13 else 90
     for label in drawn.get_ticklabels():
         label.set(rotation=slant, ha="right" if slant == 30 else "center", rotation_mode="anchor" if slant == 30 else "default")
-    figure = drawn.get_figure(root=True)
-    if figure and not chart.height:
+    figure = _figure(drawn)
+    if not chart.height:
         figure.set_figheight(figure.get_figheight() + widest * math.sin(math.radians(slant)) / 72)
 
 
@@ -306,7 +310,7 @@ def _heat_map(axes: Axes, chart: Chart) -> list[Artist]:
     _set_names(axes.yaxis, rows, 20, chart)
     axes.set(xlabel=chart.x.title, ylabel=chart.y.title)
     axes.spines[:].set_visible(False)
-    key = axes.get_figure(root=False).colorbar(mesh, ax=axes, pad=0.02, aspect=14)  # type: ignore[union-attr]
+    key = _figure(axes).colorbar(mesh, ax=axes, pad=0.02, aspect=14)
     key.outline.set_visible(False)
     _set_numbers(key.ax.yaxis, chart.value, [0.5], 20 * len(rows) + 30)
     digits = digits_for(finite, [])

@@ -56,6 +56,12 @@ class PageRun:
     folder: str
     link: str  # to its directory; `report`: to its page, where there is one
     report: str
+    curves: dict[str, Curve] = dataclasses.field(default_factory=dict)  # that were asked for
+
+    def curve(self, column: str) -> Curve:
+        if column not in self.curves:
+            self.curves[column] = self.log.curve(column)
+        return self.curves[column]
 
     @functools.cached_property
     def tokens(self) -> Curve:
@@ -156,12 +162,12 @@ _CURVES = [(column, clock) for column in ("loss", "validation_loss") for clock i
 
 def _timed(run: PageRun, column: str, clock: str) -> Curve:
     """The run's curve, by this clock."""
-    curve = run.log.curve(column)
+    curve = run.curve(column)
     times = {"step": None, "tokens": run.tokens, "seconds of training": run.log.seconds}[clock]
     if times is None:
         return curve
-    steps = np.array(list(times))
-    return {list(times.values())[at - 1]: value for step, value in curve.items() if (at := int(np.searchsorted(steps, step, "right")))}
+    at, seen = np.searchsorted(list(times), list(curve), "right"), [0.0, *times.values()]
+    return {seen[done]: value for done, value in zip(at, curve.values()) if done}
 
 
 def _smoothed(series: Series, rates: bool) -> Series:

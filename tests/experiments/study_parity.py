@@ -63,7 +63,7 @@ def close(path, theirs, ours, scale=1e-20):
 def scale_of(values, key):
     """An end of an interval is as large as the other: near zero, it is a difference of larger numbers."""
     ends = [values.get(re.sub("(low|high)$", end, key)) for end in ("low", "high")] if re.search("ci_(low|high)$", key) else []
-    if key == "power" or (key.startswith("p") and isinstance(values[key], float) and values[key] > 1 - 1e-9):
+    if key == "power" or (re.search("(^|_)p(_single)?$", key) and isinstance(values[key], float) and values[key] > 1 - 1e-9):
         return 1e3 if key != "power" else 1e-9  # both are integrals, or the other is rounded to 1
     return max([1e-20, *(abs(end) for end in ends if isinstance(end, float))])  # a probability below that is 0 to anyone
 

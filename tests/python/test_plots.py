@@ -4,15 +4,16 @@ import json
 import math
 import random
 import re
+import subprocess
+import sys
 import xml.dom.minidom
 
 import concertina
 import numpy
 import pytest
-from concertina import charts, study_plot, study_report
+from concertina import study_plot, study_report
 from concertina.charts import Axis, Chart, Series, draw, pareto_front, save
 from concertina.errors import InputError
-from concertina.names import metric_named
 from concertina.results import Claim, RunSummary, StudyResults
 from concertina.statistic import summarize
 from concertina.study_table import TableOptions, make_table
@@ -88,7 +89,8 @@ def test_points_have_a_front_in_the_unit_of_the_axis():
     assert {"1f1b pp=4", "zb-v pp=4"} & names  # the front's
 
 
-def test_a_front_of_points_is_that_of_all_pairs(dice=random.Random(3)):
+def test_a_front_of_points_is_that_of_all_pairs():
+    dice = random.Random(3)
     for x, y in itertools.product(("lower", "higher"), repeat=2):
         points = [(dice.randint(0, 9), dice.randint(0, 9)) for _ in range(30)] + [(math.nan, 1)]
         signed = [(a if x == "lower" else -a, b if y == "lower" else -b) for a, b in points]
@@ -218,6 +220,8 @@ def test_what_cannot_be_drawn_is_refused():
     assert "is not a number in trial 1" in refused(kind="pareto", x="parallel.schedule")
     assert "not a kind of chart" in refused(kind="line") and "not a spread" in refused(spread="se")
     assert "no run has 'los' by step" in refused(x="step", y="los")
+    assert "--y-scale has no effect with --kind heatmap" in refused(kind="heatmap", x="parallel.schedule", y_scale="log")
+    assert "--confidence has no effect without --spread ci" in refused(confidence=0.9)
     results = depths()
     results.axes = ["run.seed"]
     with pytest.raises(InputError, match="nothing but the seed differs"):
@@ -352,5 +356,8 @@ def test_the_command_writes_the_page(study, tmp_path, capsys):
         study_report.main(Given(GROUPS, study=[str(folder)], alpha=["0.1"]))
 
 
-def test_colours_are_told_apart_without_colour():
-    assert len(charts.COLOURS) == 8 and metric_named("loss").unit in Axis("loss", "per target").title
+@pytest.mark.parametrize("library,module", [("matplotlib", "study_plot"), ("jinja2", "study_report")])
+def test_a_missing_library_is_named_with_the_command_that_installs_it(library, module):
+    code = f"import sys; sys.modules['{library}'] = None; from concertina.errors import library; library('concertina.{module}')"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"the library {library} is not installed for this Python\n  try: python3 -m pip install numpy" in said.stderr and "jinja2" in said.stderr

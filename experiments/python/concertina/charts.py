@@ -188,14 +188,13 @@ class _Numbers(ticker.Formatter):
         return texts if not self._same or "e" in "".join(texts) else [f"{value + 0.0:,.{decimals}f}" for value in values]
 
 
-def _set_numbers(drawn: DrawnAxis, axis: Axis, values: typing.Iterable[typing.Any], room: float) -> None:
-    """Ticks, at whole numbers where all values are, as many as there is room for (in points)."""
+def _set_numbers(drawn: DrawnAxis, axis: Axis, room: float, whole: bool = False) -> None:
+    """As many ticks as there is room for (in points); `whole`: at whole numbers."""
     drawn.set_label_text(axis.title)
     numbers, (low, high) = _Numbers(axis.scale == "linear"), drawn.get_view_interval()
     size = _TICK if drawn.axis_name == "y" else max(_text_width(numbers(float(f"{end:.3g}")), _TICK) for end in (low, high))  # type: ignore[attr-defined]
     count = min(max(int(room / (size + 10)), 2), 7)
     if axis.scale == "linear":
-        whole = all(float(value).is_integer() for value in values if value is not None and math.isfinite(value))
         drawn.set_major_locator(ticker.MaxNLocator(count - 1, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=2))
     else:
         parts = (1, 2, 5) if axis.scale == "log" and 3 * math.log10(high / low) < count + 1 else (1,)
@@ -229,8 +228,8 @@ def _lines(axes: Axes, chart: Chart) -> list[Artist]:
             artist.set_transform(moved)
     if chart.y.from_zero:
         axes.set_ylim(bottom=0)
-    _set_numbers(axes.xaxis, chart.x, [x for series in chart.series for x in series.x], 58 * chart.width)
-    _set_numbers(axes.yaxis, chart.y, [0.5], 120)
+    _set_numbers(axes.xaxis, chart.x, 58 * chart.width, all(float(x).is_integer() for series in chart.series for x in series.x))
+    _set_numbers(axes.yaxis, chart.y, 120)
     return handles
 
 
@@ -260,7 +259,7 @@ def _bars(axes: Axes, chart: Chart) -> list[Artist]:
     axes.set_xlim(-0.6, len(names) - 0.4)
     _set_names(axes.xaxis, names, slot, chart)
     axes.set_xlabel(chart.x.title)
-    _set_numbers(axes.yaxis, chart.y, [0.5], 120)
+    _set_numbers(axes.yaxis, chart.y, 120)
     return handles
 
 
@@ -275,7 +274,7 @@ def _stacks(axes: Axes, chart: Chart) -> list[Artist]:
         ends += sizes
     axes.invert_yaxis()
     _set_names(axes.yaxis, [str(x) for x in chart.series[0].x], 20, chart)
-    _set_numbers(axes.xaxis, chart.x, [0.5], 58 * chart.width)
+    _set_numbers(axes.xaxis, chart.x, 58 * chart.width)
     return handles
 
 
@@ -312,7 +311,7 @@ def _heat_map(axes: Axes, chart: Chart) -> list[Artist]:
     axes.spines[:].set_visible(False)
     key = _figure(axes).colorbar(mesh, ax=axes, pad=0.02, aspect=14)
     key.outline.set_visible(False)
-    _set_numbers(key.ax.yaxis, chart.value, [0.5], 20 * len(rows) + 30)
+    _set_numbers(key.ax.yaxis, chart.value, 20 * len(rows) + 30)
     digits = digits_for(finite, [])
     texts = {(r, c): number_text(value, digits) for (r, c), value in np.ndenumerate(values) if math.isfinite(value)}
     size = min(_TICK, (room - 2) / max(_text_width(text, 1) for text in texts.values()))
@@ -345,8 +344,8 @@ def _points(axes: Axes, chart: Chart) -> list[Artist]:
                       markeredgecolor=INK if alpha == 1 else _colour(at), markeredgewidth=0.5)
         if series.name and np.isfinite(mine).any():
             handles.append(Line2D([], [], linestyle="none", marker=_MARKERS[at % len(_MARKERS)], color=_colour(at), label=series.name))
-    _set_numbers(axes.xaxis, chart.x, [0.5], 58 * chart.width)
-    _set_numbers(axes.yaxis, chart.y, [0.5], 120)
+    _set_numbers(axes.xaxis, chart.x, 58 * chart.width)
+    _set_numbers(axes.yaxis, chart.y, 120)
     return handles
 
 

@@ -38,6 +38,7 @@ if typing.TYPE_CHECKING:
 
 KINDS = ("lines", "bars", "heatmap", "pareto", "front")
 SPREADS = ("sd", "ci", "none")
+_CONFIDENCE = 0.95
 _MOST_BARS = 36  # of one chart, before it is a heat map
 _WIDE_RANGE = 8.0  # of values on a logarithmic axis, at least
 
@@ -50,8 +51,8 @@ class PlotOptions:
     y: str = ""  # empty: the first of default_metrics()
     group: list[str] = dataclasses.field(default_factory=list)  # none: all other axes but run.seed
     where: list[str] = dataclasses.field(default_factory=list)
-    spread: str = "sd"  # around means: sd, ci (interval of the mean) or none
-    confidence: float = 0.95
+    spread: str = ""  # around means: sd (empty), ci (interval of the mean) or none
+    confidence: float | None = None  # of intervals; None: 0.95
     mixed: bool = False
     stopped: bool = False  # trials that a search stopped, too
     baseline: list[str] = dataclasses.field(default_factory=list)  # of a front
@@ -116,6 +117,14 @@ class _Shape:
     y: Metric = metric_named("")
     group: list[str] = dataclasses.field(default_factory=list)
 
+    @property
+    def spread(self) -> str:
+        return self.options.spread or SPREADS[0]
+
+    @property
+    def confidence(self) -> float:
+        return self.options.confidence or _CONFIDENCE
+
     def groups(self) -> list[Group]:
         groups = (group for group in groups_of(self.chosen, self.group) if group.done)
         return sorted(groups, key=lambda group: group.done[0].number)
@@ -128,10 +137,10 @@ class _Shape:
         """The mean, and the ends of what surrounds it; NaN where there is none."""
         column, factor, nothing = metric.name, metric.factor, math.nan
         values = figures_of(runs, column)
-        summary = summarize([] if why_unlike(runs, column) else values, self.options.confidence)
+        summary = summarize([] if why_unlike(runs, column) else values, self.confidence)
         if not summary.n:
             return nothing, nothing, nothing
-        half = {"sd": summary.sd, "ci": summary.half_width, "none": None}[self.options.spread]
+        half = {"sd": summary.sd, "ci": summary.half_width, "none": None}[self.spread]
         mean = factor * summary.mean
         return (mean, nothing, nothing) if half is None else (mean, mean - factor * half, mean + factor * half)
 
@@ -195,12 +204,12 @@ def mean_curve(curves: list[Curve], confidence: float | None) -> Series:
 
 def _curves(shape: _Shape) -> list[Series]:
     """Mean curves over steps, from the logs of the runs."""
-    factor, spread = shape.y.factor, shape.options.spread
+    factor = shape.y.factor
     found = []
     for group in shape.groups():
         curves = [] if why_unlike(group.done, shape.y.name) else [read_log(run.directory).curve(shape.y.name) for run in group.done]
-        series = mean_curve(curves, shape.options.confidence if spread == "ci" else None)
-        low, high = ([factor * value for value in end] if spread != "none" else [] for end in (series.low, series.high))
+        series = mean_curve(curves, shape.confidence if shape.spread == "ci" else None)
+        low, high = ([factor * value for value in end] if shape.spread != "none" else [] for end in (series.low, series.high))
         found.append(Series(shape.name(group), series.x, [factor * value for value in series.y], low, high))
     return found
 
@@ -311,9 +320,9 @@ def _notes(shape: _Shape, unlike: list[str]) -> list[str]:
         if scale.startswith("log") and (lost := [number for number, value in values.items() if value is not None and value <= 0]):
             notes.append(f"{metric} is not above 0 in {trials_text(lost)}: not drawn on a logarithmic axis")
     notes += ["circles: single trials"] * (shape.kind == "bars")
-    if options.spread != "none" and shape.kind in ("lines", "bars"):
-        notes.append("mean and standard deviation over the trials of a point" if options.spread == "sd" else
-                     f"mean and its {100 * options.confidence:.4g}% interval over the trials of a point")
+    if shape.spread != "none" and shape.kind in ("lines", "bars"):
+        notes.append("mean and standard deviation over the trials of a point" if shape.spread == "sd" else
+                     f"mean and its {100 * shape.confidence:.4g}% interval over the trials of a point")
     return notes
 
 
@@ -338,7 +347,7 @@ def _front_chart(table: StudyTable) -> Chart:
 def _plot_front(results: StudyResults, options: PlotOptions) -> StudyPlot:
     claim = options.claim or results.claim
     front = [options.x or "train_s", options.y or (claim.metric if claim else "validation_loss")]
-    table = make_table(results, TableOptions(front, options.group, options.baseline, confidence=options.confidence, where=options.where,
+    table = make_table(results, TableOptions(front, options.group, options.baseline, confidence=options.confidence or _CONFIDENCE, where=options.where,
                                              mixed=options.mixed, claim=options.claim, front=front))
     return StudyPlot("front", _front_chart(table), claim_lines(table) + table.notes)
 
@@ -363,19 +372,34 @@ def _plot_shape(shape: _Shape) -> StudyPlot:
     return StudyPlot(shape.kind, chart, _notes(shape, unlike))
 
 
+def _require_effect(options: PlotOptions, kind: str) -> None:
+    """InputError for an option that has no effect on a chart of this kind."""
+    for option, value, kinds in (("--x-scale", options.x_scale, ("heatmap", "bars")), ("--y-scale", options.y_scale, ("heatmap",)),
+                                 ("--spread", options.spread, ("heatmap", "pareto", "front")),
+                                 ("--confidence", options.confidence, ("heatmap", "pareto"))):
+        if value and kind in kinds:
+            raise InputError(f"{option} has no effect with --kind {kind}", option, f"leave out {option}, or --kind {kind}")
+    for option, given, needed, there in (("--baseline", options.baseline, "--kind front", kind == "front"),
+                                         ("--equivalent", options.claim, "--kind front", kind == "front"),
+                                         ("--confidence", options.confidence, "--spread ci", kind == "front" or options.spread == "ci")):
+        if given and not there:
+            raise InputError(f"{option} has no effect without {needed}", option, f"{needed} as well, or leave out {option}")
+
+
 def plot_study(results: StudyResults, options: PlotOptions) -> StudyPlot:
     """The chart of results. InputError for unknown columns, and where there is nothing to draw.
 
     Without a kind it has curves where x is "step", points where x is a metric, lines where its values are numbers, and else bars, or a heat
     map where there would be more bars than can be told apart. A front is that of make_table(), of x and y.
     """
-    for word, words, option in ((options.kind or KINDS[0], KINDS, "--kind"), (options.spread, SPREADS, "--spread")):
+    for word, words, option in ((options.kind or KINDS[0], KINDS, "--kind"), (options.spread or SPREADS[0], SPREADS, "--spread")):
         require_word(word, words, f"'{word}' is not a {'kind of chart' if option == '--kind' else 'spread'}", option)
     if options.stopped:
         results.include_stopped()
     if not any(run.state == "done" for run in results.chosen(options.where)):
         raise InputError("no trial is done", results.directory or results.name, "concertina study run")
     plot = _plot_front(results, options) if options.kind == "front" else _plot_shape(_shape(results, options))
+    _require_effect(options, plot.kind)
     plot.chart.title, plot.chart.width, plot.chart.height = options.title, options.width, options.height
     plot.chart.x.scale, plot.chart.y.scale = options.x_scale or plot.chart.x.scale, options.y_scale or plot.chart.y.scale
     return plot
@@ -387,36 +411,21 @@ def plot(*of: str | pathlib.Path | StudyResults, **options: typing.Any) -> Study
     return plot_study(results, PlotOptions(**options))
 
 
-def _require_effect(options: Options, kind: str) -> None:
-    """InputError for an option that has no effect on a chart of this kind."""
-    spreadless = kind in ("heatmap", "pareto")
-    for option, useless in (("x-scale", kind in ("heatmap", "bars")), ("y-scale", kind == "heatmap"), ("spread", spreadless or kind == "front"),
-                            ("confidence", spreadless)):
-        if option in options and useless:
-            raise InputError(f"--{option} has no effect with --kind {kind}", f"--{option}", f"leave out --{option}, or --kind {kind}")
-    for option in ("baseline", "equivalent"):
-        if option in options and kind != "front":
-            raise InputError(f"--{option} has no effect without --kind front", f"--{option}", f"--kind front as well, or leave out --{option}")
-    if "confidence" in options and kind != "front" and options.text("spread") != "ci":
-        raise InputError("--confidence has no effect without --spread ci", "--confidence", "--spread ci as well, or leave out --confidence")
-
-
 def main(options: Options) -> int:
-    """Takes --spread and --confidence as given, so that the program must not pass their defaults."""
+    """The program must not pass the defaults of --spread and --confidence, which would have no effect on some charts."""
     path = options.text("out")
     ending = pathlib.Path(path).suffix.lower()
     why = f"'{ending}' is not a kind of figure" if ending else "the file of a figure needs an ending that names its kind"
     require_word(ending, FORMATS, why, path)
     require_output(path, "--out")
-    words = {name.replace("-", "_"): options.text(name) for name in ("kind", "x", "y", "title", "x-scale", "y-scale")}
+    words = {name.replace("-", "_"): options.text(name) for name in ("kind", "x", "y", "title", "spread", "x-scale", "y-scale")}
     numbers = {name: options.number(name) for name in ("confidence", "width", "height") if name in options}
     lists = {name: options.all(name) for name in ("group", "where", "baseline")}
     flags = {name: name in options for name in ("mixed", "stopped")}
     given: dict[str, typing.Any] = words | numbers | lists | flags
     claim = claim_of(options.text("equivalent")) if "equivalent" in options else None
-    chosen = PlotOptions(**given, spread=options.text("spread") or "sd", claim=claim)
+    chosen = PlotOptions(**given, claim=claim)
     plotted = plot_study(study_results(*options.all("study")), chosen)
-    _require_effect(options, plotted.kind)
     replace_file(path, save(plotted.figure(), ending))
     text = "".join(f"{note}\n" for note in plotted.notes) + f"{path}\n"
     print_whole(write_json(plotted.json() | {"figure": path}) if "json" in options else text)

@@ -5,6 +5,7 @@ and has its numbers as JSON in the element `numbers`.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -21,7 +22,7 @@ import pandas
 from .charts import COLOURS, GREY, INK, LINE, PAPER, SOFT, Axis, Chart, Series, draw, save
 from .command import print_whole, replace_file, require_output
 from .errors import InputError
-from .files import read_text
+from .files import read_bytes
 from .measures import why_unlike
 from .names import digits_for, metric_named, number_text
 from .results import RUN_COLUMN, Cell, RunSummary, Runs, StudyResults, cell_text, figures_of, titles
@@ -44,6 +45,7 @@ _CAUSES = ("schedule", "imbalance", "variation", "transfer", "reduction", "optim
 _CAUSE_LOOKS = (6, 7, 4, 3, 2, 5, 1)
 _FACTS = ("version", "commit", "program", "host", "processor", "device", "isa", "compute", "onednn", "libraries")
 _MOST_CURVES, _MOST_POINTS, _MOST_ROWS, _MOST_VALUES = 8, 500, 256, 40
+_MOST_BYTES = 1 << 20  # of a file that the page contains
 _LEAST_SMOOTHED = 100  # steps; fewer are read as they are
 _CHART_INCHES = 3.6
 _VARIABLES = {PAPER: "back", INK: "ink", SOFT: "soft", LINE: "line", GREY: "grey", COLOURS[0]: "blue", COLOURS[6]: "dark"}
@@ -171,13 +173,18 @@ def _timed(run: PageRun, column: str, clock: str) -> Curve:
 
 
 def _smoothed(series: Series, rates: bool) -> Series:
-    """Long curves are read better without the noise of single steps, and no reader can see more than some hundred points."""
+    """Long curves are read better without the noise of single steps."""
     values = pandas.Series(series.y, np.array(series.x, float), dtype=float).dropna()
     if len(series.x) >= _LEAST_SMOOTHED:
         mean = (1 / values if rates else values).ewm(alpha=1 / max(2.0, 0.02 * len(series.x))).mean()
         values = 1 / mean if rates else mean
-    at = np.unique(np.linspace(0, len(values) - 1, min(len(values), _MOST_POINTS)).round().astype(int))
-    return dataclasses.replace(series, x=values.index[at].tolist(), y=values.iloc[at].tolist(), low=[], high=[])
+    return _thinned(dataclasses.replace(series, x=values.index.tolist(), y=values.tolist(), low=[], high=[]))
+
+
+def _thinned(series: Series) -> Series:
+    """No reader can see more than some hundred points."""
+    at = np.unique(np.linspace(0, len(series.x) - 1, min(len(series.x), _MOST_POINTS)).round().astype(int))
+    return dataclasses.replace(series, x=[series.x[one] for one in at], y=[series.y[one] for one in at])
 
 
 def _curve_chart(page: StudyPage, column: str, clock: str) -> Chart | None:
@@ -200,7 +207,8 @@ def _curve_chart(page: StudyPage, column: str, clock: str) -> Chart | None:
     series: list[Series] = []
     for look, (names, mean, curves) in enumerate(drawn[:_MOST_CURVES]):
         if len(drawn) == 1 and len(curves) > 1:
-            series += [Series("", list(curve), [factor * value for value in curve.values()], faint=True, look=look) for curve in curves]
+            of_runs = [Series("", list(curve), [factor * value for value in curve.values()], faint=True, look=look) for curve in curves]
+            series += map(_thinned, of_runs)
         mean.name, mean.look, mean.y = f"{_some_of(names)}{' (the same values)' * (len(names) > 1)}", look, [factor * value for value in mean.y]
         series.append(_smoothed(mean, column == "tokens_per_s"))
     why = why_unlike([run for row in page.table.rows for run in row.group.done], column)
@@ -327,11 +335,14 @@ def _configs(page: StudyPage) -> list[list[Json]] | None:
 
 
 def _files(page: StudyPage) -> list[Json]:
-    study = os.path.join(page.results.directory, "study.toml")
-    found = [("study.toml", study)] if page.results.directory else []
-    for trial, run in list(page.runs.items())[:1]:
-        found.append((f"config.toml of trial {trial}", os.path.join(run.folder, "config.toml")))
-    return [{"name": name, "text": read_text(pathlib.Path(path))} for name, path in found if os.path.isfile(path)]
+    """The study's file and a config; a file that cannot be read is left out."""
+    found = [("study.toml", pathlib.Path(page.results.directory, "study.toml"))] if page.results.directory else []
+    found += [(f"config.toml of trial {trial}", pathlib.Path(run.folder, "config.toml")) for trial, run in list(page.runs.items())[:1]]
+    files = []
+    for name, path in found:
+        with contextlib.suppress(OSError, ValueError):
+            files.append({"name": name, "text": read_bytes(path, _MOST_BYTES).decode(errors="replace")})
+    return files
 
 
 def _labelled(html: str) -> str:

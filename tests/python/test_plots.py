@@ -295,6 +295,16 @@ def test_a_page_has_table_curves_times_trials_and_errors(tmp_path):
     assert len(set(re.findall(r' id="([^"]*)"', text))) == len(re.findall(r' id="([^"]*)"', text))
 
 
+def test_rows_of_a_table_that_is_too_wide_become_cards_that_name_their_columns():
+    results = depths()
+    for run, number in itertools.product(results.runs, range(12)):
+        run.figures[f"a_long_name_of_metric_{number}"] = 1e6 * number
+    _, text = page_of(results, metrics=[f"a_long_name_of_metric_{number}" for number in range(12)])
+    assert '<table class="over-1190 study">' in text and '<td data-label="a_long_name_of_metric_7">7,000,000' in text
+    _, text = page_of(results, metrics=["tokens_per_s"])
+    assert '<table class=" study">' in text and text.count("<td ") == text.count("<td data-label=")
+
+
 def test_a_page_without_runs_or_trials_is_whole():
     _, text = page_of(StudyResults("nothing"))
     assert "0 of 0" in text and "<h2>Curves" not in text and "<h2>Where the time went" not in text

@@ -292,7 +292,7 @@ def _trials(page: StudyPage) -> Json:
     head += [metric.title for metric in metrics] + ["took"]
     rows = []
     for run in page.shown[:_MOST_ROWS]:
-        row = [_trial_cell(page, run)] + [_cell(run.text(RUN_COLUMN), "", "group")] * loose + [_cell(run.text(axis)) for axis in axes]
+        row = [_trial_cell(page, run)] + [_cell(run.text(RUN_COLUMN), "", "group")] * loose + [_cell(run.text(axis), "", "group") for axis in axes]
         row += [_cell(run.state, "", f"state-{run.state}")] + [_cell(_number_text(run.cell("steps"), 1))] * bool(page.table.search)
         row += [_cell(_number_text(run.cell(metric.name), metric.factor)) for metric in metrics]
         took = run.figures.get("trial_s")
@@ -345,19 +345,25 @@ def _files(page: StudyPage) -> list[Json]:
     return files
 
 
-def _labelled(html: str) -> str:
-    """HTML in which each cell of a table has its column's head as data-label, which narrow screens show beside it."""
-    text, heads, at = "", [""], 0
-    for part in re.split(r"(?=<t[rdh]\b)", html):
+def _fitted(table: re.Match[str]) -> str:
+    """A table whose cells have the head of their column as data-label, and whose class tells what width of page it needs."""
+    text, heads, widths, at = "", [], [], 0  # type: str, list[str], list[int], int
+    for part in re.split(r"(?=<t[rdh]\b)", table[0]):
+        lines = [re.sub("<[^>]*>|\\s+$", "", line) for line in part.split("<small>")]
         if part.startswith("<tr"):
-            at, heads = 0, [] if text.endswith(">\n") and "<table" in text[-60:] else heads
-            part = part.replace("<tr", "<tr" if heads else '<tr class="head"', 1)
+            at = 0
         elif part.startswith("<th"):
-            heads = [*heads, re.sub("<[^>]*>", "", part.partition("</th>")[0])]
+            heads, widths = [*heads, lines[0]], [*widths, max(map(len, lines[0].split()), default=0)]
         elif part.startswith("<td"):
+            longest = max(map(len, lines))
+            if longest > 40:  # no number
+                part = re.sub("^<td>", '<td class="group">', part)
+            widths[at] = max(widths[at], min(longest, 24) if not at or 'class="group"' in part or 'text"' in text[:60] else longest)
             part, at = part.replace("<td", f'<td data-label="{heads[at]}"', 1), at + 1
         text += part
-    return text
+    needed = sum(7.2 * width + 18 for width in widths)
+    name = next((f"over-{limit}" for limit in (1190, 900, 620) if needed > limit), "")
+    return text.replace('class="', f'class="{name} ', 1)
 
 
 def page_data(page: StudyPage) -> Json:
@@ -367,7 +373,7 @@ def page_data(page: StudyPage) -> Json:
     lines = {title: [{"name": one.name, "x": one.x, "y": one.y} for one in chart.series if not one.faint] for title, chart in charts.items()}
     return {
         "title": page.table.study, "subtitle": _subtitle(page), "tiles": _tiles(page),
-        "table_html": _labelled(table_text(page.table, "html", "difference")),
+        "table_html": table_text(page.table, "html", "difference"),
         "curves": [{"title": title, "svg": _inline(chart, title)} for title, chart in charts.items()],
         "step_time": _inline(_step_chart(steps), "A step by group") if steps else "",
         "trials": _trials(page), "errors": _errors(page), "settings": _settings(page), "configs": _configs(page), "files": _files(page),
@@ -381,6 +387,7 @@ def study_page(page: StudyPage) -> str:
                                      lstrip_blocks=True)
     environment.policies["json.dumps_function"] = lambda value, **_: write_json(value).rstrip()
     text = environment.get_template("study_report.html").render(page_data(page))
+    text = re.sub("<table.*?</table>", _fitted, text, flags=re.DOTALL)
     return re.sub("[\x00-\x08\x0b-\x1f\ufffe\uffff]", "?", text) + "\n"
 
 

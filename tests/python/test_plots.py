@@ -345,6 +345,17 @@ def test_a_page_of_a_search_says_what_it_stopped():
     assert "trials done; the search stopped the others" in text
 
 
+def test_a_page_of_a_comparison_begins_with_configs_and_bits(tmp_path):
+    for name, rate in (("first", 0.1), ("second", 0.2)):
+        write_lines(tmp_path / name / "metrics.jsonl", [{"step": step, "loss": rate / step} for step in (1, 2, 3)])
+        (tmp_path / name / "config.toml").write_text(f"[optimizer]\nlr = {rate}\n")
+    found = concertina.compare(tmp_path / "first", tmp_path / "second")
+    text = study_report.comparison_page(found, str(tmp_path / "page.html"))
+    xml.dom.minidom.parseString(text[text.index("<html"):])
+    assert "optimizer.lr" in part(text, "Configs") and "0.2" in part(text, "Configs") and "Training loss by step" in text
+    assert "loss differs from step 1 on" in part(text, "Bits") and '<a href="first">' in text
+
+
 def test_a_long_curve_is_smoothed_and_small(tmp_path):
     series = Series("", list(range(1, 5001)), [1.0] * 2500 + [3.0] * 2500)
     for rates in (False, True):

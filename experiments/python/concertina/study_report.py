@@ -37,6 +37,7 @@ from .table_formats import table_json, table_text
 from .texts import counted, grouped, trials_text
 
 if typing.TYPE_CHECKING:
+    from .run_comparison import RunComparison
     from .subcommands import Options
 
 Json = dict[str, typing.Any]
@@ -81,6 +82,7 @@ class StudyPage:
     results: StudyResults
     table: StudyTable
     runs: dict[int, PageRun]  # by number of the trial
+    comparison: RunComparison | None = None  # what the page of `concertina compare` begins with
 
     @property
     def shown(self) -> Runs:
@@ -91,13 +93,22 @@ class StudyPage:
 
 def load_page(results: StudyResults, options: TableOptions, path: str) -> StudyPage:
     """`path`: of the page; links are relative to its directory."""
+    return StudyPage(results, make_table(results, options), _page_runs(results, path))
+
+
+def comparison_page(found: RunComparison, path: str) -> str:
+    """The page of `concertina compare`: configs and bits, then what the page of a study has."""
+    return study_page(StudyPage(found.runs, found.table, _page_runs(found.runs, path), found))
+
+
+def _page_runs(results: StudyResults, path: str) -> dict[int, PageRun]:
     runs = {}
     for run in results.runs:
         if run.directory and os.path.isdir(run.directory):
             report, base = os.path.join(run.directory, "report.html"), os.path.dirname(os.path.abspath(path))
             link = pathlib.Path(os.path.relpath(run.directory, base)).as_posix()
             runs[run.number] = PageRun(read_log(run.directory), run.directory, link, f"{link}/report.html" if os.path.exists(report) else "")
-    return StudyPage(results, make_table(results, options), runs)
+    return runs
 
 
 def duration_text(seconds: float) -> str:
@@ -366,6 +377,13 @@ def _fitted(table: re.Match[str]) -> str:
     return text.replace('class="', f'class="{name} ', 1)
 
 
+def _comparison(found: RunComparison | None) -> Json | None:
+    if not found:
+        return None
+    rows = [[_cell(text, "", "group") for text in row] for row in found.rows()[1:]]
+    return {"head": found.rows()[:1] and found.rows()[0], "rows": rows, "note": found.config_note, "bits": found.bit_lines()}
+
+
 def page_data(page: StudyPage) -> Json:
     """All that the template shows."""
     charts, steps = _curve_charts(page), _step_times(page)
@@ -373,7 +391,7 @@ def page_data(page: StudyPage) -> Json:
     lines = {title: [{"name": one.name, "x": one.x, "y": one.y} for one in chart.series if not one.faint] for title, chart in charts.items()}
     return {
         "title": page.table.study, "subtitle": _subtitle(page), "tiles": _tiles(page),
-        "table_html": table_text(page.table, "html", "difference"),
+        "comparison": _comparison(page.comparison), "table_html": table_text(page.table, "html", "difference"),
         "curves": [{"title": title, "svg": _inline(chart, title)} for title, chart in charts.items()],
         "step_time": _inline(_step_chart(steps), "A step by group") if steps else "",
         "trials": _trials(page), "errors": _errors(page), "settings": _settings(page), "configs": _configs(page), "files": _files(page),

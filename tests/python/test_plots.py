@@ -226,6 +226,9 @@ def test_what_cannot_be_drawn_is_refused():
     results.axes = ["run.seed"]
     with pytest.raises(InputError, match="nothing but the seed differs"):
         concertina.plot(results)
+    results.runs[1].state = "stopped"
+    with pytest.raises(InputError, match="try: --stopped"):
+        concertina.plot(results)
 
 
 class Given(dict):

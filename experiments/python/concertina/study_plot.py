@@ -251,7 +251,8 @@ def _default_x(shape: _Shape) -> str:
     if shape.options.kind == "pareto":
         return "peak_bytes"
     if not shape.axes:
-        raise InputError("nothing but the seed differs between these trials", "--x", "--x step, for a curve over the steps of the runs")
+        also = "--stopped, for the trials that the search stopped; or " if any(run.state == "stopped" for run in shape.chosen) else ""
+        raise InputError("nothing but the seed differs between these trials", "--x", f"{also}--x step, for a curve over the steps of the runs")
     numbers = [axis for axis in shape.axes if _all_numbers(shape.runs, axis)]
     return shape.axes[0] if shape.options.kind in ("bars", "heatmap") or not numbers else numbers[0]
 

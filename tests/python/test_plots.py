@@ -11,8 +11,9 @@ import xml.dom.minidom
 import concertina
 import numpy
 import pytest
-from concertina import study_plot, study_report
-from concertina.charts import Axis, Chart, Series, draw, pareto_front, save
+from concertina import study_page, study_plot, study_report, study_series
+from concertina.chart import Axis, Chart, Series, pareto_front
+from concertina.charts import draw, save
 from concertina.errors import InputError
 from concertina.results import Claim, RunSummary, StudyResults
 from concertina.statistic import summarize
@@ -123,9 +124,9 @@ def test_curves_are_means_of_the_steps_that_all_runs_have(tmp_path, spread):
         half = [one.sd if spread == "sd" else one.half_width for one in summaries]
         assert lines_of(plot.figure())[series.name].get_ydata() == pytest.approx([one.mean for one in summaries])
         assert series.high == pytest.approx([one.mean + size for one, size in zip(summaries, half)])
-    mean = study_plot.mean_curve([{1: 4.0, 2: 5.0, 3: 6.0}, {2: 7.0, 3: math.nan, 4: 9.0}], 0.95)
+    mean = study_series.mean_curve([{1: 4.0, 2: 5.0, 3: 6.0}, {2: 7.0, 3: math.nan, 4: 9.0}], 0.95)
     assert mean.x == [2, 3] and mean.y[0] == 6 and math.isnan(mean.y[1])
-    assert study_plot.mean_curve([], None).x == []
+    assert study_series.mean_curve([], None).x == []
 
 
 def test_missing_is_not_drawn():
@@ -320,7 +321,7 @@ def test_groups_with_the_same_curve_are_one_line_and_faint_runs_are_of_one_group
         write_lines(tmp_path / str(run.number) / "run" / "metrics.jsonl", [{"step": step, "loss": 5 / step} for step in (1, 2, 3)])
     page, text = page_of(results, by=["parallel.schedule"])
     assert "1f1b, zb-v (the same values)" in part(text, "Curves")
-    chart = study_report._curve_charts(page)["Training loss by step"]
+    chart = study_page.curve_charts(page)["Training loss by step"]
     assert [one.faint for one in chart.series] == [True] * 9 + [False] and chart.series[-1].y == pytest.approx([5, 2.5, 5 / 3])
 
 
@@ -362,10 +363,10 @@ def test_a_page_of_a_comparison_begins_with_configs_and_bits(tmp_path):
 def test_a_long_curve_is_smoothed_and_small(tmp_path):
     series = Series("", list(range(1, 5001)), [1.0] * 2500 + [3.0] * 2500)
     for rates in (False, True):
-        smooth = study_report._smoothed(series, rates)
+        smooth = study_page._smoothed(series, rates)
         assert len(smooth.x) == 500 and smooth.y[0] == pytest.approx(1) and smooth.y[-1] == pytest.approx(3)
     short = Series("", [1, 2, 3], [1.0, math.nan, 2.0])
-    assert study_report._smoothed(short, False).y == [1, 2]
+    assert study_page._smoothed(short, False).y == [1, 2]
 
 
 def test_the_command_writes_the_page(study, tmp_path, capsys):

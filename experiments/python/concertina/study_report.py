@@ -6,9 +6,6 @@ and has its numbers as JSON in the element `numbers`.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
-import itertools
 import math
 import os
 import pathlib
@@ -16,21 +13,17 @@ import re
 import typing
 
 import jinja2
-import numpy as np
-import pandas
 
-from .charts import COLOURS, GREY, INK, LINE, PAPER, SOFT, Axis, Chart, Series, draw, save
 from .command import print_whole, replace_file, require_output
 from .errors import InputError
 from .files import read_bytes
-from .measures import why_unlike
 from .names import digits_for, metric_named, number_text
-from .results import RUN_COLUMN, Cell, RunSummary, Runs, StudyResults, cell_text, figures_of, titles
-from .run_log import Curve, RunLog, batches, number, read_log
+from .results import RUN_COLUMN, Cell, RunSummary, Runs, StudyResults, cell_text, titles
+from .run_log import read_log
 from .run_set import PLACES, config_texts, study_results
-from .statistic import PAIRED, WILCOXON, summarize
+from .statistic import PAIRED, WILCOXON
 from .study_folder import write_json
-from .study_plot import mean_curve
+from .study_page import Json, PageRun, StudyPage, curve_charts, duration_text, inline, some_of, step_chart, step_times, MOST_CURVES
 from .study_power import claim_of
 from .study_table import StudyTable, TableOptions, make_table, with_targets
 from .table_formats import table_json, table_text
@@ -40,55 +33,9 @@ if typing.TYPE_CHECKING:
     from .run_comparison import RunComparison
     from .subcommands import Options
 
-Json = dict[str, typing.Any]
-
-_CAUSES = ("schedule", "imbalance", "variation", "transfer", "reduction", "optimizer", "other")
-_CAUSE_LOOKS = (6, 7, 4, 3, 2, 5, 1)
 _FACTS = ("version", "commit", "program", "host", "processor", "device", "isa", "compute", "onednn", "libraries")
-_MOST_CURVES, _MOST_POINTS, _MOST_ROWS, _MOST_VALUES = 8, 500, 256, 40
+_MOST_ROWS, _MOST_VALUES = 256, 40  # that the page shows
 _MOST_BYTES = 1 << 20  # of a file that the page contains
-_LEAST_SMOOTHED = 100  # steps; fewer are read as they are
-_CHART_INCHES = 3.6
-_VARIABLES = {PAPER: "back", INK: "ink", SOFT: "soft", LINE: "line", GREY: "grey", COLOURS[0]: "blue", COLOURS[6]: "dark"}
-
-
-@dataclasses.dataclass
-class PageRun:
-    """The run of a trial, as far as the page shows it."""
-    log: RunLog
-    folder: str
-    link: str  # to its directory; `report`: to its page, where there is one
-    report: str
-    curves: dict[str, Curve] = dataclasses.field(default_factory=dict)  # that were asked for
-
-    def curve(self, column: str) -> Curve:
-        if column not in self.curves:
-            self.curves[column] = self.log.curve(column)
-        return self.curves[column]
-
-    @functools.cached_property
-    def tokens(self) -> Curve:
-        """The tokens trained up to each step; empty where a line lacks what they follow from."""
-        of_step = {number(line, "step"): number(line, "tokens_per_s") * number(line, "step_ms") * 1e-3 * batches(line)
-                   for line in self.log.metrics}
-        if not all(map(math.isfinite, of_step.values())):
-            return {}
-        steps = sorted(of_step)
-        return dict(zip(steps, itertools.accumulate(float(round(of_step[step])) for step in steps)))
-
-
-@dataclasses.dataclass
-class StudyPage:
-    results: StudyResults
-    table: StudyTable
-    runs: dict[int, PageRun]  # by number of the trial
-    comparison: RunComparison | None = None  # what the page of `concertina compare` begins with
-
-    @property
-    def shown(self) -> Runs:
-        """The trials of the table, done or not, in order."""
-        runs = [run for row in self.table.rows for run in row.group.done] + self.table.not_done
-        return sorted(runs, key=lambda run: run.number)
 
 
 def load_page(results: StudyResults, options: TableOptions, path: str) -> StudyPage:
@@ -111,20 +58,8 @@ def _page_runs(results: StudyResults, path: str) -> dict[int, PageRun]:
     return runs
 
 
-def duration_text(seconds: float) -> str:
-    for least, unit in ((7200, "h"), (120, "min"), (1, "s"), (1e-3, "ms")):
-        if abs(seconds) >= least:
-            return f"{seconds / {'h': 3600, 'min': 60, 's': 1, 'ms': 1e-3}[unit]:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
-
-
 def _tile(value: str, text: str) -> Json:
     return {"value": value, "text": text}
-
-
-def _some_of(names: list[str]) -> str:
-    """ "1f1b, zb-v and 3 others"."""
-    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} others"
 
 
 def _best_tile(table: StudyTable) -> list[Json]:
@@ -134,9 +69,9 @@ def _best_tile(table: StudyTable) -> list[Json]:
         if not best:
             continue
         value = f"{metric.title}: {number_text(metric.factor * best[-1].cells[m].summary.mean, table.digits(m))}"
-        names = _some_of([row.label for row in best])
+        names = some_of([row.label for row in best])
         if alike:
-            return [_tile("no clear best", f"{value}, {names}; cannot be told from {_some_of([row.label for row in alike])}")]
+            return [_tile("no clear best", f"{value}, {names}; cannot be told from {some_of([row.label for row in alike])}")]
         return [_tile(names, f"the best mean {value}")]
     return []
 
@@ -162,123 +97,10 @@ def _tiles(page: StudyPage) -> list[Json]:
 
 def _subtitle(page: StudyPage) -> str:
     axes, loose = page.results.axes, page.results.loose
-    over = counted(len(axes), "key") if len(axes) > _MOST_CURVES else titles(axes)
+    over = counted(len(axes), "key") if len(axes) > MOST_CURVES else titles(axes)
     if loose:
         return f"runs whose configs differ in {over}" if axes else "runs of the same config"
     return f"study over {over}" if axes else "study over one trial"
-
-
-# The charts: what is drawn by what.
-_CURVES = [(column, clock) for column in ("loss", "validation_loss") for clock in ("step", "tokens", "seconds of training")] + \
-    [(column, "step") for column in ("tokens_per_s", "bubble", "grad_norm")]
-
-
-def _timed(run: PageRun, column: str, clock: str) -> Curve:
-    """The run's curve, by this clock."""
-    curve = run.curve(column)
-    times = {"step": None, "tokens": run.tokens, "seconds of training": run.log.seconds}[clock]
-    if times is None:
-        return curve
-    at, seen = np.searchsorted(list(times), list(curve), "right"), [0.0, *times.values()]
-    return {seen[done]: value for done, value in zip(at, curve.values()) if done}
-
-
-def _smoothed(series: Series, rates: bool) -> Series:
-    """Long curves are read better without the noise of single steps."""
-    values = pandas.Series(series.y, np.array(series.x, float), dtype=float).dropna()
-    if len(series.x) >= _LEAST_SMOOTHED:
-        mean = (1 / values if rates else values).ewm(alpha=1 / max(2.0, 0.02 * len(series.x))).mean()
-        values = 1 / mean if rates else mean
-    return _thinned(dataclasses.replace(series, x=values.index.tolist(), y=values.tolist(), low=[], high=[]))
-
-
-def _thinned(series: Series) -> Series:
-    """No reader can see more than some hundred points."""
-    at = np.unique(np.linspace(0, len(series.x) - 1, min(len(series.x), _MOST_POINTS)).round().astype(int))
-    return dataclasses.replace(series, x=[series.x[one] for one in at], y=[series.y[one] for one in at])
-
-
-def _curve_chart(page: StudyPage, column: str, clock: str) -> Chart | None:
-    """None where there is nothing to show. By another clock than steps two trials have no point in common."""
-    drawn: list[tuple[list[str], Series, list[Curve]]] = []  # groups with the same numbers are one line
-    for row in page.table.rows:
-        curves = [_timed(page.runs[run.number], column, clock) for run in row.group.done if run.number in page.runs]
-        if clock != "step" and len(curves) > 1:
-            return None
-        mean = mean_curve([] if why_unlike(row.group.done, column) else curves, None)
-        same = next((names for names, other, _ in drawn if (other.x, other.y) == (mean.x, mean.y)), None)
-        if same:
-            same.append(row.label)
-        elif np.isfinite(mean.y).sum() > 1:
-            drawn.append(([row.label], mean, curves))
-    if not drawn:
-        return None
-    metric = metric_named(column)
-    factor = metric.factor
-    series: list[Series] = []
-    for look, (names, mean, curves) in enumerate(drawn[:_MOST_CURVES]):
-        if len(drawn) == 1 and len(curves) > 1:
-            of_runs = [Series("", list(curve), [factor * value for value in curve.values()], faint=True, look=look) for curve in curves]
-            series += map(_thinned, of_runs)
-        mean.name, mean.look, mean.y = f"{_some_of(names)}{' (the same values)' * (len(names) > 1)}", look, [factor * value for value in mean.y]
-        series.append(_smoothed(mean, column == "tokens_per_s"))
-    why = why_unlike([run for row in page.table.rows for run in row.group.done], column)
-    notes = [f"not comparable: {why}"] * bool(why) + [f"the first {_MOST_CURVES} of {len(drawn)} lines"] * (len(drawn) > _MOST_CURVES)
-    return Chart("curves", Axis(clock), Axis(metric.label, metric.unit, from_zero=not column.endswith("loss")), series,
-                 note="; ".join(notes), width=_CHART_INCHES)
-
-
-def _curve_charts(page: StudyPage) -> dict[str, Chart]:
-    """By title. Where all steps have as many tokens, the chart by tokens would be that by step."""
-    found: dict[str, Chart] = {}
-    even = all(np.ptp(np.diff([0.0, *run.tokens.values()]) / np.diff([0.0, *run.tokens])) <= 1 for run in page.runs.values() if run.tokens)
-    for column, clock in _CURVES:
-        chart = None if clock == "tokens" and even else _curve_chart(page, column, clock)
-        if chart:
-            found[f"{metric_named(column).short} by {clock}"] = chart
-    return found
-
-
-def _mean(runs: Runs, column: str) -> float | None:
-    summary = summarize(figures_of(runs, column), 0.95)
-    return summary.mean if summary.n else None
-
-
-def _step_times(page: StudyPage) -> list[Json]:
-    """A step of each group: milliseconds of it by what took them; of recorded steps, else of all."""
-    rows = []
-    for row in page.table.rows:
-        runs = row.group.done
-        for of, which in (("recorded.", "the recorded"), ("", "all")):
-            ms, bubble, of_all = (_mean(runs, column) for column in (f"{of}median_step_ms", f"{of}bubble", "bubble"))
-            if ms is None or bubble is None:
-                continue
-            causes = {cause: _mean(runs, f"recorded.bubble_causes.{cause}") if of else None for cause in _CAUSES}
-            known = {cause: ms * max(0.0, share) for cause, share in causes.items() if share is not None}
-            also = f" ({100 * of_all:.1f}% of all)" if of and of_all is not None else ""
-            rows.append({"label": row.label, "text": f"{duration_text(ms * 1e-3)}, bubble {100 * bubble:.1f}% of {which} steps{also}",
-                         "ms": {"computing and updating": ms * (1 - bubble), **(known or {"idle": ms * bubble})}})
-            break
-    return rows
-
-
-def _step_chart(rows: list[Json]) -> Chart:
-    parts = ("computing and updating", "idle", *_CAUSES)
-    names = [f"{row['label']}\n{row['text'].partition(' of ')[0]}" for row in rows]
-    series = [Series(part, names, [row["ms"].get(part, math.nan) for row in rows], look=look) for part, look in zip(parts, (0, -1, *_CAUSE_LOOKS))]
-    return Chart("stacks", Axis("a step", "ms"), series=series, width=_CHART_INCHES)
-
-
-def _inline(chart: Chart, name: str) -> str:
-    """The chart as SVG for a page, whose colours it takes, as wide as there is room for."""
-    text = save(draw(chart), ".svg", name).decode()
-    text = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"([^>]*?) (?:width|height)="[^"]*"', r"\1\2", text[text.index("<svg"):])
-    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
-    used = set(re.findall(r'#([\w-]+)["\')]', text))
-    text = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", text)
-    for colour, variable in _VARIABLES.items():
-        text = text.replace(f": {colour}", f": var(--{variable})")
-    return text.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1).replace("\n", " ")
 
 
 def _cell(text: str, link: str = "", style: str = "") -> Json:
@@ -386,14 +208,14 @@ def _comparison(found: RunComparison | None) -> Json | None:
 
 def page_data(page: StudyPage) -> Json:
     """All that the template shows."""
-    charts, steps = _curve_charts(page), _step_times(page)
+    charts, steps = curve_charts(page), step_times(page)
     facts = {fact: {run.number: text for run in page.shown if (text := run.facts.get(fact, ""))} for fact in _FACTS}
     lines = {title: [{"name": one.name, "x": one.x, "y": one.y} for one in chart.series if not one.faint] for title, chart in charts.items()}
     return {
         "title": page.table.study, "subtitle": _subtitle(page), "tiles": _tiles(page),
         "comparison": _comparison(page.comparison), "table_html": table_text(page.table, "html", "difference"),
-        "curves": [{"title": title, "svg": _inline(chart, title)} for title, chart in charts.items()],
-        "step_time": _inline(_step_chart(steps), "A step by group") if steps else "",
+        "curves": [{"title": title, "svg": inline(chart, title)} for title, chart in charts.items()],
+        "step_time": inline(step_chart(steps), "A step by group") if steps else "",
         "trials": _trials(page), "errors": _errors(page), "settings": _settings(page), "configs": _configs(page), "files": _files(page),
         "origin": [_values(fact, values) for fact, values in facts.items() if values],
         "numbers": {"table": table_json(page.table), "curves": lines, "steps": steps}}

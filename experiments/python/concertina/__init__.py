@@ -25,6 +25,7 @@ if typing.TYPE_CHECKING:
     from .run_report import write_report
     from .run_set import read_runs, study_results
     from .study import Study
+    from .study_plot import StudyPlot, plot
     from .study_power import power
     from .study_table import StudyTable, table
 
@@ -33,7 +34,7 @@ _HOMES = {
     "loggers": ("to_mlflow", "to_tensorboard", "to_wandb"), "program": ("Picture", "ProgramError", "Schedule", "call", "train"),
     "live": ("serve",), "results": ("RunSummary", "StudyResults"), "run": ("NotARun", "Run", "curves", "differing_keys"),
     "run_comparison": ("compare",), "run_report": ("write_report",),
-    "run_set": ("read_runs", "study_results"), "study": ("Study",), "study_power": ("power",), "study_table": ("StudyTable", "table")}
+    "run_set": ("read_runs", "study_results"), "study": ("Study",), "study_plot": ("StudyPlot", "plot"), "study_power": ("power",), "study_table": ("StudyTable", "table")}
 __all__ = [name for names in _HOMES.values() for name in names]
 
 
@@ -45,4 +46,4 @@ def __getattr__(name: str) -> typing.Any:
         return getattr(importlib.import_module(f".{home}", __name__), name)
     except ModuleNotFoundError as error:
         from .errors import missing_library
-        raise ImportError(missing_library(error)) from error
+        raise ImportError(str(missing_library((error.name or home).partition(".")[0]))) from error

@@ -1,7 +1,9 @@
 """python -m concertina import LOG RUN; python -m concertina export wandb|mlflow|tensorboard RUN... [--to FOLDER]."""
 import argparse
+import io
 import os
 import sys
+import typing
 
 if sys.version_info < (3, 11):
     sys.stderr.write(f"concertina: error: Python {sys.version.split()[0]} is too old\n  at: {sys.executable}\n  try: Python 3.11 on PATH\n")
@@ -21,6 +23,8 @@ def _count(text: str) -> int:
 
 
 def main() -> int:
+    for stream in (sys.stdout, sys.stderr):  # names and titles have letters of any language, whatever the terminal's
+        typing.cast(io.TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="replace")
     if sys.argv[1:2] == ["--parsed"]:
         return subcommands.run(sys.argv[2], sys.argv[3:])
     parser = argparse.ArgumentParser(prog="python -m concertina", description=__doc__)

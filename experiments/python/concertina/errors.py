@@ -3,28 +3,47 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
+import os
+import sys
 import typing
+
+LIBRARIES = ["matplotlib", "numpy", "pandas", "scipy"]
+EXPORTS = {"mlflow": "mlflow-skinny alembic sqlalchemy"}  # packages of libraries whose names are others
 
 
 class InputError(ValueError):
-    """The input is wrong: a line for each of `what`, `where` and `fix`. Commands end with exit code 2."""
+    """The input is wrong: a line for each of `what`, `where` and `fix`. Subcommands end with exit code `code`."""
+    code = 2
 
     def __init__(self, what: str, where: str = "", fix: str = ""):
         super().__init__(what + (f"\n  at: {where}" if where else "") + (f"\n  try: {fix}" if fix else ""))
         self.what, self.where, self.fix = what, where, fix
 
 
-def library(module: str, packages: str = "") -> typing.Any:
-    """`module`. ImportError, with the command that installs its `packages`, where it is missing."""
+class Failure(InputError):
+    """Something failed although the input may be right."""
+
+    def __init__(self, what: str, where: str = "", fix: str = "", code: int = 1):
+        super().__init__(what, where, fix)
+        self.code = code
+
+
+def missing_library(name: str) -> InputError:
+    """Names the one command that installs all libraries that this package needs and this Python does not have."""
+    absent = [one for one in LIBRARIES if importlib.util.find_spec(one) is None] if name in LIBRARIES else [EXPORTS.get(name, name)]
+    of_system = name in LIBRARIES and os.path.dirname(sys.executable) == "/usr/bin" and os.path.exists("/usr/bin/apt-get")
+    install = "apt-get install " + " ".join("python3-" + one for one in absent) if of_system else \
+        f"{sys.executable} -m pip install " + " ".join(absent)
+    return InputError(f"the Python library {name} is missing", sys.executable, install)
+
+
+def library(module: str) -> typing.Any:
+    """`module`. ImportError, with the command that installs it, where it is missing."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise ImportError(missing_library(error, packages)) from error
-
-
-def missing_library(error: ModuleNotFoundError, packages: str = "") -> str:
-    packages = packages or "numpy scipy pandas matplotlib"
-    return f"the library {(error.name or '').partition('.')[0]} is not installed for this Python\n  try: python3 -m pip install {packages}"
+        raise ImportError(str(missing_library((error.name or module).partition(".")[0]))) from error
 
 
 def nearest(word: str, words: typing.Iterable[str]) -> str:

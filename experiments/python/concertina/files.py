@@ -4,6 +4,7 @@ import math
 import os
 import pathlib
 import stat
+import tempfile
 import typing
 
 _MOST_BYTES = 1 << 30
@@ -126,3 +127,31 @@ def flat(table: dict[str, typing.Any], path: str = "", mark: str = ".") -> dict[
         name = f"{path}{mark}{key}" if path else key
         keys.update(flat(value, name, mark) if isinstance(value, dict) else {name: value})
     return keys
+
+
+def json_text(value: object) -> str:
+    """JSON, in which a number that is not finite is null."""
+    def clean(one: object) -> object:
+        if isinstance(one, float) and not math.isfinite(one):
+            return None
+        if isinstance(one, dict):
+            return {key: clean(inner) for key, inner in one.items()}
+        return [clean(inner) for inner in one] if isinstance(one, (list, tuple)) else one
+
+    return json.dumps(clean(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def replace_file(path: str | os.PathLike[str], data: str | bytes) -> None:
+    """Writes the whole file, or leaves it as it was."""
+    whole = data if isinstance(data, bytes) else data.encode()
+    with tempfile.NamedTemporaryFile(dir=pathlib.Path(path).parent, prefix=".", delete=False) as file:
+        try:
+            file.write(whole)
+            file.flush()
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(file.fileno(), 0o666 & ~mask)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise

@@ -25,7 +25,7 @@ def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
 
 def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathlib.Path = ".") -> pathlib.Path:
     """An offline run in DIRECTORY/wandb, which `wandb sync` sends. Returns its folder."""
-    wandb = library("wandb", "wandb")
+    wandb = library("wandb")
     run = run if isinstance(run, Run) else Run(run)
     log = wandb.init(project=project, name=run.name, dir=str(directory), mode="offline", config=run.config, reinit=True)
     for step, _, figures in points_of(run):
@@ -38,7 +38,7 @@ def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathl
 
 def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite:///mlflow.db") -> str:
     """A run in the tracking store `uri`, which `mlflow ui --backend-store-uri URI` shows. Returns its id."""
-    entities, tracking = (library(module, "mlflow-skinny alembic sqlalchemy") for module in ("mlflow.entities", "mlflow.tracking"))
+    entities, tracking = (library(module) for module in ("mlflow.entities", "mlflow.tracking"))
     run = run if isinstance(run, Run) else Run(run)
     client = tracking.MlflowClient(uri)
     found = client.get_experiment_by_name(experiment)
@@ -64,7 +64,7 @@ def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite
 
 def to_tensorboard(runs: typing.Iterable[Run | str], directory: str | pathlib.Path) -> pathlib.Path:
     """A folder with the curves of runs, and their keys and last figures for TensorBoard's HParams page."""
-    writers = library("tensorboardX", "tensorboardX")
+    writers = library("tensorboardX")
     directory = pathlib.Path(directory)
     for one in runs:
         run = one if isinstance(one, Run) else Run(one)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import json
 import math
 import pathlib
 import re
 import typing
+
+from .files import json_text
 
 Block = dict[str, typing.Any]
 Mark = tuple[float, str, str]  # where, its label and what it says
@@ -90,15 +91,8 @@ def smoothed(y: typing.Sequence[float], span: float, rates: bool = False) -> lis
 
 
 def write_json(value: object) -> str:
-    """JSON in which a number that is not finite is null, and which may stand in HTML."""
-    def clean(one: object) -> object:
-        if isinstance(one, float) and not math.isfinite(one):
-            return None
-        if isinstance(one, dict):
-            return {key: clean(inner) for key, inner in one.items()}
-        return [clean(inner) for inner in one] if isinstance(one, (list, tuple)) else one
-
-    return json.dumps(clean(value), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    """JSON that may stand in HTML."""
+    return json_text(value).replace("<", "\\u003c")
 
 
 def content(title: str, sub: str, blocks: typing.Sequence[Block], **more: typing.Any) -> Block:

@@ -105,7 +105,6 @@ class Schedule:
 
     def timeline(self, costs: object = "1,1,1", **options: object) -> pd.DataFrame:
         """A row per action of the prediction: rank, action, start, end."""
-        import pandas as pd
         rows = self.simulate(costs, **options)["timeline"]
         return library("pandas").DataFrame([(rank, *action) for rank, row in enumerate(rows) for action in row],
                                            columns=["rank", "action", "start", "end"])
@@ -143,7 +142,6 @@ def train(name: str, *configs: object, ranks: int = 1, launcher: str | None = No
             value.to_csv(file := f"{directory}/{name}.csv")
             value = file
         words.append(f"{key.replace('__', '.')}={str(value).lower() if isinstance(value, bool) else value}")
-    from .run import Run
     call("run", "--ranks", ranks, *(["--launcher", launcher] if launcher else []), "--", "train", *words, f"run.name={name}")
     return Run(pathlib.Path(directory, name))
 

@@ -5,8 +5,8 @@ import os
 import pathlib
 import typing
 
-from .command import replace_file, require_output
 from .errors import InputError
+from .files import replace_file
 from .page import page
 from .run_files import RunFiles, load_run
 from .run_log import read_log, totals
@@ -42,10 +42,9 @@ def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "
                  step: int | None = None) -> RunFiles:
     """Writes the page of a run to `output`, or RUN/report.html. `step`: of the trace that begins there."""
     path = os.fspath(output) or str(pathlib.Path(run, "report.html"))
-    require_output(path, "--output")
     other = (os.fspath(beside), read_log(os.fspath(beside))) if beside else None
     if other and not other[1].metrics:
-        raise InputError("this is no directory of a run that has trained", other[0],
+        raise InputError("this is not the directory of a run that has trained", other[0],
                          "--beside runs/NAME, of the same config without freeze.policy")
     files = load_run(os.fspath(run), step)
     replace_file(path, page(report_page(files, other)))

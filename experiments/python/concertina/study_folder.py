@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import pathlib
@@ -98,15 +97,3 @@ def read_study(folder: str | pathlib.Path) -> StudyResults:
     results.runs = [trials[number] for number in sorted(trials)]
     _require_own(root / RESULTS_FILE)
     return results
-
-
-def write_json(value: object) -> str:
-    """One line of JSON, in which a number that is not finite is null."""
-    def clean(one: object) -> object:
-        if isinstance(one, float) and not math.isfinite(one):
-            return None
-        if isinstance(one, dict):
-            return {key: clean(inner) for key, inner in one.items()}
-        return [clean(inner) for inner in one] if isinstance(one, (list, tuple)) else one
-
-    return json.dumps(clean(value), ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -1,26 +1,18 @@
 """Subcommands of the program that are written in Python: `concertina NAME` runs `python3 concertina --parsed NAME --OPTION=VALUE...`.
 
 The program has declared and checked the options; all are there, with their defaults, a word per value. A module of the subcommand's
-name has `main(options)`, which returns the exit code.
+name in `commands` has `main(options)`, which returns the exit code.
 """
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
+import re
 import sys
 import typing
 
-_LIBRARIES = ["jinja2", "matplotlib", "numpy", "pandas", "scipy", "statsmodels"]
-
-
-class Failure(Exception):
-    """What is wrong, where, and what to try, as of an error of the program. `code`: 2 for bad input, 1 for a failure."""
-
-    def __init__(self, what: str, where: str, fix: str, code: int = 1):
-        super().__init__(what)
-        self.code = code
-        self.text = f"concertina: error: {what}\n" + "".join(f"  {word}: {text}\n" for word, text in (("at", where), ("try", fix)) if text)
+from .errors import Failure, InputError, missing_library
+from .files import json_text
 
 
 class Options:
@@ -45,30 +37,41 @@ class Options:
     def number(self, name: str) -> float:
         return float(self.text(name))
 
+    def optional(self, name: str) -> float | None:
+        return self.number(name) if name in self else None
 
-def _missing(name: str, library: str) -> Failure:
-    """The one command that installs every library that subcommands need and this Python does not have."""
-    absent = [one for one in _LIBRARIES if importlib.util.find_spec(one) is None]
-    of_system = os.path.dirname(sys.executable) == "/usr/bin" and os.path.exists("/usr/bin/apt-get")
-    install = "apt-get install " + " ".join("python3-" + one for one in absent) if of_system else \
-        f"{sys.executable} -m pip install " + " ".join(absent)
-    return Failure(f"`concertina {name.replace('-', ' ')}` needs the Python library {library}", sys.executable, install, 2)
+    def print_result(self, text: str, json: object) -> None:
+        """With --json one line of JSON, else the text."""
+        sys.stdout.write(json_text(json) + "\n" if "json" in self else text)
+        sys.stdout.flush()
+
+
+def _run(name: str, words: typing.Iterable[str]) -> int:
+    try:
+        return importlib.import_module(f".commands.{name.replace('-', '_')}", __package__).main(Options(words))
+    except InputError:
+        raise
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing == __package__:
+            raise
+        raise missing_library(missing) from error
+    except BrokenPipeError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain once more when it flushes
+        raise Failure("the output could not be written", "stdout") from error
+    except ImportError as error:
+        raise InputError(str(error)) from error
+    except ValueError as error:
+        raise InputError(str(error), f"concertina {name.replace('-', ' ')}") from error
+    except OSError as error:
+        raise Failure(error.strerror or str(error), str(error.filename or "")) from error
 
 
 def run(name: str, words: typing.Iterable[str]) -> int:
     """Runs the subcommand `name`, such as "study-table"; returns its exit code."""
     try:
-        try:
-            return importlib.import_module(f".{name.replace('-', '_')}", __package__).main(Options(words))
-        except ModuleNotFoundError as error:
-            library = (error.name or "").partition(".")[0]
-            if library not in _LIBRARIES:
-                raise
-            raise _missing(name, library) from error
-        except (OSError, ValueError) as error:
-            what, where = getattr(error, "strerror", None), getattr(error, "filename", None)
-            raise Failure(what or str(error), str(where or f"concertina {name}"), "") from error
-    except Failure as failure:
-        sys.stdout.flush()
-        sys.stderr.write(failure.text)
-        return failure.code
+        return _run(name, words)
+    except InputError as error:
+        text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", str(error))
+        sys.stderr.write(f"concertina: error: {text}\n")
+        return error.code

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import difflib
 import json
 import os
 import pathlib
@@ -20,10 +19,11 @@ import sys
 import time
 import typing
 
-from .files import Follower, read_json, read_lines
-from .program import program
-from .soak_report import Fault, Result, Trained, page, picture, result_json, seconds_text, text
-from .subcommands import Failure, Options
+from ..errors import Failure, InputError, one_of
+from ..files import Follower, read_json, read_lines
+from ..program import program
+from ..soak_report import Fault, Result, Trained, page, picture, result_json, seconds_text, text
+from ..subcommands import Options
 
 _POLL_SECONDS = 0.01
 _LONGEST_WAIT = 10.0  # of a fault for something that it can be made in
@@ -137,12 +137,11 @@ def chosen_kinds(options: Options) -> list[str]:
 
     for name in options.all("faults"):
         if name not in KINDS:
-            near = difflib.get_close_matches(name, KINDS, 1, 0.7)
-            raise Failure(f"unknown fault '{name}'", "--faults", "".join(f"{one}; or " for one in near) + "one of: " + ", ".join(KINDS), 2)
+            raise InputError(f"unknown fault '{name}'", "--faults", one_of(name, KINDS))
         if not can_make(kind := KINDS[name]):
             of_disk = kind.maker == "disk-faults"
-            raise Failure(f"'{name}' needs {'' if of_disk else 'several hosts, and '}a program that makes it", "--faults",
-                          "--disk-faults CMD" if of_disk else "--hosts a:2,b:2 --host-faults CMD", 2)
+            raise InputError(f"'{name}' needs {'' if of_disk else 'several hosts, and '}a program that makes it", "--faults",
+                          "--disk-faults CMD" if of_disk else "--hosts a:2,b:2 --host-faults CMD")
     return options.all("faults") or [name for name, kind in KINDS.items() if can_make(kind)]
 
 
@@ -342,7 +341,7 @@ def main(options: Options) -> int:
             signal.signal(number, lambda which, frame: _stopped_by.append(which))
     kinds, folder = chosen_kinds(options), pathlib.Path(os.path.abspath(options.text("out") or f"soaks/{options.text('run')}"))
     if folder.exists():
-        raise Failure("there is something already", str(folder), "--out with a new folder", 2)
+        raise InputError("there is something already", str(folder), "--out with a new folder")
     folder.mkdir(parents=True)
     _say(f"first the run without a fault: {folder}/clean")
     clean = SupervisedRun(options, folder, "clean", kinds, 0).run()

@@ -1,0 +1,233 @@
+"""The series of a study's charts: which runs and columns they draw, and the mean and spread of each point.
+
+Trials that are not done, values that are missing or not finite, and means over unlike measures are not in them.
+"""
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+
+from .chart import COLUMN_INCHES, Kind, Series
+from .errors import InputError
+from .measures import default_metrics, why_unlike
+from .names import Metric, metric_named
+from .results import SEED, Cell, Claim, Group, RunSummary, Runs, StudyResults, cell_text, figures_of, group_label, groups_of
+from .run_log import Curve, read_log
+from .statistic import summarize
+
+SPREADS = ("sd", "ci", "none")
+CONFIDENCE = 0.95
+_MOST_BARS = 36  # of one chart, before it is a heat map
+
+
+@dataclasses.dataclass
+class PlotOptions:
+    """What a chart shows; columns and "COLUMN=VALUE"s are as on the command line."""
+    kind: str = ""  # of KINDS; empty: by x
+    x: str = ""  # a column, or "step" for curves of the runs; empty: the first axis of numbers, else the first axis
+    y: str = ""  # empty: the first of default_metrics()
+    group: list[str] = dataclasses.field(default_factory=list)  # none: all other axes but run.seed
+    where: list[str] = dataclasses.field(default_factory=list)
+    spread: str = ""  # around means: sd (empty), ci (interval of the mean) or none
+    confidence: float | None = None  # of intervals; None: 0.95
+    mixed: bool = False
+    stopped: bool = False  # trials that a search stopped, too
+    baseline: list[str] = dataclasses.field(default_factory=list)  # of a front
+    claim: Claim | None = None  # of a front; none: that of the study's file
+    title: str = ""
+    width: float = COLUMN_INCHES
+    height: float = 0  # inches; 0: what suits the width
+    x_scale: str = ""  # linear, log or log2; empty: as the values of x are spread
+    y_scale: str = ""
+
+
+@dataclasses.dataclass
+class Shape:
+    """The runs and columns that a chart draws, and how. `chosen` has those that are not done as well."""
+    results: StudyResults
+    options: PlotOptions
+    chosen: Runs
+    runs: Runs
+    axes: list[str] = dataclasses.field(default_factory=list)  # those that differ, without seeds
+    kind: str = ""
+    x: str = ""
+    y: Metric = metric_named("")
+    group: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def spread(self) -> str:
+        return self.options.spread or SPREADS[0]
+
+    @property
+    def confidence(self) -> float:
+        return self.options.confidence or CONFIDENCE
+
+    def groups(self) -> list[Group]:
+        groups = (group for group in groups_of(self.chosen, self.group) if group.done)
+        return sorted(groups, key=lambda group: group.done[0].number)
+
+    def name(self, group: Group) -> str:
+        """A single nameless series needs no legend."""
+        return group_label(self.group, group.values) if self.group else ""
+
+    def point(self, runs: Runs, metric: Metric) -> tuple[float, float, float]:
+        """The mean, and the ends of what surrounds it; NaN where there is none."""
+        column, factor, nothing = metric.name, metric.factor, math.nan
+        values = figures_of(runs, column)
+        summary = summarize([] if why_unlike(runs, column) else values, self.confidence)
+        if not summary.n:
+            return nothing, nothing, nothing
+        half = {"sd": summary.sd, "ci": summary.half_width, "none": None}[self.spread]
+        mean = factor * summary.mean
+        return (mean, nothing, nothing) if half is None else (mean, mean - factor * half, mean + factor * half)
+
+    def series(self, name: str, xs: list[Cell], runs: Runs) -> Series:
+        """The points of runs at these values of x."""
+        factor = metric_named(self.x).factor
+        points = [self.point([run for run in runs if run.cell(self.x) == x], self.y) for x in xs]
+        mean, low, high = (list(values) for values in zip(*points))
+        drawn = any(map(math.isfinite, low))
+        return Series(name, [factor * x if isinstance(x, float) and self.kind == "lines" else cell_text(x) for x in xs], mean,
+                      low if drawn else [], high if drawn else [])
+
+
+def cells_in(runs: typing.Iterable[RunSummary], column: str) -> list[Cell]:
+    """The cells of a column, each once: numbers by size if all are, else in the order of runs."""
+    cells = list(dict.fromkeys(run.cell(column) for run in runs))
+    return list(sorted(numbers_in(runs, column))) if all(isinstance(cell, float) for cell in cells) else cells
+
+
+def numbers_in(runs: typing.Iterable[RunSummary], column: str) -> set[float]:
+    return {cell for run in runs if isinstance(cell := run.cell(column), float)}
+
+
+def _all_numbers(runs: Runs, column: str) -> bool:
+    return all(isinstance(run.cell(column), float) for run in runs)
+
+
+def _lines(shape: Shape) -> list[Series]:
+    """Where a group has trials at an x but none of them is done, its line has a gap."""
+    if not _all_numbers(shape.runs, shape.x):
+        raise InputError(f"'{shape.x}' has values that are not numbers", "--x", "--kind bars; or an axis of numbers")
+    found = []
+    for group in shape.groups():
+        xs: list[Cell] = list(sorted(numbers_in(group.done + group.others, shape.x)))
+        found.append(shape.series(shape.name(group), xs, group.done))
+        found[-1].joined = not why_unlike(group.done, shape.y.name)
+    return found
+
+
+def mean_curve(curves: list[Curve], confidence: float | None) -> Series:
+    """The mean of the steps that all curves have, within its interval or (None) their standard deviation.
+
+    One value that is not finite makes a gap: the mean of the others would hide it.
+    """
+    import numpy as np
+    steps = sorted(set.intersection(*map(set, curves))) if curves else []
+    if not steps:
+        return Series("", [], [])
+    values = np.array([[curve[step] for step in steps] for curve in curves])
+    with np.errstate(invalid="ignore"):
+        moved = values - values[0]
+        mean = values[0] + moved.mean(axis=0)
+        mean[~np.isfinite(mean)] = math.nan
+        if len(curves) == 1:
+            return Series("", steps, mean.tolist())
+        unit = summarize([float(at) for at in range(len(curves))], confidence or 0.95)  # half-width and deviation of any sample this large
+        factor = 1.0 if confidence is None else (unit.half_width or 0) / (unit.sd or 1)
+        half = factor * moved.std(axis=0, ddof=1)
+    return Series("", steps, mean.tolist(), (mean - half).tolist(), (mean + half).tolist())
+
+
+def curves_of(shape: Shape) -> list[Series]:
+    """Mean curves over steps, from the logs of the runs."""
+    factor = shape.y.factor
+    found = []
+    for group in shape.groups():
+        curves = [] if why_unlike(group.done, shape.y.name) else [read_log(run.directory).curve(shape.y.name) for run in group.done]
+        series = mean_curve(curves, shape.confidence if shape.spread == "ci" else None)
+        low, high = ([factor * value for value in end] if shape.spread != "none" else [] for end in (series.low, series.high))
+        found.append(Series(shape.name(group), series.x, [factor * value for value in series.y], low, high))
+    return found
+
+
+def _bars(shape: Shape) -> list[Series]:
+    xs, factor = cells_in(shape.runs, shape.x), shape.y.factor
+    found = []
+    for group in shape.groups():
+        series = shape.series(shape.name(group), xs, group.done)
+        for x in xs:
+            runs = [run for run in group.done if run.cell(shape.x) == x]
+            values = [factor * value for value in figures_of(runs, shape.y.name)]
+            series.points.append(values if len(values) > 1 else [])
+        found.append(series)
+    return found
+
+
+def _heat_map(shape: Shape) -> list[Series]:
+    if len(shape.group) != 1:
+        raise InputError("a heat map has one axis for its rows", "--group", "--group COLUMN, --x COLUMN; now --x is "
+                         f"{shape.x}, --group is {','.join(shape.group) or 'nothing'}")
+    xs, column = cells_in(shape.runs, shape.x), shape.group[0]
+    rows = [shape.series(cell_text(row), xs, [run for run in shape.runs if run.cell(column) == row]) for row in cells_in(shape.runs, column)]
+    return [dataclasses.replace(row, low=[], high=[]) for row in rows]
+
+
+def _points(shape: Shape) -> list[Series]:
+    """A point for each group of all axes; a series for each value of --group."""
+    found, metrics = [], (metric_named(shape.x), shape.y)
+    for group in groups_of(shape.runs, shape.options.group):
+        parts = groups_of(group.done, shape.axes)
+        x, y = ([shape.point(part.done, metric)[0] for part in parts] for metric in metrics)
+        name = group_label(shape.options.group, group.values) if shape.options.group else ""
+        found.append(Series(name, x, y, names=[group_label(shape.axes, part.values) for part in parts]))
+    return found
+
+
+DRAWN: dict[str, tuple[Kind, typing.Callable[[Shape], list[Series]]]] = {
+    "lines": ("lines", _lines), "bars": ("bars", _bars), "heatmap": ("heatmap", _heat_map), "pareto": ("points", _points)}
+
+
+def _default_x(shape: Shape) -> str:
+    if shape.options.kind == "pareto":
+        return "peak_bytes"
+    if not shape.axes:
+        also = "--stopped, for the trials that the search stopped; or " if any(run.state == "stopped" for run in shape.chosen) else ""
+        raise InputError("nothing but the seed differs between these trials", "--x", f"{also}--x step, for a curve over the steps of the runs")
+    numbers = [axis for axis in shape.axes if _all_numbers(shape.runs, axis)]
+    return shape.axes[0] if shape.options.kind in ("bars", "heatmap") or not numbers else numbers[0]
+
+
+def _default_kind(shape: Shape) -> str:
+    if shape.x == "step":
+        return "lines"
+    if _all_numbers(shape.runs, shape.x):
+        return "lines" if any(shape.x in run.settings for run in shape.runs) else "pareto"
+    bars = len(cells_in(shape.runs, shape.x)) * len(groups_of(shape.runs, shape.group))
+    return "heatmap" if bars > _MOST_BARS and len(shape.group) == 1 else "bars"
+
+
+def _default_y(shape: Shape) -> Metric:
+    options, results = shape.options, shape.results
+    if options.y:
+        return metric_named(options.y) if options.x == "step" else results.metric_of(options.y)
+    metrics = default_metrics(results)
+    if not metrics:
+        raise InputError("the study has no metrics", "--y", "--y COLUMN")
+    return results.metric_of("tokens_per_s") if options.kind == "pareto" and results.has("tokens_per_s") else metrics[0]
+
+
+def shape_of(results: StudyResults, options: PlotOptions) -> Shape:
+    chosen = results.chosen(options.where)
+    shape = Shape(results, options, chosen, [run for run in chosen if run.state == "done"])
+    shape.axes = [axis for axis in results.axes if axis != SEED and len(cells_in(shape.runs, axis)) > 1]
+    shape.y = _default_y(shape)
+    shape.x = options.x or _default_x(shape)
+    for column, option in [(shape.x, "--x")] * (shape.x != "step") + [(column, "--group") for column in options.group]:
+        results.require(column, option)
+    shape.group = options.group or [axis for axis in shape.axes if axis != shape.x]
+    if options.stopped and shape.x != "step" and len(cells_in(results.runs, "steps")) > 1:
+        shape.group = [*shape.group, "steps"]  # metrics of trials that were stopped are of fewer steps: another line
+    shape.kind = options.kind or _default_kind(shape)
+    return shape

@@ -66,6 +66,8 @@ std::map<int, StoredTrial> read_trials(const StudyPaths& paths, const StudySpec&
   return trials;
 }
 
+}  // namespace
+
 StudyResults results_of(const StudySpec& spec, const std::string& directory,
                         const std::map<int, StoredTrial>& stored) {
   StudyResults results;
@@ -97,8 +99,6 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
   for (auto& [number, trial] : trials) results.trials.push_back(std::move(trial));
   return results;
 }
-
-}  // namespace
 
 StudyPaths::StudyPaths(const std::string& directory, const StudySpec& spec)
     : root(without_slash(directory)) {

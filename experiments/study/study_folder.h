@@ -75,6 +75,10 @@ class StudyFolder {
   std::map<int, StoredTrial> trials_;
 };
 
+/// All trials of a study, with what is stored of those that have a record.
+StudyResults results_of(const StudySpec& spec, const std::string& directory,
+                        const std::map<int, StoredTrial>& stored);
+
 /// Throws Error{bad_input} if another study than this one is in `directory`.
 void require_same_study(const std::string& directory, const StudySpec& spec);
 /// The spec that a study's folder has. Throws Error{bad_input} if it is no such folder.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -293,6 +294,12 @@ void File::sync() {
 void File::close() {
   const int descriptor = std::exchange(descriptor_, -1);
   if (descriptor >= 0 && ::close(descriptor) != 0) throw_io("close", path_);
+}
+
+File memory_file(const std::string& name) {
+  const int descriptor = ::memfd_create("concertina", MFD_CLOEXEC);
+  if (descriptor < 0) throw_io("memfd_create", name);
+  return {descriptor, name};
 }
 
 File reserve_room(const std::string& directory, std::uint64_t bytes) {

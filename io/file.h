@@ -68,6 +68,9 @@ class File {
   std::string path_;
 };
 
+/// A file without a name, in memory; `name` is for messages.
+File memory_file(const std::string& name);
+
 /// Holds `bytes` of the file system of `directory`, in a file without a name: closing it, or a
 /// kill, gives them back. Throws where there is no room; where the file system cannot reserve any,
 /// it holds nothing.

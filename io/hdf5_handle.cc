@@ -28,12 +28,6 @@ void silence() {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
-File make_memory(const std::string& what) {
-  const int descriptor = ::memfd_create("concertina-hdf5", MFD_CLOEXEC);
-  if (descriptor < 0) throw_io("memfd_create", what);
-  return File(descriptor, what);
-}
-
 }  // namespace
 
 Hid::Hid(hid_t id, Close close, const char* call, const std::string& what)
@@ -74,7 +68,7 @@ void write_attribute(hid_t object, const std::string& name,
 }
 
 Hdf5Image::Hdf5Image(std::string what, H5F_libver_t high)
-    : what_(std::move(what)), high_(high), memory_(make_memory(what_)) {
+    : what_(std::move(what)), high_(high), memory_(memory_file(what_)) {
   silence();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "experiments/commands/python_command.h"
 #include "experiments/quality/quality_report.h"
 #include "io/datasets/dataset.h"
 #include "io/file.h"
@@ -66,7 +67,7 @@ CheckedFiles look_at_rows(const DataFileOptions& options, const RunConfig& confi
                               .counts_tokens = config.origins.contains("data.tokenizer") ||
                                                config.origins.contains("model.context")});
   if (!options.report.empty())
-    atomic_replace(options.report, quality_page(files, quality_report(files)));
+    call_python("data-page", {{"out", options.report}}, report_json(files, quality_report(files)));
   return files;
 }
 

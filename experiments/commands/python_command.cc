@@ -6,9 +6,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 
 #include "core/error.h"
 #include "experiments/machine/program.h"
+#include "io/file.h"
+#include "io/process.h"
 
 namespace concertina {
 namespace {
@@ -43,15 +46,25 @@ std::vector<std::string> option_words(const CLI::App& app,
   return words;
 }
 
-}  // namespace
-
-int run_in_python(const CLI::App& app, const std::map<std::string, std::string>& resolved) {
-  const std::string name = module_name(app), python = interpreter();
+/// The words that run the module `name`, without its options.
+std::vector<std::string> module_words(const std::string& python, const std::string& name) {
   const stdfs::path package = shipped_folder("python");
   if (package.empty())
     throw_input("the Python package of this program is missing, which does this", own_program(),
                 "install share/concertina with the program");
-  std::vector<std::string> words = {python, package / "concertina", "--parsed", name};
+  return {python, package / "concertina", "--parsed", name};
+}
+
+[[noreturn]] void refuse_without_python(const std::string& name) {
+  throw_input(fmt::format("`concertina {}` needs python3, which is not there", name), "PATH",
+              "apt-get install python3");
+}
+
+}  // namespace
+
+int run_in_python(const CLI::App& app, const std::map<std::string, std::string>& resolved) {
+  const std::string name = module_name(app), python = interpreter();
+  std::vector<std::string> words = module_words(python, name);
   for (std::string& word : option_words(app, resolved)) words.push_back(std::move(word));
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -60,8 +73,26 @@ int run_in_python(const CLI::App& app, const std::map<std::string, std::string>&
   flush_output();
   ::execvp(python.c_str(), arguments.data());
   if (errno != ENOENT) throw_errno("exec", python, "another python3 on PATH");
-  throw_input(fmt::format("`concertina {}` needs python3, which is not there", name), "PATH",
-              "apt-get install python3");
+  refuse_without_python(name);
+}
+
+void call_python(const std::string& name, const std::map<std::string, std::string>& options,
+                 const nlohmann::ordered_json& data) {
+  std::vector<std::string> words = module_words(interpreter(), name);
+  for (const auto& [option, value] : options)
+    words.push_back(fmt::format("--{}={}", option, value));
+  File input = memory_file("the input of python3");
+  const std::string text = json_line(data);
+  input.write_at(0, std::as_bytes(std::span(text)));
+  Process python({.words = words,
+                  .environment = {{"CONCERTINA", own_program()}},
+                  .in = input.descriptor(),
+                  .told_of_our_end = true});
+  std::optional<int> code;
+  while (!code) code = python.wait(60);
+  if (*code == 127) refuse_without_python(name);
+  if (*code != 0)
+    throw_failure(fmt::format("python3 ended with exit code {}", *code), "concertina " + name);
 }
 
 }  // namespace concertina

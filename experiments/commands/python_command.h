@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "experiments/commands/command.h"
@@ -14,5 +15,10 @@ namespace concertina {
 /// per value: the value in `resolved`, else what was given, else the default. The variable
 /// CONCERTINA has the path of this program. Throws Error{bad_input} where there is no python3.
 int run_in_python(const CLI::App& app, const std::map<std::string, std::string>& resolved = {});
+
+/// Runs the module `name` with these options to its end, and gives it `data` as its input. Throws a
+/// failure if it fails; it has printed why.
+void call_python(const std::string& name, const std::map<std::string, std::string>& options,
+                 const nlohmann::ordered_json& data);
 
 }  // namespace concertina

@@ -1,122 +1,64 @@
-// `concertina study plot`.
-#include "experiments/results/study_plot.h"
-
-#include <fmt/format.h>
-
-#include "experiments/commands/study_options.h"
-#include "experiments/study/run_set.h"
-#include "io/figure/write_figure.h"
+// `concertina study plot`: its options; the work is done in Python.
+#include "experiments/commands/group_options.h"
+#include "experiments/commands/python_command.h"
 
 namespace concertina {
 namespace {
 
-struct StudyPlotCommand : CommandOptions {
-  std::vector<std::string> folders;
-  std::string kind, spread = "sd", output, x_scale, y_scale, equivalent;
-  PlotOptions plot;
-  bool stopped = false;
-};
-
-std::optional<Scale> scale_of(const std::string& word) {
-  if (word.empty()) return std::nullopt;
-  return word == "log2" ? Scale::log2 : word == "log" ? Scale::log : Scale::linear;
+int run_study_plot(const CommandOptions& options) {
+  require_output(options.app->get_option("--out")->as<std::string>(), "--out");
+  return run_in_python(*options.app);
 }
 
-/// Throws Error{bad_input} for an option that has no effect on a chart of this kind.
-void require_effect(const StudyPlotCommand& options, PlotKind kind) {
-  const std::string words = fmt::format("--kind {}", name_of(kind));
-  const bool heatmap = kind == PlotKind::heatmap, points = kind == PlotKind::pareto;
-  options.excludes("--x-scale", words, heatmap || kind == PlotKind::bars);
-  options.excludes("--y-scale", words, heatmap);
-  const bool front = kind == PlotKind::front;
-  options.excludes("--spread", words, heatmap || points || front);
-  options.excludes("--confidence", words, heatmap || points);
-  options.needs("--baseline", "--kind front", front);
-  options.needs("--equivalent", "--kind front", front);
-}
-
-int run_study_plot(const StudyPlotCommand& options) {
-  options.needs("--confidence", "--spread ci", options.spread == "ci" || options.kind == "front");
-  require_figure(options.output);
-  PlotOptions chosen = options.plot;
-  if (!options.kind.empty()) chosen.kind = plot_kind(options.kind);
-  if (!options.equivalent.empty()) chosen.claim = claim_of(options.equivalent, "--equivalent");
-  chosen.spread = plot_spread(options.spread);
-  chosen.x_scale = scale_of(options.x_scale);
-  chosen.y_scale = scale_of(options.y_scale);
-  StudyResults results = read_study_or_runs(options.folders);
-  if (options.stopped) include_stopped(results);
-  const StudyPlot plot = plot_study(results, chosen);
-  require_effect(options, plot.kind);
-  write_figure(options.output, svg(plot.chart));
-  nlohmann::ordered_json json = to_json(plot);
-  json["figure"] = options.output;
-  std::string text;
-  for (const std::string& note : plot.notes) text += note + "\n";
-  print_once(options.json ? json_line(json) : text + options.output + "\n");
-  return 0;
-}
-
-void declare_look(CLI::App& app, StudyPlotCommand& options) {
+void add_look_options(CLI::App& app) {
   const auto scales = CLI::IsMember({"linear", "log", "log2"});
-  app.add_option("--x-scale", options.x_scale, "linear, log or log2; as x is spread if not given")
+  add_text_option(app, "--x-scale", "SCALE",
+                  "linear, log or log2 (default: chosen by the spread of x)")
       ->check(scales);
-  app.add_option("--y-scale", options.y_scale, "linear (if not given), log or log2")->check(scales);
-  app.add_option("--width", options.plot.width_in,
-                 "inches: 3.25 is a column of a page, 6.75 the page")
+  add_text_option(app, "--y-scale", "SCALE", "linear, log or log2 (default: linear)")
+      ->check(scales);
+  add_text_option(app, "--width", "INCHES",
+                  "width of the figure: 3.25 is a column of a page, 6.75 the page")
       ->check(number(1, 40))
-      ->capture_default_str();
-  app.add_option("--height", options.plot.height_in, "inches; 0: what suits the width")
+      ->default_str("3.25");
+  add_text_option(app, "--height", "INCHES", "height (default: chosen by the width)")
       ->check(number(0, 40));
-  app.add_option("--title", options.plot.title, "above the chart; none if not given");
+  add_text_option(app, "--title", "TEXT", "title above the chart (default: none)");
 }
 
-void add_study_plot_options(CLI::App& app, StudyPlotCommand& options) {
-  PlotOptions& plot = options.plot;
-  add_study_folders(app, options.folders);
-  app.add_option("--out", options.output, "the file to write: .svg, .pdf or .png")
-      ->type_name("FILE")
-      ->required();
-  app.add_option("--kind", options.kind,
-                 "lines, bars, heatmap, pareto or front; by x if not given");
-  app.add_option("--x", plot.x,
-                 "an axis, a figure, or step (curves of the runs); an axis of numbers if there is "
-                 "one, else the first axis")
-      ->type_name("COLUMN");
-  app.add_option("--y", plot.y, "a figure; the study's metric or held-out loss if not given")
-      ->type_name("COLUMN");
-  app.add_option("--group", plot.group, "a line or bar for each of their values; all other axes")
-      ->type_name("COLUMN,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--where", plot.where, "only trials with this value; may be repeated")
-      ->type_name("COLUMN=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--spread", options.spread,
-                 "around means: sd (standard deviation), ci (interval of the mean) or none")
-      ->capture_default_str();
-  app.add_option("--confidence", plot.confidence, "of the interval of the mean")
-      ->check(number(0.01, 0.9999))
-      ->capture_default_str();
-  app.add_option("--baseline", plot.baseline,
-                 "of a front; that of the study's [equivalence] if not given")
-      ->type_name("COLUMN=VALUE,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--equivalent", options.equivalent, "of a front, as in `study table`")
-      ->type_name("METRIC=MARGIN");
-  app.add_flag("--stopped", options.stopped, kStoppedHelp);
-  app.add_flag("--mixed", plot.mixed, "trials of different programs or processors all the same");
-  declare_look(app, options);
+void add_study_plot_options(CLI::App& app, CommandOptions& options) {
+  add_study_folders(app);
+  add_text_option(app, "--out", "FILE", "figure to write: .svg, .pdf or .png")->required();
+  add_text_option(app, "--kind", "KIND",
+                  "lines, bars, heatmap, pareto or front (default: chosen by x)");
+  add_text_option(app, "--x", "COLUMN",
+                  "an axis, a metric, or step (curves of the runs) (default: an axis of numbers if "
+                  "there is one, else the first axis)");
+  add_text_option(app, "--y", "COLUMN", "a metric (default: the study's metric, or held-out loss)");
+  add_list_option(app, "--group", "COLUMN,...",
+                  "columns whose values get a line or bar each (default: all other axes)");
+  add_repeated_option(app, "--where", "COLUMN=VALUE",
+                      "include only trials with this value; may be repeated");
+  add_text_option(app, "--spread", "KIND",
+                  "what surrounds means: sd (standard deviation), ci (interval of the mean) or "
+                  "none (default: sd)");
+  add_text_option(app, "--confidence", "FLOAT",
+                  "confidence of the interval of the mean (default: 0.95)")
+      ->check(number(0.01, 0.9999));
+  add_list_option(app, "--baseline", "COLUMN=VALUE,...",
+                  "baseline of a front (default: that of the study's [equivalence])");
+  add_text_option(app, "--equivalent", "METRIC=MARGIN",
+                  "margin that a front shows, as in `study table`");
+  add_trial_options(app);
+  add_look_options(app);
   add_json_option(app, options);
 }
 
 }  // namespace
 
 Command command_study_plot() {
-  return make_command<StudyPlotCommand>(
-      "a chart of a study: lines, bars, a heat map, points or a front", add_study_plot_options,
+  return make_command<CommandOptions>(
+      "draw a chart of a study: lines, bars, a heat map, points or a front", add_study_plot_options,
       run_study_plot);
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/python_command.h"
 #include "experiments/commands/study_options.h"
 #include "experiments/machine/threads.h"
 #include "experiments/study/scaling.h"
@@ -110,21 +111,6 @@ std::vector<std::vector<std::string>> runs_of(const ScalingCommand& options,
   return runs;
 }
 
-/// Weak scaling has efficiency alone: its batches differ, so a speed-up says nothing further.
-std::string write_figures(const std::vector<ScalingResult>& results, bool weak,
-                          const std::string& root) {
-  std::string written;
-  const auto write = [&](const char* name, const std::string& svg) {
-    const std::string path = fmt::format("{}/{}.svg", root, name);
-    atomic_replace(path, svg);
-    written += (written.empty() ? "" : " ") + path;
-  };
-  if (!weak) write("speedup", scaling_chart(results, ScalingFigure::speedup));
-  write("efficiency", scaling_chart(results, ScalingFigure::efficiency));
-  write("parts", step_parts_chart(results));
-  return written;
-}
-
 int run_scaling(const ScalingCommand& given) {
   ScalingCommand options = given;
   complete(options);
@@ -145,10 +131,9 @@ int run_scaling(const ScalingCommand& given) {
       scaling_results(options.config, options.scaling, runs_of(options, paths, points));
   const nlohmann::ordered_json report = scaling_json(results, options.scaling);
   atomic_replace(root + "/scaling.json", report.dump(2) + "\n");
-  const std::string written = write_figures(results, options.scaling.weak, root);
-  print_once(options.json
-                 ? json_line(report)
-                 : scaling_text(report) + fmt::format("{}/scaling.json {}\n", root, written));
+  print_once(options.json ? json_line(report)
+                          : scaling_text(report) + fmt::format("{}/scaling.json\n", root));
+  call_python("scaling-figures", {{"folder", root}}, report);
   return static_cast<int>(summary.failed + summary.timed_out > 0 ? Exit::failure : Exit::ok);
 }
 

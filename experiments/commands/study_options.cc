@@ -11,8 +11,6 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/results/study_course.h"
-#include "experiments/study/run_set.h"
 #include "experiments/study/study_folder.h"
 #include "io/file.h"
 #include "parallel/comm/mpi_environment.h"
@@ -31,106 +29,10 @@ sigset_t child_signal() {
 
 }  // namespace
 
-void add_group_options(CLI::App& app, GroupOptions& options) {
-  add_study_folders(app, options.folders);
-  const auto list = [&](const char* name, std::vector<std::string>& values, const char* help) {
-    return app.add_option(name, values, help)->delimiter(',')->allow_extra_args(false);
-  };
-  list("--metric", options.table.metrics,
-       "columns to average, each with :min or :max where it does not know which is better; the "
-       "study's metric, loss, tokens_per_s, median_step_ms, bubble and peak_bytes if not given")
-      ->type_name("COLUMN,...");
-  list("--by", options.table.by, "columns that make groups; all axes but run.seed if not given")
-      ->type_name("COLUMN,...");
-  list("--baseline", options.table.baseline,
-       "the groups that others are compared with, each with the one that has its other values; "
-       "none: no comparison; the first group, where groups have several trials, if not given")
-      ->type_name("COLUMN=VALUE,...");
-  app.add_option("--pair", options.table.pair, "trials with the same value there are compared")
-      ->type_name("COLUMN")
-      ->capture_default_str();
-  app.add_option("--test", options.test, "of pairs: t (paired t test) or wilcoxon (signed rank)")
-      ->check(CLI::IsMember({"t", "wilcoxon"}))
-      ->capture_default_str();
-  app.add_option("--correction", options.correction,
-                 "of the p values of one metric for their number: holm or none")
-      ->capture_default_str();
-  app.add_option("--confidence", options.table.confidence,
-                 "of intervals; p below 1 minus it is marked")
-      ->check(number(0, 1))
-      ->capture_default_str();
-  app.add_option("--equivalent", options.equivalent,
-                 "tests whether groups are within this margin of the baseline, in the metric's own "
-                 "unit; that of the study's file if not given")
-      ->type_name("METRIC=MARGIN");
-  app.add_option("--alpha", options.alpha, "of --equivalent; 0.05 if not given")
-      ->check(number(kLeastAlpha, kMostAlpha));
-  app.add_option("--to", options.targets,
-                 "a column of the training seconds until a held-out metric is as good as a number, "
-                 "or as the baseline's last one (baseline-0.005: a little less is enough); may be "
-                 "repeated")
-      ->type_name("METRIC=NUMBER|baseline")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--where", options.table.where,
-                 "only trials with this value; may be repeated: any value of one column, all "
-                 "columns")
-      ->type_name("COLUMN=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--sort", options.table.sort,
-                 "by a metric, best first, or by a column of the groups")
-      ->type_name("COLUMN");
-  app.add_flag("--stopped", options.stopped, kStoppedHelp);
-  app.add_flag("--no-notes", options.no_notes, "the table alone");
-  app.add_flag("--mixed", options.table.mixed,
-               "average trials of different programs or processors all the same");
-}
-
 void add_launcher_option(CLI::App& app, std::string& launcher) {
   app.add_option("--launcher", launcher,
                  "mpirun (default) or srun, where the study's [launch] has no command")
       ->type_name("NAME");
-}
-
-TableOptions table_options(const GroupOptions& options) {
-  TableOptions table = options.table;
-  table.notes = !options.no_notes;
-  if (options.test == "wilcoxon") table.test_of_pairs = SignificanceTest::wilcoxon;
-  table.correction = p_correction(options.correction);
-  options.needs("--alpha", "--equivalent", !options.equivalent.empty());
-  if (options.equivalent.empty()) return table;
-  table.claim = claim_of(options.equivalent, "--equivalent");
-  table.claim->alpha = options.alpha.value_or(table.claim->alpha);
-  return table;
-}
-
-StudyResults read_group_study(const GroupOptions& options, TableOptions& table) {
-  return with_targets(read_study_or_runs(options.folders), options, table);
-}
-
-StudyResults with_targets(StudyResults results, const GroupOptions& options, TableOptions& table) {
-  if (options.stopped) include_stopped(results);
-  if (results.loose && table.by.empty()) table.by = {kRunColumn};
-  std::vector<std::string> baseline = table.baseline;
-  if (baseline.empty() && results.claim) baseline = results.claim->baseline;
-  if (baseline == std::vector<std::string>{"none"}) baseline.clear();
-  const std::vector<std::string> columns = add_times_to(results, options.targets, baseline);
-  if (table.metrics.empty() && !columns.empty())
-    for (const MetricColumn& metric : default_metrics(results))
-      table.metrics.push_back(metric.name);
-  table.metrics.insert(table.metrics.end(), columns.begin(), columns.end());
-  return results;
-}
-
-EquivalenceClaim claim_of(const std::string& text, const char* option) {
-  const std::size_t equals = text.find('=');
-  const Cell cell = cell_of_setting(equals == text.npos ? "" : text.substr(equals + 1));
-  const auto* margin = std::get_if<double>(&cell);
-  if (equals == 0 || margin == nullptr || !(*margin > 0 && *margin <= kMostMargin))
-    throw_input(fmt::format("'{}' is not METRIC=MARGIN", text), option,
-                fmt::format("{} validation_accuracy=0.005", option));
-  return {.metric = text.substr(0, equals), .margin = *margin};
 }
 
 namespace {
@@ -155,13 +57,6 @@ std::string overrides_text(const std::vector<std::string>& sets) {
 void add_study_folder(CLI::App& app, std::string& directory) {
   app.add_option("study", directory, "the study's folder, such as studies/NAME")
       ->type_name("STUDY")
-      ->required();
-}
-
-void add_study_folders(CLI::App& app, std::vector<std::string>& folders) {
-  app.add_option("study", folders,
-                 "the study's folder, such as studies/NAME; or directories of runs, of any program")
-      ->type_name("STUDY|RUN...")
       ->required();
 }
 

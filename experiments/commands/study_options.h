@@ -1,8 +1,6 @@
-// Options that several commands on studies have: which study and trials, in which groups; and what
-// those commands share that launch or submit trials.
+// What commands share that launch or submit the trials of studies.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,40 +8,15 @@
 #include "experiments/machine/machine.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/signals.h"
-#include "experiments/results/study_table.h"
 #include "experiments/study/study_spec.h"
 
 namespace concertina {
-
-inline constexpr const char* kStoppedHelp =
-    "trials that a search has stopped too, with the figures of the steps that they did";
-
-struct GroupOptions : CommandOptions {
-  std::vector<std::string> folders;  // of the study, or of runs
-  TableOptions table;
-  std::string test = "t", correction = "holm";
-  std::string equivalent;  // "METRIC=MARGIN"
-  std::optional<double> alpha;
-  std::vector<std::string> targets;
-  bool stopped = false, no_notes = false;
-};
-void add_group_options(CLI::App& app, GroupOptions& options);
-TableOptions table_options(const GroupOptions& options);
-/// The study, or the runs, with the columns of --to, which `table` gets as metrics.
-StudyResults read_group_study(const GroupOptions& options, TableOptions& table);
-/// The same of what is read already.
-StudyResults with_targets(StudyResults results, const GroupOptions& options, TableOptions& table);
-/// The claim of "METRIC=MARGIN", which `option` gave; its alpha and baseline are left to the
-/// caller.
-EquivalenceClaim claim_of(const std::string& text, const char* option);
 
 /// Adds --launcher: that with which Slurm starts trials.
 void add_launcher_option(CLI::App& app, std::string& launcher);
 
 /// Adds the study's folder, as the first argument.
 void add_study_folder(CLI::App& app, std::string& directory);
-/// Adds the study's folder, or those of runs, as arguments.
-void add_study_folders(CLI::App& app, std::vector<std::string>& folders);
 
 /// Adds --dir: where the study's folder is made.
 void add_studies_directory(CLI::App& app, std::string& directory);

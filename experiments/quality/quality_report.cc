@@ -137,6 +137,7 @@ nlohmann::ordered_json report_json(const CheckedFiles& files, const QualityRepor
     nlohmann::ordered_json& one = json["faults"][std::string(kRowFaultNames[f])];
     if (!looked_for(files, static_cast<RowFault>(f)).empty()) continue;  // null
     one["rows"] = report.faulty[f];
+    one["meaning"] = kRowFaultMeanings[f];
     one["first"] = nlohmann::ordered_json::array();
     for (const RowFinding& finding : report.first[f]) {
       nlohmann::ordered_json example{{"at", files.place_of(finding.row)},
@@ -150,6 +151,8 @@ nlohmann::ordered_json report_json(const CheckedFiles& files, const QualityRepor
   for (const auto& [label, of] : report.labels)
     for (std::size_t s = 0; s < of.size(); ++s)
       if (report.rows[s] > 0) json["labels"][label][std::string(kSplitNames[s])] = of[s];
+  if (report.other_labels > 0) json["other_labels"] = report.other_labels;
+  json["lengths"] = report.lengths;
   return json;
 }
 

@@ -31,7 +31,5 @@ std::string row_text(const CheckedFiles& files, std::size_t row, std::size_t mos
 
 std::string report_text(const CheckedFiles& files, const QualityReport& report);
 nlohmann::ordered_json report_json(const CheckedFiles& files, const QualityReport& report);
-/// A page that refers to nothing outside.
-std::string quality_page(const CheckedFiles& files, const QualityReport& report);
 
 }  // namespace concertina

@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <numeric>
 
-#include "core/error.h"
 #include "core/step_history.h"
 #include "core/tensor.h"
-#include "experiments/record/tracing.h"
 #include "experiments/run/planning.h"
-#include "io/log_lines.h"
-#include "io/run_files.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"
 
@@ -59,37 +54,7 @@ nlohmann::ordered_json to_json(const MemoryUse& use) {
           {"boundary_bytes", use.boundary_bytes}};
 }
 
-void require_config(const std::string& directory) {
-  const std::string config = run_file(directory, kConfigFile);
-  std::error_code error;
-  const auto status = std::filesystem::symlink_status(config, error);
-  if (std::filesystem::is_regular_file(status)) return;
-  if (std::filesystem::exists(status))
-    throw_input("this is not a regular file", config, "the file as the run wrote it");
-  if (!std::filesystem::exists(run_file(directory, kMetricsFile), error))
-    throw_input("this is not a run directory", directory, "the directory of a run: runs/NAME");
-  throw_input(
-      "an imported run has no trace, so there is no step to report on", directory,
-      fmt::format("concertina compare {} runs/OTHER, whose page has its curves", directory));
-}
-
 }  // namespace
-
-RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step) {
-  require_config(directory);
-  RunFiles run{.trace = read_run_trace(trace_path(directory, step)),
-               .metrics = metrics_of(read_lines(run_file(directory, kMetricsFile))),
-               .config = read_log_text(run_file(directory, kConfigFile)),
-               .known = {},
-               .validations = {},
-               .launches = read_lines(run_file(directory, kLaunchesFile)),
-               .events = read_lines(run_file(directory, kEventsFile))};
-  run.validations = validations_of(run.events);
-  run.result = read_log_json(run_file(directory, kResultFile));
-  if (!run.result.is_object()) run.result = nullptr;
-  run.known = known_costs(directory, run.trace.layout, run.trace.plan);
-  return run;
-}
 
 StepTotals total(const std::vector<MetricsPoint>& metrics) {
   StepTotals totals;

@@ -1,6 +1,6 @@
 // The numbers of `report`: measured, and predicted from what its actions took and
 // from its costs.json.
-// Invariant: pure, but for load_run(). "Bubble" is, here as in metrics.jsonl and in
+// Invariant: pure. "Bubble" is, here as in metrics.jsonl and in
 // parallel/simulate/simulate.h, the idle share of a step: time in which a rank neither computes nor
 // updates.
 #pragma once
@@ -17,21 +17,6 @@
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
-
-/// The contents of a run directory.
-struct RunFiles {
-  RunTrace trace;
-  std::vector<MetricsPoint> metrics;
-  std::string config;  // config.toml
-  KnownCosts known;    // costs.json
-  std::vector<ValidationPoint> validations{};
-  std::vector<nlohmann::json> launches{};  // lines of launches.jsonl, which a run may lack
-  std::vector<nlohmann::json> events{};    // lines of events.jsonl, likewise
-  nlohmann::json result{};                 // result.json, likewise; else null
-};
-/// The trace that begins at `step`, or the last one. Throws Error{bad_input} if there is no such
-/// trace, or a damaged one.
-RunFiles load_run(const std::string& directory, std::optional<std::int64_t> step = {});
 
 /// All steps of a run, whatever launch they are of. Each figure is of the steps that have it.
 struct StepTotals {

@@ -25,23 +25,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kCompute = 0, kSend = 1, kReceive = 100;  // first track of each
 
-Json to_json(const Layout& layout) {
-  Json pipelines = Json::array();
-  for (const Pipeline& pipeline : layout.pipelines) {
-    Json stages = Json::array();
-    for (const StagePlacement& s : pipeline.stages)
-      stages.push_back({s.rank, s.first_unit, s.last_unit});
-    pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
-                         {"stages", stages}});
-  }
-  return pipelines;
-}
-
 Json about(const RunTrace& trace) {
   return {{"program", "concertina"},
           {"run", trace.run},
           {"schedule", trace.schedule},
-          {"layout", to_json(trace.layout)},
+          {"layout", layout_json(trace.layout)},
           {"frozen_units", trace.layout.frozen_units},
           {"saved_bytes", trace.saved_bytes},
           {"grad_bytes", trace.grad_bytes},
@@ -279,6 +267,18 @@ std::string title(const Action& action, const Layout& layout) {
   const int stage = stage_in_pipeline(layout, action.stage);
   if (action.kind == Kind::REDUCE) return fmt::format("reduce stage {}", stage);
   return fmt::format("{} {} stage {}", kind_name(action.kind), action.microbatch, stage);
+}
+
+nlohmann::ordered_json layout_json(const Layout& layout) {
+  Json pipelines = Json::array();
+  for (const Pipeline& pipeline : layout.pipelines) {
+    Json stages = Json::array();
+    for (const StagePlacement& s : pipeline.stages)
+      stages.push_back({s.rank, s.first_unit, s.last_unit});
+    pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
+                         {"stages", stages}});
+  }
+  return pipelines;
 }
 
 std::string to_chrome_trace(const RunTrace& trace) {

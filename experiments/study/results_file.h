@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/results/results.h"
+#include "experiments/study/results.h"
 #include "io/sha256.h"
 
 namespace concertina {

@@ -11,8 +11,8 @@
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/record/training_clock.h"
-#include "experiments/results/config_values.h"
-#include "experiments/results/measures.h"
+#include "experiments/study/config_values.h"
+#include "experiments/study/measures.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/trial_record.h"
 #include "io/run_files.h"
@@ -111,7 +111,10 @@ std::vector<std::string> differing_keys(
     std::map<int, std::map<std::string, std::string>>& configs) {
   const std::map<std::string, std::string> defaults = keys_of(write_config(RunConfig{}));
   std::vector<std::string> differing;
-  for (const auto& [key, values] : config_values(configs)) {
+  std::set<std::string> known;
+  for (const auto& [number, keys] : configs)
+    for (const auto& [key, value] : keys) known.insert(key);
+  for (const std::string& key : known) {
     std::set<std::string> found;
     for (auto& [number, keys] : configs) {
       const auto fallback = defaults.find(key);

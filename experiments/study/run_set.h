@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/results/results.h"
+#include "experiments/study/results.h"
 
 namespace concertina {
 

@@ -105,12 +105,4 @@ nlohmann::ordered_json scaling_json(const std::vector<ScalingResult>& results,
                                     const ScalingOptions& options);
 std::string scaling_text(const nlohmann::ordered_json& report);
 
-enum class ScalingFigure { speedup, efficiency };
-/// SVG: speed-up, or efficiency in percent, over ranks: measured with the spread of its rounds,
-/// predicted, ideal. Each over the first number of ranks, predictions over the first prediction.
-std::string scaling_chart(const std::vector<ScalingResult>& results, ScalingFigure figure);
-/// SVG: rank time per sample by number of ranks, what it is made of as stacked bars: those measured
-/// beside those predicted.
-std::string step_parts_chart(const std::vector<ScalingResult>& results);
-
 }  // namespace concertina

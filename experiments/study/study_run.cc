@@ -15,7 +15,7 @@
 #include "experiments/machine/signals.h"
 #include "experiments/record/progress.h"
 #include "experiments/record/run_history.h"
-#include "experiments/results/measures.h"
+#include "experiments/study/measures.h"
 #include "experiments/study/trial_launch.h"
 #include "io/checkpoint_commit.h"
 #include "io/file.h"

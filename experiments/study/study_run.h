@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/results/results.h"
+#include "experiments/study/results.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/trial_process.h"

@@ -12,7 +12,7 @@
 
 #include "core/options.h"
 #include "experiments/config/config.h"
-#include "experiments/results/results.h"
+#include "experiments/study/results.h"
 
 namespace concertina {
 

@@ -13,7 +13,7 @@
 #include "experiments/record/report_figures.h"
 #include "experiments/record/run_lines.h"
 #include "experiments/record/training_clock.h"
-#include "experiments/results/config_values.h"
+#include "experiments/study/config_values.h"
 #include "io/file.h"
 #include "io/log_lines.h"
 #include "io/run_files.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/results/results.h"
+#include "experiments/study/results.h"
 
 namespace concertina {
 

@@ -25,12 +25,6 @@ struct Asked {
   bool over = false;
 };
 
-File file_without_name() {
-  const int descriptor = ::memfd_create("answer", MFD_CLOEXEC);
-  if (descriptor < 0) throw_io("memfd_create", "memory");
-  return {descriptor, "the answer of a host"};
-}
-
 /// mpirun's exit code is no proof: that of Open MPI 5 is 0 where it lost the host.
 bool have_answered(const Asked& asked) {
   const std::string_view answer = HostPool::kAnswer;
@@ -82,7 +76,7 @@ std::vector<HostPool::Group> HostPool::silent(const std::vector<Group>& groups,
                                               const char* task) const {
   std::vector<Asked> all;
   for (const Group& group : groups) {
-    File answers = file_without_name();
+    File answers = memory_file("the answer of a host");
     ProcessOptions options = question_(group, task);
     options.out = options.errors = answers.descriptor();
     Process process(options);

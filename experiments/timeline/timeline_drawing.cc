@@ -9,7 +9,7 @@
 
 #include "core/number_text.h"
 #include "experiments/timeline/timeline_panel.h"
-#include "io/figure/axis_scale.h"
+#include "io/figure/axis_ticks.h"
 
 namespace concertina {
 namespace {
@@ -199,10 +199,10 @@ class TimelinesDrawer {
   }
 
   double axis(double y) {
-    const AxisScale time({.low = 0, .high = scale_.longest / units_.time}, {});
     const double width = scale_.right - scale_.left;
     sheet_.line({scale_.left, y}, {scale_.right, y}, kInk, 0.6);
-    for (const AxisTick& tick : time.ticks(static_cast<int>(width / 40))) {
+    for (const AxisTick& tick :
+         axis_ticks(scale_.longest / units_.time, static_cast<int>(width / 40))) {
       const double at = scale_.x(tick.value * units_.time);
       sheet_.line({at, y}, {at, y + 2.5}, kInk, 0.6);
       const double half = text_width(tick.label, kRankSize) / 2;

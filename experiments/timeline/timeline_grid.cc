@@ -6,7 +6,7 @@
 
 #include "experiments/timeline/timeline_drawing.h"
 #include "experiments/timeline/timeline_panel.h"
-#include "io/figure/axis_scale.h"
+#include "io/figure/axis_ticks.h"
 
 namespace concertina {
 namespace {

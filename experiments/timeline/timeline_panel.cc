@@ -8,7 +8,7 @@
 #include <map>
 
 #include "core/index.h"
-#include "io/figure/axis_scale.h"
+#include "io/figure/axis_ticks.h"
 
 namespace concertina {
 namespace {

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <numbers>
 
 #include "core/utf8.h"
 
@@ -42,35 +41,7 @@ void add_diagonals(const RectShape& area, int slope, double gap, PathShape& path
     add_diagonal(area, k * step, slope, path);
 }
 
-/// A polygon of `count` corners, or a star of them if `inner` is below 1.
-Shape regular(int count, Spot at, double radius, double turn, const Paint& paint) {
-  PathShape path{{{}}, true, paint};
-  for (int i = 0; i < count; ++i) {
-    const double angle = turn + 2 * std::numbers::pi * i / count;
-    path.pieces[0].push_back({at.x + radius * std::sin(angle), at.y - radius * std::cos(angle)});
-  }
-  return path;
-}
-
 }  // namespace
-
-Shape series_marker(std::size_t n, Spot at, double radius, const Paint& paint) {
-  constexpr double kPi = std::numbers::pi;
-  switch (n % 6) {
-    case 0:
-      return CircleShape{at, radius, paint};
-    case 1:
-      return regular(4, at, 1.25 * radius, kPi / 4, paint);
-    case 2:
-      return regular(3, at, 1.35 * radius, 0, paint);
-    case 3:
-      return regular(4, at, 1.3 * radius, 0, paint);
-    case 4:
-      return regular(3, at, 1.35 * radius, kPi, paint);
-    default:
-      return regular(5, at, 1.25 * radius, 0, paint);
-  }
-}
 
 double text_width(std::string_view text, double size, bool bold) {
   double width = 0;

@@ -15,6 +15,9 @@
 
 namespace concertina {
 
+/// The width of a page in inches.
+inline constexpr double kPageInches = 6.75;
+
 /// A place in points (1/72 inch) from the upper left corner.
 struct Spot {
   double x = 0, y = 0;
@@ -38,11 +41,6 @@ struct PathShape {
   Paint paint{};
   std::string title{};  // as of a rectangle; of a curve whose values a page reads off, its name
 };
-struct CircleShape {
-  Spot at{};
-  double radius = 1;
-  Paint paint{};
-};
 enum class Anchor { start, middle, end };
 struct TextShape {
   Spot at{};  // on the base line
@@ -54,7 +52,7 @@ struct TextShape {
   double turn = 0;  // degrees, clockwise
   int zoom = 1;     // shown from this zoom of a web page on: there is no room before
 };
-using Shape = std::variant<RectShape, PathShape, CircleShape, TextShape>;
+using Shape = std::variant<RectShape, PathShape, TextShape>;
 
 /// Where the linear axes of a drawing lie, and what they reach: a web page reads values off curves
 /// by it, and zooms what is right of `left` and below `top`.
@@ -92,8 +90,6 @@ std::string shortened(const std::string& text, double size, double width);
 std::vector<std::string> wrapped(const std::string& text, double size, double width,
                                  bool bold = false);
 
-/// The n-th marker of a series, of this radius.
-Shape series_marker(std::size_t n, Spot at, double radius, const Paint& paint);
 /// Lines over a rectangle, `gap` points apart. Those of neighbours meet.
 PathShape hatch_lines(const RectShape& area, Hatch hatch, double gap, const Paint& paint);
 

@@ -36,9 +36,6 @@ bool can_draw(const PathShape& path) {
       if (!all_finite(spot)) return false;
   return !path.pieces.empty();
 }
-bool can_draw(const CircleShape& circle) {
-  return all_finite(circle.at) && circle.radius > 0 && std::isfinite(circle.radius);
-}
 bool can_draw(const TextShape& text) {
   return all_finite(text.at) && !text.text.empty();
 }
@@ -117,13 +114,6 @@ class SvgWriter {
     add("\"");
     paint(path.paint);
     end("path", path.title);
-  }
-
-  void write(const CircleShape& circle) {
-    add("<circle cx=\"{}\" cy=\"{}\" r=\"{}\"", length(circle.at.x), length(circle.at.y),
-        length(circle.radius));
-    paint(circle.paint);
-    add("/>\n");
   }
 
   void write(const TextShape& text) {
@@ -241,12 +231,6 @@ class TikzWriter {
       if (path.closed) add("--cycle");
     }
     add(";\n");
-  }
-
-  void write(const CircleShape& circle) {
-    paint(circle.paint);
-    add(" ({},{}) circle [radius={}bp];\n", length(circle.at.x), length(circle.at.y),
-        length(circle.radius));
   }
 
   void write(const TextShape& text) {

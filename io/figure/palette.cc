@@ -3,32 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace concertina {
 namespace {
-
-constexpr std::array kSeries{kBlue, kOrange, kGreen, kVermillion, kSky, kPink, kDark, kYellow};
-// The published table at every seventeenth.
-constexpr std::array<Colour, 18> kCividis{{{0, 32, 76},
-                                           {0, 42, 102},
-                                           {0, 52, 110},
-                                           {39, 63, 108},
-                                           {60, 74, 107},
-                                           {76, 85, 107},
-                                           {91, 95, 109},
-                                           {104, 106, 112},
-                                           {117, 117, 117},
-                                           {131, 129, 120},
-                                           {146, 140, 120},
-                                           {161, 152, 118},
-                                           {176, 165, 114},
-                                           {192, 177, 109},
-                                           {209, 191, 102},
-                                           {225, 204, 92},
-                                           {243, 219, 79},
-                                           {255, 233, 69}}};
 
 /// A colour of pages, and what it is where readers like it dark.
 struct PageColour {
@@ -79,28 +57,6 @@ Colour readable_on(Colour back) {
       0.2126 * linear(back.red) + 0.7152 * linear(back.green) + 0.0722 * linear(back.blue);
   // The contrast with white is 1.05 / (light + 0.05), that with black (light + 0.05) / 0.05.
   return light > 0.179 ? Colour{20, 20, 20} : Colour{255, 255, 255};
-}
-
-Colour series_colour(std::size_t n) {
-  return kSeries[n % kSeries.size()];
-}
-
-std::vector<double> series_dash(std::size_t n) {
-  static const std::array<std::vector<double>, 5> kDashes{
-      {{}, {4, 1.6}, {1.2, 1.4}, {5, 1.4, 1.2, 1.4}, {2.4, 1.2}}};
-  return kDashes[n % kDashes.size()];
-}
-
-Hatch series_hatch(std::size_t n) {
-  constexpr std::array<Hatch, 5> kHatches{Hatch::none, Hatch::rising, Hatch::crossed,
-                                          Hatch::falling, Hatch::level};
-  return kHatches[n % kHatches.size()];
-}
-
-Colour cividis(double share) {
-  const double at = std::clamp(share, 0.0, 1.0) * (kCividis.size() - 1);
-  const auto step = std::min(static_cast<std::size_t>(at), kCividis.size() - 2);
-  return mixed(kCividis[step], kCividis[step + 1], at - static_cast<double>(step));
 }
 
 std::string page_colours() {

@@ -1,12 +1,7 @@
-// The colours, dashes and hatches of all that is drawn or shown on a page: no other file has any.
-// Invariants: colours of series are those of Okabe and Ito ("Color Universal Design", 2008), in an
-// order in which neighbours differ in lightness too; the scale of heat maps is cividis (Nuñez,
-// Anderton and Renslow 2018), whose lightness grows evenly and which looks alike to all eyes.
+// The colours of all that is drawn: those of Okabe and Ito ("Color Universal Design", 2008).
 #pragma once
 
-#include <cstddef>
 #include <string>
-#include <vector>
 
 namespace concertina {
 
@@ -16,10 +11,10 @@ struct Colour {
 };
 
 inline constexpr Colour kInk{29, 33, 41}, kSoft{92, 100, 112}, kGridLine{224, 227, 232},
-    kPaper{255, 255, 255}, kNoValue{244, 245, 247}, kIdle{240, 241, 244}, kIdleLines{188, 193, 201};
+    kPaper{255, 255, 255}, kIdle{240, 241, 244}, kIdleLines{188, 193, 201};
 inline constexpr Colour kBlue{0, 114, 178}, kOrange{230, 159, 0}, kPaleOrange{246, 210, 139},
     kGreen{0, 158, 115}, kVermillion{213, 94, 0}, kSky{86, 180, 233}, kPink{204, 121, 167},
-    kDark{77, 84, 94}, kYellow{240, 228, 66}, kGrey{154, 163, 174};
+    kDark{77, 84, 94}, kGrey{154, 163, 174};
 
 /// "#0072b2".
 std::string hex(Colour colour);
@@ -32,14 +27,6 @@ Colour readable_on(Colour back);
 
 /// The colour of lines over an area.
 enum class Hatch { none, rising, falling, crossed, level };
-
-/// How the n-th series is drawn, n from 0 on; all repeat, dashes and hatches sooner than colours.
-Colour series_colour(std::size_t n);
-std::vector<double> series_dash(std::size_t n);
-Hatch series_hatch(std::size_t n);
-
-/// The colour of a share from 0 (dark blue) to 1 (light yellow).
-Colour cividis(double share);
 
 /// CSS variables for a page (--back, --ink, --blue, ...), light and dark as the reader's setting
 /// says, which drawings on the page follow too.

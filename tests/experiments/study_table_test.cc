@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "experiments/results/figure_names.h"
-#include "experiments/results/measures.h"
 #include "experiments/results/study_table.h"
+#include "experiments/study/measures.h"
 #include "io/csv.h"
 
 namespace concertina {

@@ -1,0 +1,101 @@
+#include "experiments/commands/group_options.h"
+
+#include "experiments/study/claim.h"
+
+namespace concertina {
+
+CLI::Option* add_text_option(CLI::App& app, const std::string& name, const char* type,
+                             const std::string& help) {
+  return app.add_option(name, help)->type_name(type);
+}
+
+CLI::Option* add_list_option(CLI::App& app, const std::string& name, const char* type,
+                             const std::string& help) {
+  return add_text_option(app, name, type, help)
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+CLI::Option* add_repeated_option(CLI::App& app, const std::string& name, const char* type,
+                                 const std::string& help) {
+  return add_text_option(app, name, type, help)
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_passed_flag(CLI::App& app, const std::string& name, const std::string& help) {
+  app.add_flag(name, help);
+}
+
+void add_study_folders(CLI::App& app) {
+  add_text_option(app, "study", "STUDY|RUN...",
+                  "folder of a study, such as studies/NAME, or run directories (not only "
+                  "Concertina's)")
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->required();
+}
+
+void add_equivalent_options(CLI::App& app, const std::string& claim) {
+  add_text_option(app, "--equivalent", "METRIC=MARGIN",
+                  "test whether groups are within this margin of the baseline, in the metric's own "
+                  "unit (default: " +
+                      claim + ")");
+  add_text_option(app, "--alpha", "FLOAT", "significance level for --equivalent (default: 0.05)")
+      ->check(number(kLeastAlpha, kMostAlpha));
+}
+
+void add_trial_options(CLI::App& app) {
+  add_passed_flag(
+      app, "--stopped",
+      "include trials that a search has stopped, with the metrics of the steps they did");
+  add_passed_flag(app, "--mixed",
+                  "average trials of different programs or processors, with a note");
+}
+
+void add_group_options(CLI::App& app, CommandOptions& options) {
+  add_study_folders(app);
+  add_list_option(app, "--metric", "COLUMN,...",
+                  "columns to average; append :min or :max to set the better direction (default: "
+                  "the study's metric, loss, tokens_per_s, median_step_ms, bubble and peak_bytes)");
+  add_list_option(app, "--by", "COLUMN,...",
+                  "columns that make groups (default: all axes but run.seed)");
+  add_list_option(app, "--baseline", "COLUMN=VALUE,...",
+                  "groups that others are compared with, each with the one that has its other "
+                  "values; none: no comparison (default: the first group, where groups have "
+                  "several trials)");
+  add_text_option(app, "--pair", "COLUMN", "compare trials with the same value in this column")
+      ->default_str("run.seed");
+  add_text_option(app, "--test", "TEST",
+                  "test of pairs: t (paired t test) or wilcoxon (signed-rank test)")
+      ->check(CLI::IsMember({"t", "wilcoxon"}))
+      ->default_str("t");
+  add_text_option(app, "--correction", "NAME",
+                  "correction of the p values of a metric for their number: holm or none")
+      ->check(CLI::IsMember({"holm", "none"}))
+      ->default_str("holm");
+  add_text_option(app, "--confidence", "FLOAT",
+                  "confidence of intervals; p below 1 - confidence is marked")
+      ->check(number(0, 1))
+      ->default_str("0.95");
+  add_equivalent_options(app, "the [equivalence] of the study's file");
+  add_repeated_option(app, "--to", "METRIC=NUMBER|baseline",
+                      "add a column of the training seconds until a held-out metric reaches a "
+                      "number, or the baseline's last value (baseline-0.005: a little less is "
+                      "enough); may be repeated");
+  add_repeated_option(app, "--where", "COLUMN=VALUE",
+                      "include only trials with this value; if repeated, any of the values of one "
+                      "column, and all columns");
+  add_text_option(app, "--sort", "COLUMN",
+                  "sort by a metric, best first, or by a column of the groups");
+  add_trial_options(app);
+  add_passed_flag(app, "--no-notes", "print the table alone");
+  add_json_option(app, options);
+}
+
+void require_group_options(const CommandOptions& options) {
+  options.needs("--alpha", "--equivalent", options.given("--equivalent"));
+}
+
+}  // namespace concertina

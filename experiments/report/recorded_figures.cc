@@ -1,0 +1,79 @@
+#include "experiments/report/recorded_figures.h"
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/record/tracing.h"
+#include "experiments/run/planning.h"
+#include "io/log_lines.h"
+#include "io/run_files.h"
+
+namespace concertina {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A config of another version of the program has none of these.
+Json model_figures(const std::string& config_text) try {
+  RunConfig config;
+  read_config(config_text, kConfigFile, config);
+  const ModelSpec model = job_of(config).model;
+  return {{"layer_ends", model.layer_ends},
+          {"parameters", parameter_count(make_buckets(model))},
+          {"tokens_per_step", tokens_of_step(config)}};
+} catch (const Error&) {
+  return Json::object();
+}
+
+/// Milliseconds after `start`, and bytes: of saved activations, and of boundary buffers too where
+/// these were measured.
+Json memory_json(const std::vector<MemorySample>& samples, double start, bool boundaries) {
+  Json points = Json::array();
+  for (const MemorySample& sample : samples) {
+    points.push_back({1e3 * (sample.time - start), sample.use.saved_bytes});
+    if (boundaries) points.back().push_back(sample.use.boundary_bytes);
+  }
+  return points;
+}
+
+void add_recorded(const RunTrace& trace, const ReportFigures& figures, Json& json) {
+  json.update(to_json(trace, figures));
+  const std::vector<StepRecord>& step = trace.steps[figures.typical];
+  const double start = span_of(step).start;
+  for (std::size_t rank = 0; rank < step.size(); ++rank) {
+    Json& one = json["ranks"][rank];
+    one["memory"] = memory_json(step[rank].memory, start, true);
+    one["predicted_memory"] =
+        memory_json(saved_over_time(trace, rank, figures.predicted.rows[rank]), 0, false);
+  }
+  json["pipelines"] = layout_json(trace.layout);
+  json["timeline"] = recorded_timeline(trace, figures);
+}
+
+void require_run(const std::string& directory) {
+  const std::string config = run_file(directory, kConfigFile);
+  std::error_code error;
+  const auto status = std::filesystem::symlink_status(config, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw_input("this is not a regular file", config, "the file as the run wrote it");
+  if (!std::filesystem::exists(status))
+    throw_input("this is not the directory of a run: it has no config.toml", directory,
+                "the directory of a run, such as runs/NAME");
+}
+
+}  // namespace
+
+nlohmann::ordered_json recorded_figures(const std::string& directory,
+                                        std::optional<std::int64_t> step) {
+  require_run(directory);
+  Json json = model_figures(read_log_text(run_file(directory, kConfigFile)));
+  const std::string path = trace_path(directory, step);
+  if (!step && !std::filesystem::exists(path)) return json;
+  const RunTrace trace = read_run_trace(path);
+  const KnownCosts known = known_costs(directory, trace.layout, trace.plan);
+  add_recorded(trace, compute_figures(trace, known), json);
+  return json;
+}
+
+}  // namespace concertina

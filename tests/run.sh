@@ -27,7 +27,7 @@ print(*sorted({os.path.relpath(file, "build") for target in known["targets"]
 }
 
 # shellcheck disable=SC2046
-if ! install_packages || ! configure || ! build $(programs); then
+if ! install_packages packages.txt packages-python.txt || ! configure || ! build $(programs); then
   echo 'no test ran: setting up or building failed'
   echo '0 passed, 1 failed'
   exit 1

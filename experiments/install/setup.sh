@@ -3,28 +3,29 @@
 
 say() { printf '\n== %s\n' "$*"; }
 
-# On one line.
+# package_list FILE...: the packages that these files of experiments/install name, on one line.
 # shellcheck disable=SC2046
-package_list() { printf '%s ' $(sed 's/#.*//' experiments/install/packages.txt); }
+package_list() { (cd experiments/install && printf '%s ' $(sed 's/#.*//' "$@")); }
 
 missing_packages() {
   local package
-  for package in $(package_list); do
+  for package in $(package_list "$@"); do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
       printf '%s ' "$package"
   done
 }
 
-# Installs with apt where that is possible; elsewhere says what to install.
+# install_packages [FILE...]: installs what the files name (packages.txt) with apt where that is possible; elsewhere says what to install.
 install_packages() {
+  [ $# -gt 0 ] || set -- packages.txt
   local missing sudo=
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     say 'This is no Debian or Ubuntu: install what these packages hold, then run this again:'
-    package_list && echo
+    package_list "$@" && echo
     command -v meson >/dev/null && command -v mpirun >/dev/null  # go on if it looks done
     return
   fi
-  missing=$(missing_packages)
+  missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
   if [ "$(id -u)" != 0 ]; then
     if command -v sudo >/dev/null && sudo -v; then

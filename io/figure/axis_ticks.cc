@@ -50,7 +50,8 @@ std::vector<AxisTick> axis_ticks(double high, int count) {
   std::vector<AxisTick> ticks;
   for (int i = 0; i <= kMostTicks && i * step <= high + 1e-6 * step; ++i)
     ticks.push_back({i * step, tick_text(i * step, step, high)});
-  return ticks;
+  // A step may be nearly as long as the axis, and only 0 a multiple of it.
+  return ticks.size() >= 2 || count >= kMostTicks ? ticks : axis_ticks(high, count + 1);
 }
 
 }  // namespace concertina

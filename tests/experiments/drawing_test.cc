@@ -2,13 +2,17 @@
 #include "io/figure/drawing.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "core/error.h"
+#include "io/figure/axis_ticks.h"
 #include "io/figure/write_figure.h"
 #include "io/file.h"
 #include "io/process.h"
@@ -31,7 +35,6 @@ Drawing hostile_drawing() {
                      true,
                      {.line = Colour{9, 9, 9}, .dash = {1, 2}}},
            PathShape{{{{0, 0}, {std::nan(""), 5}}}, false, {}},
-           CircleShape{{5, 5}, 2, {.fill = Colour{200, 0, 0}}},
            TextShape{{50, 40}, words, 7, Anchor::middle, true, {}, -90}}};
 }
 
@@ -196,6 +199,33 @@ TEST(RunProcess, EndsWhatRunsTooLong) {
   EXPECT_EQ(run_process({"/bin/sh", "-c", "sleep 600 & exit 7"}, 9).code, 7);
   EXPECT_EQ(run_process({"/bin/sh", "-c", "echo a; echo b >&2"}, 9).output, "a\nb\n");
   EXPECT_THROW(run_process({"/not/there"}, 9), Error);
+}
+
+TEST(Palette, APageHasTheColoursOfItsDrawings) {
+  const std::string css = page_colours();
+  EXPECT_NE(css.find("svg [fill=\"" + hex(kBlue) + "\"] { fill: var(--blue); }"), css.npos) << css;
+  EXPECT_LT(css.find("--ink: " + hex(kInk)), css.find("prefers-color-scheme: dark"));
+  EXPECT_EQ(terminal_colour(kPaper), 231);
+  EXPECT_EQ(terminal_colour({0, 0, 0}), 16);
+}
+
+/// 1, 2 or 5 times a power of ten.
+bool is_round(double step) {
+  const double digit = step / std::pow(10, std::floor(std::log10(step) + 1e-6));
+  return std::abs(digit - 1) < 1e-6 || std::abs(digit - 2) < 1e-6 || std::abs(digit - 5) < 1e-6;
+}
+
+RC_GTEST_PROP(AxisTicks, AreRoundAndOnTheAxis, ()) {
+  const double high = std::pow(10, *rc::gen::inRange(-12, 13)) * *rc::gen::inRange(1, 3000);
+  const int count = *rc::gen::inRange(2, 12);
+  const std::vector<AxisTick> ticks = axis_ticks(high, count);
+  RC_ASSERT(ticks.size() >= 2u && static_cast<int>(ticks.size()) <= std::max(6, count + 1));
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    RC_ASSERT(ticks[i].value >= 0 && ticks[i].value <= high * (1 + 1e-6));
+    if (i == 0) continue;
+    RC_ASSERT(is_round(ticks[i].value - ticks[i - 1].value));
+    RC_ASSERT(ticks[i].label != ticks[i - 1].label);
+  }
 }
 
 }  // namespace

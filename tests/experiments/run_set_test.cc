@@ -1,5 +1,4 @@
-// Runs as they lie on disk, with any of their figures missing: no table, page or picture shows one
-// that a log does not have, and none of these is ever the best.
+// Runs as they lie on disk, with any of their figures missing.
 #include "experiments/study/run_set.h"
 
 #include <gtest/gtest.h>
@@ -11,10 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/record/report_figures.h"
-#include "experiments/results/study_course.h"
-#include "experiments/results/study_plot.h"
-#include "experiments/results/study_report.h"
-#include "experiments/study/run_bits.h"
+#include "experiments/record/training_clock.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -58,67 +54,21 @@ void write_run(const std::string& directory, unsigned subset, const char* absent
   }
 }
 
-class MissingFigures : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
+/// Figures that a log lacks, or has as null, are none of the run's.
+TEST(RunSet, LeavesOutFiguresThatTheLogLacks) {
+  for (const char* const absent : {"left out", "null", "0"})
     for (unsigned subset = 0; subset < kSubsets; ++subset) {
-      folders_.push_back(directory_.path() + "/" + std::to_string(subset));
-      write_run(folders_.back(), subset, GetParam());
-    }
-    for (const LoggedFigure& figure : kFigures) options_.metrics.emplace_back(figure.column);
-    options_.by = {"run"};
-    options_.mixed = true;
-  }
-  TemporaryDirectory directory_;
-  std::vector<std::string> folders_;
-  TableOptions options_;
-};
-
-TEST_P(MissingFigures, AreInNoTableAndNeverTheBest) {
-  const StudyTable table = make_table(read_runs(folders_), options_);
-  const nlohmann::ordered_json json = to_json(table);
-  for (unsigned subset = 0; subset < kSubsets; ++subset)
-    for (std::size_t f = 0; f < kFigures.size(); ++f) {
-      const TableCell& cell = table.rows[subset].cells[f];
-      const bool there = has_figure(subset, f);
-      EXPECT_EQ(cell.summary.n, there ? 1 : 0) << subset << " " << kFigures[f].key;
-      EXPECT_NEAR(there ? cell.summary.mean : 0, there ? kFigures[f].value : 0, 1e-9);
-      EXPECT_FALSE(cell.best) << subset << " " << kFigures[f].key;
-      const auto& figures = json["groups"][subset]["metrics"][kFigures[f].column];
-      EXPECT_EQ(figures.contains("mean") && figures["mean"].is_number(), there);
+      const TemporaryDirectory directory;
+      write_run(directory.path(), subset, absent);
+      std::ofstream(directory.path() + "/result.json") << R"({"steps":3})";
+      const TrialRecord run = read_runs({directory.path()}).trials.at(0);
+      for (std::size_t f = 0; f < kFigures.size(); ++f) {
+        const auto found = run.figures.find(kFigures[f].column);
+        const bool finite = found != run.figures.end() && std::isfinite(found->second);
+        EXPECT_EQ(finite, has_figure(subset, f)) << kFigures[f].column << " " << absent << subset;
+      }
     }
 }
-
-TEST_P(MissingFigures, AreInNoPageOrPictureOfTheRun) {
-  for (unsigned subset = 0; subset < kSubsets; ++subset) {
-    const RunLog log = read_log(folders_[subset]);
-    const StudyResults runs = read_runs({folders_[subset], folders_[kSubsets - 1 - subset]});
-    std::vector<std::string> both;
-    for (std::size_t f = 0; f < kFigures.size(); ++f) {
-      const StepCurve curve = curve_of(log, kFigures[f].key);
-      EXPECT_EQ(std::ranges::any_of(curve.value, [](double y) { return std::isfinite(y); }),
-                has_figure(subset, f));
-      // One of the two runs has the figure.
-      PlotOptions options;
-      options.kind = PlotKind::bars;
-      options.x = "run";
-      options.y = kFigures[f].column;
-      options.mixed = true;
-      const StudyPlot plot = plot_study(runs, options);
-      const BarSeries& bars = std::get<Bars>(plot.chart.marks).series.at(0);
-      EXPECT_EQ(std::ranges::count_if(bars.values, [](double y) { return std::isfinite(y); }), 1);
-    }
-    const std::string page = study_page(load_study_page(runs, {.by = {"run"}, .mixed = true}, "p"));
-    EXPECT_NE(page.find("loss-by-step"), page.npos);
-    EXPECT_EQ(page.find(">0.000"), page.npos);
-  }
-}
-INSTANTIATE_TEST_SUITE_P(Runs, MissingFigures, testing::Values("left out", "null", "0"),
-                         [](const auto& one) {
-                           return std::string(one.param) == "0"      ? "Zero"
-                                  : std::string(one.param) == "null" ? "Null"
-                                                                     : "LeftOut";
-                         });
 
 TEST(StepTotals, EachIsOfTheStepsThatHaveIt) {
   const auto totals = [](const nlohmann::json& first, const nlohmann::json& second) {
@@ -145,18 +95,6 @@ TEST(TrainingClock, IsUnknownWhereAnEvaluationSaysNoSeconds) {
   EXPECT_EQ(training_seconds(log).value, (std::vector<double>{0, 6}));
   log.validations[0].seconds = kNoFigure;
   EXPECT_TRUE(training_seconds(log).value.empty());
-}
-
-/// Runs of other lengths have other ends, which is no difference of their bits.
-TEST(RunBits, SaysThatOneOfTwoRunsIsShorter) {
-  const TemporaryDirectory directory;
-  write_run(directory.path() + "/a", kSubsets - 1, "");
-  write_run(directory.path() + "/b", kSubsets - 1, "");
-  std::ofstream(directory.path() + "/b/metrics.jsonl", std::ios::app)
-      << "{\"step\":4,\"loss\":4}\n";
-  const StudyResults runs = read_runs({directory.path() + "/a", directory.path() + "/b"});
-  const std::string text = bits_text(compare_bits(runs.trials[0], runs.trials[1]));
-  EXPECT_NE(text.find("one is shorter: 4 steps against 3"), text.npos) << text;
 }
 
 /// The evaluation of the checkpoint that a run keeps is what it is known by.

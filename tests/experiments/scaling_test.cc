@@ -124,27 +124,6 @@ TEST_F(ScalingRuns, RanksThatShareCoresAreSlower) {
   EXPECT_LE(shared.total(), 2 * alone);
 }
 
-TEST(Scaling, EfficiencyIsDrawnInPercentAndPartsBesideTheirPrediction) {
-  std::vector<ScalingResult> results;
-  for (const int ranks : {1, 2}) {
-    ScalingResult result;
-    result.point = {.ranks = ranks, .global = 8 * ranks};
-    result.predicted.compute = 0.08 * ranks;  // half the efficiency at 2
-    result.measured = Measured{.steps = {0.08}, .median = 0.08, .parts = {}};
-    result.measured->parts.compute = 0.08;
-    results.push_back(result);
-  }
-  const std::string efficiency = scaling_chart(results, ScalingFigure::efficiency);
-  EXPECT_NE(efficiency.find("efficiency (%)"), std::string::npos);
-  EXPECT_NE(efficiency.find(">100<"), std::string::npos);
-  EXPECT_EQ(efficiency.find("speed-up"), std::string::npos);
-  EXPECT_NE(scaling_chart(results, ScalingFigure::speedup).find("speed-up"), std::string::npos);
-  // 80 ms of 1 rank for 8 samples; predicted 160 ms of 2 ranks for 16.
-  const std::string parts = step_parts_chart(results);
-  EXPECT_NE(parts.find(">10<"), std::string::npos);
-  EXPECT_NE(parts.find(">20<"), std::string::npos);
-}
-
 TEST(Scaling, ALineIsFittedAndSaysHowFarOffItIs) {
   std::vector<ScalingResult> results;
   for (const int m : {4, 8, 16}) {

@@ -34,6 +34,7 @@ void add_study_folders(CLI::App& app) {
                   "folder of a study, such as studies/NAME, or run directories (not only "
                   "Concertina's)")
       ->expected(1, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args()
       ->required();
 }
 

@@ -367,7 +367,6 @@ done << 'END'
 --dir|with the folder of a study|study submit folder --dir elsewhere
 --format|with --json alone|study table folder --json --format latex
 --cells|with --json alone|study table folder --json --cells mean-sd
---confidence|without --spread ci|study plot folder --out drawn.svg --confidence 0.9
 line|with bash|completion bash words
 END
 ok '2 images' data inspect images.bin --format cifar10

@@ -21,7 +21,7 @@ says 'parallel.schedule +1f1b +zb-h1'
 says 'two against one: the same losses over 12 steps; the same final state \([0-9a-f]{12}\.\.\.\); the same bits in 3 checkpoints'
 says 'Time to [^ ]*validation|time_to_validation_loss|to validation loss|Seconds to'
 ! grep -q 'batch.global' said || die "what is the same is said to differ: $(cat said)"
-for what in '<h2>Configs</h2>' '<h2>Bits</h2>' 'seconds of training' 'tokens' 'the same losses over 12 steps'; do
+for what in '"Configs"' '"Bits"' 'seconds of training' 'tokens' 'the same losses over 12 steps'; do
   grep -qF "$what" compare.html || die "the page lacks $what"
 done
 
@@ -60,8 +60,8 @@ cp runs/one/metrics.jsonl bare
 compare 0 bare runs/one
 says 'one against bare \(at step 12\): the same losses over 12 steps'
 
-refused "one run alone" compare runs/one
-refused "is there twice" compare runs/one runs/../runs/one
+refused "at least two runs" compare runs/one
+refused "twice" compare runs/one runs/../runs/one
 refused "no run in this folder" compare runs/one "$folder/runs/one/checkpoints"
 refused "no run in this folder" compare runs/one nothing
 printf x | dd of="$(ls -d runs/two/checkpoints/step-*/shard-*.h5 | head -n 1)" bs=1 seek=4100 conv=notrunc status=none

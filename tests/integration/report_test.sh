@@ -70,7 +70,7 @@ exits 0 'report without costs' "$binary" report runs/replicas
 grep -q 'without the reduction of gradients: this run has no costs.json' out ||
   fail 'a report without costs.json does not say so'
 
-refused 'there is no trace here' runs/silent
+report runs/silent && grep -q 'no step was recorded' out || fail 'a run without a trace'
 refused 'this is not a run directory' runs
 refused 'this is not a run directory' nowhere
 head -c 5000 runs/stages/trace.json > short && mv short runs/stages/trace.json

@@ -99,7 +99,6 @@ violations() {
     'cuda[a-zA-Z_]*\.h|cuda/|cublas|cudnn|cutlass|nvml|nvtx|cooperative_groups' \
     'core/cuda/|tests/core/cuda_emulation/|parallel/comm/nccl_' $all
   forbid "$1" 'HDF5 headers only in io/' 'hdf5|H5[A-Z]' 'io/' $all
-  forbid "$1" 'ONNX and protobuf headers only in io/export/' 'onnx/|google/protobuf' 'io/export/' $all
   forbid "$1" 'headers of tars and images only in their files of io/datasets/' \
     'archive(_entry)?\.h|png\.h|jpeglib\.h' 'io/datasets/(tar|image)_' $all
   forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
@@ -188,7 +187,6 @@ must_fail core/cpu/a.cc '#include <cuda_runtime.h>'
 must_fail models/a.cc '#include <cublasLt.h>'
 must_fail tests/core/cuda_a_test.cc '#include <cuda_runtime_api.h>'
 must_fail experiments/a.cc '#include <hdf5.h>'
-must_fail io/a.cc '#include <onnx/checker.h>'
 must_fail core/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
 must_fail core/a.cc '#include "models/model.h"'
 must_fail experiments/a.cc '#include "tests/mpi_test.h"'

@@ -6,6 +6,8 @@
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/commands/checkpoint_options.h"
+#include "experiments/commands/graph_json.h"
+#include "experiments/commands/python_command.h"
 #include "experiments/config/byte_size.h"
 #include "experiments/hugging_face/exported_files.h"
 #include "experiments/hugging_face/kept_files.h"
@@ -16,7 +18,6 @@
 #include "experiments/run/planning.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint_reader.h"
-#include "io/export/onnx_writer.h"
 #include "io/file.h"
 #include "io/sha256.h"
 
@@ -65,17 +66,14 @@ std::string task_name(const RunConfig& config) {
       lookup(models(), config.model.family, "model family", "model.family").usual_task);
 }
 
-/// A model reads whole tensors of the checkpoint, which must have the shapes of its graph.
-TensorReader reader_of(CheckpointReader& checkpoint, const Graph& graph) {
+/// The checkpoint has the tensors of the graph, in their shapes.
+void require_shapes(CheckpointReader& checkpoint, const Graph& graph) {
   for (const GraphTensor& tensor : graph.tensors)
     if (!tensor.parameter.empty() && checkpoint.shape(tensor.parameter) != tensor.shape)
       throw_input(fmt::format("tensor {} has shape [{}], the run's model has [{}]",
                               tensor.parameter, fmt::join(checkpoint.shape(tensor.parameter), ", "),
                               fmt::join(tensor.shape, ", ")),
                   checkpoint.directory(), "the config.toml of the run that saved it");
-  return [&checkpoint](const std::string& name, std::span<float> values) {
-    checkpoint.read(name, "weight", 0, values);
-  };
 }
 
 StoredRun stored_run_of(const ExportOptions& options) {
@@ -95,28 +93,6 @@ std::map<std::string, std::string> facts_of(const RunConfig& config, const Manif
           {"concertina.config.sha256", sha256_hex(identity.dump())}};
 }
 
-void print_files(const ExportOptions& options, const OnnxFiles& files, const Graph& graph,
-                 const Manifest& manifest) {
-  const std::int64_t step = manifest.step;
-  if (options.json) {
-    print_once(json_line({{"step", step},
-                          {"model", files.model},
-                          {"bytes", files.bytes},
-                          {"data", files.data},
-                          {"data_bytes", files.data_bytes},
-                          {"nodes", graph.nodes.size()},
-                          {"weights_sha256", files.weights_sha256}}));
-    return;
-  }
-  std::string text =
-      fmt::format("{}: {} nodes in {}, {} bytes", step_text(step, manifest.metadata),
-                  graph.nodes.size(), files.model, grouped(static_cast<std::int64_t>(files.bytes)));
-  if (!files.data.empty())
-    text += fmt::format("; weights in {}, {} bytes", files.data,
-                        grouped(static_cast<std::int64_t>(files.data_bytes)));
-  print_once(text + "\n");
-}
-
 /// Writes `out`, FILE.onnx, or model.onnx in the directory of that name.
 int run_onnx_export(const ExportOptions& options) {
   if (options.type != "float32")
@@ -126,14 +102,21 @@ int run_onnx_export(const ExportOptions& options) {
   const RunConfig& config = run.config;
   CheckpointReader checkpoint = open_stored(run);
   const Graph graph = model_of(config)->describe(!untied_table(checkpoint, config).empty());
-  const TensorReader read = reader_of(checkpoint, graph);
-  OnnxOptions wanted;
-  wanted.inline_limit = inline_limit(options.inline_limit);
-  wanted.facts = facts_of(config, checkpoint.manifest());
+  require_shapes(checkpoint, graph);
+  const std::uint64_t most_inline = inline_limit(options.inline_limit);
   const std::string file = model_file(options.out);
   if (!options.force) require_nothing_at(file, kForceExport);
-  const OnnxFiles files = write_onnx(graph, read, file, wanted);
-  print_files(options, files, graph, checkpoint.manifest());
+  const Manifest& manifest = checkpoint.manifest();
+  std::map<std::string, std::string> words;
+  if (options.json) words["json"] = "true";
+  call_python("onnx-export", words,
+              {{"file", file},
+               {"checkpoint", checkpoint.directory()},
+               {"graph", graph_json(graph)},
+               {"facts", facts_of(config, manifest)},
+               {"inline_limit", most_inline},
+               {"step", manifest.step},
+               {"step_text", step_text(manifest.step, manifest.metadata)}});
   return 0;
 }
 

@@ -87,6 +87,7 @@ void call_python(const std::string& name, const std::map<std::string, std::strin
   Process python({.words = words,
                   .environment = {{"CONCERTINA", own_program()}},
                   .in = input.descriptor(),
+                  .out = STDOUT_FILENO,
                   .told_of_our_end = true});
   std::optional<int> code;
   while (!code) code = python.wait(60);

@@ -1,8 +1,5 @@
 """Runs exported ONNX models in onnxruntime and compares their logits.
 
-  check_onnx.py golden ONNX_TEST   the models of tests/integration/onnx_test.cc with the logits that
-                                   transformers computed (family_*.bin); writes onnx.json, the hashes
-                                   of the files that passed
   check_onnx.py runs CONCERTINA    trains a small run of each family and task, exports it, and
                                    compares with the logits that `concertina eval --logits` writes
   check_onnx.py one MODEL LOGITS   an exported model with what `eval --logits LOGITS` wrote of its run
@@ -17,7 +14,6 @@ they are missing it says so and exits with 77, which Meson takes for a skipped t
 """
 
 import argparse
-import hashlib
 import json
 import os
 import pathlib
@@ -28,10 +24,6 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT = 1e-5
-FAMILIES = ["gradients", "family_llama", "family_llama_tied", "family_bert_masked_lm",
-            "family_bert_classification", "family_bert_question_answering", "family_vit",
-            "family_gpt_classification", "family_llama_classification", "family_qwen3",
-            "family_neox", "family_phi", "family_distilbert"]
 
 
 def libraries(venv):
@@ -167,35 +159,6 @@ def golden_tensors(name):
     return index["config"], tensors
 
 
-def golden(program):
-    hashes = {}
-    with tempfile.TemporaryDirectory() as folder:
-        # The program says that hashes differ; what it has written is what counts here.
-        subprocess.run([program, "--gtest_filter=*OnnxGolden*"], stdout=subprocess.DEVNULL,
-                       env=os.environ | {"CONCERTINA_ONNX_OUT": folder})
-        for name in FAMILIES:
-            config, tensors = golden_tensors(name)
-            fields = {key.removeprefix("field "): value for key, value in tensors.items()
-                      if key.startswith("field ") or key in ("tokens", "targets")}
-            samples = config["samples"]
-            fields = {key: value.reshape(samples, *value.shape[1:]) if value.ndim else value
-                      for key, value in fields.items()}
-            if "tokens" in fields:
-                for key in ("tokens", "targets", "types"):
-                    if key in fields:
-                        fields[key] = fields[key].reshape(samples, config["context"])
-            wanted = tensors["logits"]
-            if "label" in fields:
-                wanted = wanted.reshape(samples, -1)
-            else:
-                wanted = wanted.reshape(samples, config["context"], -1)
-            path = pathlib.Path(folder) / f"{name}.onnx"
-            model = Model(path)
-            report(name, model, compare(model, fields, wanted))
-            hashes[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (HERE / "onnx.json").write_text(json.dumps(hashes, indent=2) + "\n")
-
-
 def one(path, logits):
     folder = pathlib.Path(logits)
     fields = {file.stem: np.load(file) for file in folder.glob("*.npy")}
@@ -289,7 +252,7 @@ def runs(program):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["golden", "runs", "one"])
+    parser.add_argument("what", choices=["runs", "one"])
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--venv", default=os.environ.get("CONCERTINA_ONNX_VENV"),
                         help="where to make a Python environment; default $CONCERTINA_ONNX_VENV")
@@ -297,7 +260,7 @@ def main():
     libraries(arguments.venv)
     paths = arguments.paths if arguments.what == "one" else [
         str(pathlib.Path(arguments.paths[0]).resolve())]
-    {"golden": golden, "runs": runs, "one": one}[arguments.what](*paths)
+    {"runs": runs, "one": one}[arguments.what](*paths)
 
 
 main()

@@ -2,7 +2,8 @@
 # Installs what is missing, builds, runs the tests: within 15 minutes on two cores those that are not
 # in the suite `slow`, or with --all every one. Those of the suite `gpu` are for machines with a GPU.
 # The last lines are the slowest ten and "N passed, N failed"; the exit code is 0 only if nothing
-# failed. A test of which every case is skipped counts as neither; cases that are skipped inside a
+# failed. A new build of a quick run has no CUDA where there is no GPU: --all compiles and emulates it.
+# A test of which every case is skipped counts as neither; cases that are skipped inside a
 # test that passed are counted and named.
 # Usage: tests/run.sh [--all] [arguments of `meson test`, for example --suite unit]
 set -uo pipefail
@@ -10,9 +11,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . experiments/install/setup.sh
 
 quick='--no-suite slow'
-[ -e /dev/nvidiactl ] || quick="$quick --no-suite gpu"
+setup=
+[ -e /dev/nvidiactl ] || quick="$quick --no-suite gpu" setup=-Dcuda=disabled
 if [ "${1-}" = --all ]; then
-  quick='' && shift
+  quick='' setup='' && shift
 fi
 
 # What the tests of a quick run are made of, by its path in build/; empty: everything.
@@ -27,7 +29,7 @@ print(*sorted({os.path.relpath(file, "build") for target in known["targets"]
 }
 
 # shellcheck disable=SC2046
-if ! install_packages packages.txt packages-python.txt || ! configure || ! build $(programs); then
+if ! install_packages packages.txt packages-python.txt || ! configure $setup || ! build $(programs); then
   echo 'no test ran: setting up or building failed'
   echo '0 passed, 1 failed'
   exit 1

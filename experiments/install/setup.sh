@@ -15,7 +15,8 @@ missing_packages() {
   done
 }
 
-# install_packages [FILE...]: installs what the files name (packages.txt) with apt where that is possible; elsewhere says what to install.
+# install_packages [FILE...]: installs what the files name (packages.txt) with apt where that is
+# possible; elsewhere says what to install.
 install_packages() {
   [ $# -gt 0 ] || set -- packages.txt
   local missing sudo=
@@ -42,7 +43,8 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends $missing
 }
 
-configure() { [ -f build/build.ninja ] || meson setup build; }
+# configure [OPTION...]: sets up build/ with these options of Meson unless it is there.
+configure() { [ -f build/build.ninja ] || meson setup "$@" build; }
 
 # build TARGET...: all of it without arguments.
 build() {

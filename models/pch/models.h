@@ -1,0 +1,11 @@
+// Precompiled for families, published models, optimizers, tasks and learning-rate schedules, each
+// of which is a file by itself.
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "models/hugging_face.h"
+#include "models/model.h"
+#include "models/task.h"
+#include "models/units/attention.h"
+#include "models/units/embedding.h"
+#include "models/units/mlp.h"

@@ -1,0 +1,10 @@
+// Precompiled for schedules, partitioners, exchange schemes and policies, each of which is a file
+// by itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "parallel/generate/interleave.h"
+#include "parallel/policies/freeze_policy.h"
+#include "parallel/repartition/layout_policy.h"

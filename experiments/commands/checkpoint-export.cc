@@ -109,15 +109,14 @@ int run_onnx_export(const ExportOptions& options) {
   const Manifest& manifest = checkpoint.manifest();
   std::map<std::string, std::string> words;
   if (options.json) words["json"] = "true";
-  call_python("onnx-export", words,
-              {{"file", file},
-               {"checkpoint", checkpoint.directory()},
-               {"graph", graph_json(graph)},
-               {"facts", facts_of(config, manifest)},
-               {"inline_limit", most_inline},
-               {"step", manifest.step},
-               {"step_text", step_text(manifest.step, manifest.metadata)}});
-  return 0;
+  return call_python("onnx-export", words,
+                     {{"file", file},
+                      {"checkpoint", checkpoint.directory()},
+                      {"graph", graph_json(graph)},
+                      {"facts", facts_of(config, manifest)},
+                      {"inline_limit", most_inline},
+                      {"step", manifest.step},
+                      {"step_text", step_text(manifest.step, manifest.metadata)}});
 }
 
 std::uint64_t shard_bytes(const std::string& text) {

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "experiments/commands/data_options.h"
-#include "experiments/quality/quality_report.h"
 #include "experiments/run/planning.h"
 #include "io/datasets/split_files.h"
 #include "io/token_file.h"
@@ -93,12 +92,6 @@ void inspect_dataset(const InspectOptions& options, const RunConfig& config) {
   print_once(json_line(json));
 }
 
-void inspect_rows(const InspectOptions& options, const RunConfig& config) {
-  const CheckedFiles files = look_at_rows(options, config);
-  const QualityReport report = quality_report(files);
-  print_once(options.json ? json_line(report_json(files, report)) : report_text(files, report));
-}
-
 int run_data_inspect(const InspectOptions& options) {
   const bool configured = std::ranges::any_of(
       options.files, [](const std::string& file) { return file.starts_with('@'); });
@@ -120,7 +113,8 @@ int run_data_inspect(const InspectOptions& options) {
     options.needs(option, "--quality", options.quality);
   const RunConfig config = data_config(options);
   return with_places(config, [&] {
-    options.quality ? inspect_rows(options, config) : inspect_dataset(options, config);
+    if (options.quality) return look_at_rows(options, config);
+    inspect_dataset(options, config);
     return 0;
   });
 }

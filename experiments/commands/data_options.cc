@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "experiments/commands/python_command.h"
-#include "experiments/quality/quality_report.h"
+#include "experiments/quality/table_rows.h"
 #include "io/datasets/dataset.h"
 #include "io/file.h"
 
@@ -61,14 +61,15 @@ RunConfig data_config(const DataFileOptions& options) {
   return config;
 }
 
-CheckedFiles look_at_rows(const DataFileOptions& options, const RunConfig& config) {
+int look_at_rows(const DataFileOptions& options, const RunConfig& config,
+                 std::map<std::string, std::string> words) {
   if (!options.report.empty()) require_output(options.report, "--report");
-  CheckedFiles files(config, {.near = options.near > 0 ? options.near : 2,
-                              .counts_tokens = config.origins.contains("data.tokenizer") ||
-                                               config.origins.contains("model.context")});
-  if (!options.report.empty())
-    call_python("data-page", {{"out", options.report}}, report_json(files, quality_report(files)));
-  return files;
+  const bool counts_tokens =
+      config.origins.contains("data.tokenizer") || config.origins.contains("model.context");
+  words["near"] = fmt::format("{}", options.near);
+  if (!options.report.empty()) words["report"] = options.report;
+  if (options.json) words["json"] = "true";
+  return call_python("data-quality", words, table_rows(config, counts_tokens));
 }
 
 }  // namespace concertina

@@ -1,11 +1,11 @@
 // Options that commands on files of data share: files by themselves, or as a config has them.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "experiments/commands/command.h"
-#include "experiments/quality/checked_files.h"
 
 namespace concertina {
 
@@ -27,8 +27,10 @@ void add_quality_options(CLI::App& app, DataFileOptions& options);
 /// somebody says so.
 RunConfig data_config(const DataFileOptions& options);
 
-/// Looks at the rows; writes the page if one is asked for. Tokens are counted where a tokenizer or
-/// model.context was given, else bytes would be counted.
-CheckedFiles look_at_rows(const DataFileOptions& options, const RunConfig& config);
+/// Looks for faults in the rows of tables and prints them, or with `words` for it writes a table
+/// without them. Tokens are counted where a tokenizer or model.context was given, else bytes would
+/// be counted. Returns the exit code.
+int look_at_rows(const DataFileOptions& options, const RunConfig& config,
+                  std::map<std::string, std::string> words = {});
 
 }  // namespace concertina

@@ -16,9 +16,9 @@ namespace concertina {
 /// CONCERTINA has the path of this program. Throws Error{bad_input} where there is no python3.
 int run_in_python(const CLI::App& app, const std::map<std::string, std::string>& resolved = {});
 
-/// Runs the module `name` with these options to its end, and gives it `data` as its input. Throws a
-/// failure if it fails; it has printed why.
-void call_python(const std::string& name, const std::map<std::string, std::string>& options,
+/// Runs the module `name` with these options to its end, and gives it `data` as its input. Returns
+/// its exit code: where that is not 0, it has printed why.
+int call_python(const std::string& name, const std::map<std::string, std::string>& options,
                  const nlohmann::ordered_json& data);
 
 }  // namespace concertina

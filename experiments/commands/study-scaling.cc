@@ -133,7 +133,8 @@ int run_scaling(const ScalingCommand& given) {
   atomic_replace(root + "/scaling.json", report.dump(2) + "\n");
   print_once(options.json ? json_line(report)
                           : scaling_text(report) + fmt::format("{}/scaling.json\n", root));
-  call_python("scaling-figures", {{"folder", root}}, report);
+  if (const int code = call_python("scaling-figures", {{"folder", root}}, report); code != 0)
+    return code;
   return static_cast<int>(summary.failed + summary.timed_out > 0 ? Exit::failure : Exit::ok);
 }
 

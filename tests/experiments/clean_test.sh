@@ -48,7 +48,7 @@ refused 'there is a file already' data clean dirty.tsv "${look[@]}" --out other.
 [ ! -e other.tsv ] || fail 'half of it was written'
 refused 'several files would become one' data clean dirty.tsv clean.tsv "${look[@]}" --out other.tsv
 refused 'no row is left' data clean held.tsv --format tsv --set data.validation_files=held.tsv --out other.tsv
-refused 'is no table' data inspect --quality dirty.tsv --format text
+refused 'is not a format of tables' data inspect --quality dirty.tsv --format text
 refused 'has no effect without --quality' data inspect dirty.tsv --format tsv --near 0.5
 
 # Quotes, line ends in cells and further columns stay as they are; a text without labels has no conflicts.

@@ -82,6 +82,14 @@ rooms() {
     sed 's/^tsort: *//; s/^-:/tests\/rooms.txt:/'
 }
 
+# file_circles ROOT: files that include each other, however many lie between.
+file_circles() {
+  (cd "$1" && sources . core models parallel io experiments |
+    xargs -r grep -HoE '^[ 	]*#[ 	]*include "[^"]+"') |
+    sed -E 's/:[ 	]*#[ 	]*include "/ /; s/"$//' | tsort 2>&1 >/dev/null |
+    sed 's/^tsort: *//; s/^-:/includes:/'
+}
+
 # waits ROOT: calls that may wait for ever without a reason in ROOT/tests/waits.txt.
 waits() {
   (cd "$1" && for table in tests/waits.txt; do [ ! -f $table ] || echo $table; done &&
@@ -133,6 +141,7 @@ violations() {
   refuse "$1" 'text that others may have written is parsed by io/strict_json.h, up to a depth' '[jJ]son::parse\(' \
     'io/strict_json\.|experiments/(hugging_face/published_|machine/gather|run/(agreement|checkpoint_writer))' $program
   rooms "$1"
+  file_circles "$1"
   waits "$1"
   defined_twice "$1" $all
   for path in "$1"/*; do
@@ -201,6 +210,7 @@ table='io: models
 models: io'
 must_fail models/a.cc '#include "io/file.h"' io/a.cc '#include "models/model.h"'
 table=
+must_fail core/a.h '#include "core/b.h"' core/b.h '#include "core/a.h"'
 must_fail parallel/predict/a.cc '#include <nlohmann/json.hpp>'
 must_fail experiments/run/a.cc 'throw_input(fmt::format("{} has no effect", key));'
 must_pass experiments/config/config.cc 'throw_input(fmt::format("{} has no effect", key));'

@@ -1,17 +1,7 @@
 // Dropout, gradient sums and norms.
 #pragma once
 
-#include <cstdint>
-
-namespace concertina::cpu {
-
-/// A DropoutMask's constants (core/rng.h): the Philox key, two of its counters, and the rest.
-struct DropoutRule {
-  std::uint32_t key0, key1, step, unit, threshold;
-  float scale;
-};
-
-}  // namespace concertina::cpu
+#include "core/cpu/dropout_rule.h"
 
 #define CONCERTINA_ELEMENTWISE_LOOPS(TYPED, FP32)                                                 \
   TYPED(void, dropout,                                                                            \

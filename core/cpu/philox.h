@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-#include "core/cpu/elementwise.h"
+#include "core/cpu/dropout_rule.h"
 #include "core/cpu/vector.h"
 
 namespace concertina::cpu {

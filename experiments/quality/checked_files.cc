@@ -35,10 +35,13 @@ CheckedFiles::CheckedFiles(const RunConfig& config, const QualityOptions& option
 
 void CheckedFiles::read(const RunConfig& config, const std::string& path, Split split) {
   files_.push_back(path);
-  tables_.push_back(open_table(config.data.format, path, {config.data.quotes, config.data.header}));
+  const OptionValues& own = config.data.options;
+  tables_.push_back(open_table(config.data.format, path,
+                               {option<std::string>(own, "quotes"), option<bool>(own, "header")}));
   TableReader& table = *tables_.back();
-  const TableColumns columns = find_columns(table.columns(), config.data.text_columns,
-                                            config.data.label_column, path + ":1", false);
+  const TableColumns columns =
+      find_columns(table.columns(), option<std::vector<std::string>>(own, "text_columns"),
+                   option<std::string>(own, "label_column"), path + ":1", false);
   std::vector<std::size_t> wanted = columns.text;
   if (columns.label) wanted.push_back(*columns.label);
   has_labels_ = has_labels_ && columns.label.has_value();

@@ -6,7 +6,8 @@ namespace concertina::dataset_makers {
 
 DatasetFormat conll() {
   return {.make = [](const DataOptions& options) { return tagged_words("conll", options); },
-          .keys = kSplitKeys};
+          .keys = {"data.test"},
+          .options = split_options()};
 }
 
 }  // namespace concertina::dataset_makers

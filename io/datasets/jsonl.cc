@@ -4,9 +4,8 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat jsonl() {
-  return {.make = [](const DataOptions& options) { return table_dataset("jsonl", options); },
-          .varies = rows_vary,
-          .keys = kTableKeys};
+  return table_format([](const DataOptions& options) { return table_dataset("jsonl", options); },
+                      table_options());
 }
 
 }  // namespace concertina::dataset_makers

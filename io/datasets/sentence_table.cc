@@ -78,7 +78,7 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
       encoder_(options.tokenizer),
       room_(options.tokens_per_sample),
       kind_(options.targets),
-      separator_(options.label_separator),
+      separator_(options.own<std::string>("label_separator")),
       order_(options.class_names),
       rows_(format, options),
       fields_{tokens_field(room_), types_field(room_), lengths_field()} {
@@ -89,7 +89,7 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
     const std::size_t before = rows_.rows().size();
     const bool evaluated = split == static_cast<std::size_t>(Split::test) || all_tested;
     for (const std::string& path : files_.of[split])
-      rows_.read(path, evaluated && options.missing_classes);
+      rows_.read(path, evaluated && options.own<bool>("missing_classes"));
     counts[split] = rows_.rows().size() - before;
     if (rows_.labelled_rows() > before && rows_.labelled_rows() < rows_.rows().size())
       throw_input("some files have labels, others none", files_.of[split].back(),
@@ -212,6 +212,39 @@ std::unique_ptr<Dataset> table_dataset(std::string_view format, const DataOption
 
 std::optional<Variation> rows_vary(const DataOptions& options) {
   return options.documents == "joined" ? windows_vary(options) : std::nullopt;
+}
+
+std::vector<Option> table_options() {
+  return joined(
+      {window_options(),
+       split_options(),
+       {{.name = "text_columns",
+         .usual = std::vector<std::string>{},
+         .help = "the column of a table that holds the sentence, or the two of a pair; none: those "
+                 "that GLUE's tasks have, sentence, text, ..."},
+        {.name = "label_column",
+         .usual = std::string(),
+         .help = "the column of a table that holds the label; empty: label, gold_label, "
+                 "is_duplicate, Quality, score; of multi-label labels; of words ner_tags, tags, "
+                 "labels, pos_tags"},
+        {.name = "label_separator",
+         .usual = std::string(","),
+         .help = "what stands between several labels or scores in a cell of a table; a list of "
+                 "JSON needs none"}}});
+}
+
+std::vector<Option> header_option() {
+  return {{.name = "header",
+           .usual = true,
+           .help = "whether the first row of a table names the columns; else they are 1, 2, ..."}};
+}
+
+DatasetFormat table_format(std::unique_ptr<Dataset> (*make)(const DataOptions& options),
+                           std::vector<Option> options) {
+  return {.make = make,
+          .varies = rows_vary,
+          .keys = {"data.test", "data.documents"},
+          .options = std::move(options)};
 }
 
 }  // namespace concertina

@@ -21,15 +21,11 @@ std::unique_ptr<Dataset> table_dataset(std::string_view format, const DataOption
 /// As windows_vary(), where rows are documents of one long text.
 std::optional<Variation> rows_vary(const DataOptions& options);
 
-/// The formats of tables, which read these keys of [data].
-inline constexpr auto kTableKeys =
-    with_split_keys({"data.text_columns", "data.label_column", "data.label_separator",
-                     "data.documents", "data.windows"});
-inline constexpr auto kHeaderTableKeys =
-    with_split_keys({"data.text_columns", "data.label_column", "data.label_separator",
-                     "data.documents", "data.windows", "data.header"});
-inline constexpr auto kTsvKeys =
-    with_split_keys({"data.text_columns", "data.label_column", "data.label_separator",
-                     "data.documents", "data.windows", "data.header", "data.quotes"});
+/// The options of all tables, and of those whose first row may have names.
+std::vector<Option> table_options();
+std::vector<Option> header_option();
+/// The format of a table with these options.
+DatasetFormat table_format(std::unique_ptr<Dataset> (*make)(const DataOptions& options),
+                           std::vector<Option> options);
 
 }  // namespace concertina

@@ -175,14 +175,13 @@ void TaggedWords::read_objects(const std::string& path, const DataOptions& optio
       if (std::ranges::find(table->columns(), name) != table->columns().end()) return name;
     return *names.begin();
   };
-  std::vector<std::string> words = options.text_columns;
+  auto words = options.own<std::vector<std::string>>("text_columns");
   if (words.empty()) words = {usual({"tokens", "words"})};
   if (words.size() > 1)
     throw_input(fmt::format("{} columns of words", words.size()), "data.text_columns",
                 "one column");
-  const std::string tags = options.label_column.empty()
-                               ? usual({"ner_tags", "tags", "labels", "pos_tags"})
-                               : options.label_column;
+  auto tags = options.own<std::string>("label_column");
+  if (tags.empty()) tags = usual({"ner_tags", "tags", "labels", "pos_tags"});
   const TableColumns columns = find_columns(table->columns(), words, tags, path + ":1");
   table->select({columns.text[0], *columns.label});
   for (RowCells row; table->next(row);) {

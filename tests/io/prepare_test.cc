@@ -65,7 +65,7 @@ TEST(Prepare, RowsOfATableAreTheDocumentsThatARunWouldRead) {
   for (int i = 0; i < 300; ++i)
     table += fmt::format("{},{}\n", i, std::string(i % 17, static_cast<char>('a' + i % 26)));
   data.files = {folder("t.csv", table)};
-  data.windows = "fixed";
+  data.options["windows"] = "fixed";
   data.tokens_per_sample = 1;
   data.documents = "joined";
   data.labelled = false;

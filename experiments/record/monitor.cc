@@ -64,12 +64,9 @@ void Monitor::step(const StepMetrics& metrics, double evaluations) {
        .batches = metrics.batches});
   if (!tensorboard_) return;
   attempt("TensorBoard", [&] {
-    tensorboard_->scalar("train/loss", metrics.step, metrics.loss);
-    tensorboard_->scalar("train/lr", metrics.step, metrics.lr);
-    tensorboard_->scalar("train/grad_norm", metrics.step, metrics.grad_norm);
-    tensorboard_->scalar("speed/tokens_per_s", metrics.step, metrics.tokens_per_s);
-    tensorboard_->scalar("speed/bubble", metrics.step, metrics.bubble);
-    if (freezes_) tensorboard_->scalar("train/frozen_units", metrics.step, metrics.frozen_units);
+    for (const MetricNumber& number : metric_numbers(metrics))
+      if (!number.tag.empty() && (freezes_ || number.name != "frozen_units"))
+        tensorboard_->scalar(number.tag, metrics.step, number.value);
   });
 }
 

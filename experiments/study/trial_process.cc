@@ -24,13 +24,8 @@ constexpr double kMostNumber = std::numeric_limits<double>::max();
 
 /// The figures that the log of a run has.
 std::vector<std::string> stop_metrics() {
-  StepMetrics all;
-  all.batches = 2;  // so that those are there that not every run has
-  all.mfu = 1;
-  std::vector<std::string> names = {"validation_loss"};
-  const auto line = to_json(all);
-  for (const auto& [key, value] : line.items())
-    if (value.is_number()) names.push_back(key);
+  std::vector<std::string> names = {"validation_loss", "step"};
+  for (const MetricNumber& number : metric_numbers({})) names.emplace_back(number.name);
   return names;
 }
 

@@ -270,9 +270,9 @@ void Training::record(int batches, const StepResult& summary, const StepStatus& 
        .peak_bytes = static_cast<std::uint64_t>(status.peak_bytes),
        .layout = short_form(launch_.trainer.layout()),
        .frozen_units = trainer_.layout().frozen_units,
+       .batches = batches,
        .mfu = model_flops_utilization(launch_, seconds),
-       .time = utc_text(),
-       .batches = batches},
+       .time = utc_text()},
       evaluations_left());
 }
 

@@ -279,11 +279,11 @@ TEST(Report, RatesAndStepsAreOfTheWholeRun) {
   for (const double seconds : {1.0, 1.0, 4.0})
     run.metrics.push_back({.step = static_cast<double>(run.metrics.size() + 1),
                            .loss = 2,
+                           .lr = 1e-3,
+                           .grad_norm = 1,
                            .tokens_per_s = 1000 / seconds,
                            .step_ms = seconds * 1e3,
                            .bubble = seconds == 4 ? 0.5 : 0.2,
-                           .lr = 1e-3,
-                           .grad_norm = 1,
                            .time = "2026-11-22T02:15:09.042Z"});
   const StepTotals totals = total(run.metrics);
   EXPECT_DOUBLE_EQ(totals.tokens_per_s, 500);
@@ -328,11 +328,11 @@ TEST(Report, AnyFiguresMakeAPage) {
     for (const double loss : losses)
       run.metrics.push_back({.step = static_cast<double>(run.metrics.size() + 1),
                              .loss = loss,
+                             .lr = loss,
+                             .grad_norm = loss,
                              .tokens_per_s = loss,
                              .step_ms = loss,
-                             .bubble = loss,
-                             .lr = loss,
-                             .grad_norm = loss});
+                             .bubble = loss});
     const std::string page = report_page(run, compute_figures(trace, {}));
     expect_balanced(page);
     EXPECT_LT(page.size(), 300000U);

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "experiments/run/layout_json.h"
 #include "io/chrome_trace.h"
 #include "parallel/plan/plan_index.h"
 
@@ -25,23 +26,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kCompute = 0, kSend = 1, kReceive = 100;  // first track of each
 
-Json to_json(const Layout& layout) {
-  Json pipelines = Json::array();
-  for (const Pipeline& pipeline : layout.pipelines) {
-    Json stages = Json::array();
-    for (const StagePlacement& s : pipeline.stages)
-      stages.push_back({s.rank, s.first_unit, s.last_unit});
-    pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
-                         {"stages", stages}});
-  }
-  return pipelines;
-}
-
 Json about(const RunTrace& trace) {
   return {{"program", "concertina"},
           {"run", trace.run},
           {"schedule", trace.schedule},
-          {"layout", to_json(trace.layout)},
+          {"layout", to_json(trace.layout, StageForm::brief)},
           {"frozen_units", trace.layout.frozen_units},
           {"saved_bytes", trace.saved_bytes},
           {"grad_bytes", trace.grad_bytes},

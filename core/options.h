@@ -31,6 +31,12 @@ struct Option {
   bool only_checks = false;  // it says which input is accepted, and decides no number of a run
 };
 
+/// An option whose values are words.
+inline Option choice(std::string_view name, std::string_view usual, std::string_view help,
+                     std::vector<std::string_view> words) {
+  return {.name = name, .usual = std::string(usual), .help = help, .choices = std::move(words)};
+}
+
 /// The value of an option, which is there and of this type: an entry asks for its own.
 template <class T>
 const T& option(const OptionValues& options, std::string_view name) {

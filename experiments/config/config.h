@@ -36,7 +36,6 @@ inline constexpr Betas kBetas{0.9, 0.95};
 #define SECTION(name, Type, ...) struct Type { bool operator==(const Type&) const = default;
 #define KEY(type, name, usual, ...) type name = usual;
 #define OPTIONS(type, usual, ...) type options = usual;
-#define SHARED_OPTIONS(usual, ...) OptionValues options = usual;
 #define END() };
 // clang-format on
 #include "experiments/config/sections.inc"

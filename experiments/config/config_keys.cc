@@ -88,11 +88,13 @@ Key option_key(std::string name, const Option& one, std::string_view chooser,
           .role = one.only_checks ? KeyRole::check : KeyRole::of_section};
 }
 
+enum class OptionsOf { own, shared };  // as of sections.inc
+
 /// Adds the options of a registry's entries, <section>.<entry>.<option>; where all entries are in
-/// one table of values, <section>.<option>. With `shared` an option of several entries is one key.
+/// one table of values, <section>.<option>.
 template <class T, class Options>
 void add_options(std::vector<Key>& keys, std::string_view chooser, std::span<const Entry<T>> table,
-                 Options& (*all)(RunConfig& config), bool shared) {
+                 Options& (*all)(RunConfig& config), OptionsOf whose) {
   for (const Entry<T>& entry : table)
     for (const Option& one : entry.value.options) {
       const std::string within =
@@ -104,7 +106,7 @@ void add_options(std::vector<Key>& keys, std::string_view chooser, std::span<con
         continue;
       }
       Key& key = keys.emplace_back(option_key(name, one, chooser, entry.name, all));
-      if (shared) continue;
+      if (whose == OptionsOf::shared) continue;
       key.meaning = keep(fmt::format("option of {}: {}", entry.name, one.help));
       key.is_option = true;
     }
@@ -135,13 +137,10 @@ std::vector<Key> all_keys() {
   keys.push_back({.name = keep(fmt::format("{}.{}", kSection, #key)),              \
                   .field = [](RunConfig& c) -> KeyField { return &(c.*kOf).key; }, \
                   .meaning = help __VA_OPT__(, ) __VA_ARGS__});
-#define OPTIONS(type, usual, chooser, registry) \
-  add_options(                                  \
-      keys, chooser, registry, +[](RunConfig& c) -> type& { return (c.*kOf).options; }, false);
-#define SHARED_OPTIONS(usual, chooser, registry)                                                \
-  add_options(                                                                                  \
-      keys, chooser, registry, +[](RunConfig& c) -> OptionValues& { return (c.*kOf).options; }, \
-      true);
+#define OPTIONS(type, usual, chooser, registry, whose)                                  \
+  add_options(                                                                          \
+      keys, chooser, registry, +[](RunConfig& c) -> type& { return (c.*kOf).options; }, \
+      OptionsOf::whose);
 #define END()                                      \
   for (Key & key : std::span(keys).subspan(begin)) \
     if (key.role == of_section) key.role = kUsual; \

@@ -5,9 +5,7 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat conll() {
-  return {.make = [](const DataOptions& options) { return tagged_words("conll", options); },
-          .keys = {"data.test"},
-          .options = split_options()};
+  return {.make = tagged_words, .keys = {"data.test"}, .options = split_options()};
 }
 
 }  // namespace concertina::dataset_makers

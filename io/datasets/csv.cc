@@ -4,8 +4,7 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat csv() {
-  return table_format([](const DataOptions& options) { return table_dataset("csv", options); },
-                      joined({table_options(), header_option()}));
+  return table_format(header_option());
 }
 
 }  // namespace concertina::dataset_makers

@@ -177,16 +177,14 @@ std::vector<Option> pixel_options() {
       {"resize", Whole{0},
        "pixels of the shorter side of the scaled image of which the middle is cut; 0: data.size", 0,
        8192},
-      {.name = "fit",
-       .usual = std::string(kFits[0]),
-       .help = "how an image becomes a square: the middle of the scaled image (cut), or all of it, "
-               "distorted (stretch)",
-       .choices = {std::begin(kFits), std::end(kFits)}},
-      {.name = "interpolation",
-       .usual = std::string(kInterpolations[0]),
-       .help = "what a pixel of a scaled image is made by, over all pixels that it replaces, as "
-               "Pillow does",
-       .choices = {std::begin(kInterpolations), std::end(kInterpolations)}}};
+      choice("fit", kFits[0],
+             "how an image becomes a square: the middle of the scaled image (cut), or all of it, "
+             "distorted (stretch)",
+             {std::begin(kFits), std::end(kFits)}),
+      choice("interpolation", kInterpolations[0],
+             "what a pixel of a scaled image is made by, over all pixels that it replaces, as "
+             "Pillow does",
+             {std::begin(kInterpolations), std::end(kInterpolations)})};
 }
 
 std::vector<Option> augmentation_options() {

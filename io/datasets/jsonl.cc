@@ -4,8 +4,7 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat jsonl() {
-  return table_format([](const DataOptions& options) { return table_dataset("jsonl", options); },
-                      table_options());
+  return table_format({});
 }
 
 }  // namespace concertina::dataset_makers

@@ -23,8 +23,8 @@ std::string columns_line(const TableReader& table, const TableColumns& columns) 
 
 }  // namespace
 
-LabelledRows::LabelledRows(std::string_view format, const DataOptions& options)
-    : format_(format),
+LabelledRows::LabelledRows(const DataOptions& options)
+    : format_(options.format),
       table_{options.own<std::string>("quotes"), options.own<bool>("header")},
       text_columns_(options.own<std::vector<std::string>>("text_columns")),
       label_column_(options.own<std::string>("label_column")),

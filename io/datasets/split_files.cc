@@ -230,17 +230,15 @@ std::string overlap_text(const Splits& splits, Split split) {
 }  // namespace
 
 std::vector<Option> split_options() {
-  return {{.name = "split",
-           .usual = std::string(kStratified),
-           .help = "which items of data.files are held out: drawn at random, of each class its "
-                   "share, with items of equal content on one side (stratified), or the last ones "
-                   "(end)",
-           .choices = {kStratified, "end"}},
-          {.name = "split_seed",
-           .usual = std::int64_t{0},
-           .help = "of that draw; run.seed and data.seed have no part in it, so that runs of all "
-                   "seeds, and a fine-tuning after a pretraining, hold out the same items",
-           .low = 0},
+  return {choice("split", kStratified,
+                 "which items of data.files are held out: drawn at random, of each class its "
+                 "share, with items of equal content on one side (stratified), or the last ones "
+                 "(end)",
+                 {kStratified, "end"}),
+          {"split_seed", std::int64_t{0},
+           "of that draw; run.seed and data.seed have no part in it, so that runs of all "
+           "seeds, and a fine-tuning after a pretraining, hold out the same items",
+           0},
           {.name = "missing_classes",
            .usual = false,
            .help = "whether a class may be missing in training, validation or test where another "

@@ -373,12 +373,10 @@ DatasetFormat squad() {
   return {.make = make_squad,
           .keys = {"data.test"},
           .options = joined({split_options(),
-                             {{.name = "stride",
-                               .usual = std::int64_t{128},
-                               .help = "of a text that is longer than a sample: tokens from one "
-                                       "window of it to the next",
-                               .low = 1,
-                               .high = 1 << 20}}})};
+                             {{"stride", std::int64_t{128},
+                               "of a text that is longer than a sample: tokens from one "
+                               "window of it to the next",
+                               1, 1 << 20}}})};
 }
 
 }  // namespace concertina::dataset_makers

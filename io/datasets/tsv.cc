@@ -6,18 +6,13 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat tsv() {
-  return table_format(
-      [](const DataOptions& options) { return table_dataset("tsv", options); },
-      joined(
-          {table_options(),
-           header_option(),
-           {{.name = "quotes",
-             .usual = std::string(kQuotesNames[0]),
-             .help =
-                 "whether double quotes enclose cells of a tsv, or are text; auto: they enclose "
-                 "where all cells that begin with one are quoted soundly, and one of them needs it "
-                 "or is a name",
-             .choices = {std::begin(kQuotesNames), std::end(kQuotesNames)}}}}));
+  return table_format(joined(
+      {header_option(),
+       {choice("quotes", kQuotesNames[0],
+               "whether double quotes enclose cells of a tsv, or are text; auto: they enclose "
+               "where all cells that begin with one are quoted soundly, and one of them needs it "
+               "or is a name",
+               {std::begin(kQuotesNames), std::end(kQuotesNames)})}}));
 }
 
 }  // namespace concertina::dataset_makers

@@ -23,12 +23,11 @@ std::uint64_t WindowCut::offset(std::uint64_t seed, std::uint64_t epoch) const {
 }
 
 std::vector<Option> window_options() {
-  return {{.name = "windows",
-           .usual = std::string(kWindowsNames[0]),
-           .help = "whether each epoch cuts the text into samples from another random offset "
-                   "(shifted), or all from its start, so that they hold the same samples, each "
-                   "time in a new order (fixed)",
-           .choices = {std::begin(kWindowsNames), std::end(kWindowsNames)}}};
+  return {choice("windows", kWindowsNames[0],
+                 "whether each epoch cuts the text into samples from another random offset "
+                 "(shifted), or all from its start, so that they hold the same samples, each "
+                 "time in a new order (fixed)",
+                 {std::begin(kWindowsNames), std::end(kWindowsNames)})};
 }
 
 bool windows_are_fixed(const DataOptions& options) {

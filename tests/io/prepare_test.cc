@@ -70,7 +70,7 @@ TEST(Prepare, RowsOfATableAreTheDocumentsThatARunWouldRead) {
   data.documents = "joined";
   data.labelled = false;
   std::array<std::uint64_t, 3> counts{};
-  const LabelledRows rows = rows_of("csv", data, counts);
+  const LabelledRows rows = rows_of(data, counts);
   const auto bytes = or_bytes(nullptr);
   std::vector<std::int32_t> expected;
   const auto dataset = open_dataset(data);

@@ -55,7 +55,7 @@ TEST(Table, FilesOfPandasAreReadAsPandasReadsThem) {
   const nlohmann::json files = golden()["pandas"];
   EXPECT_EQ(files.size(), 8U);
   for (const auto& [name, expected] : files.items()) {
-    LabelledRows read(format_of(name), DataOptions{});
+    LabelledRows read({.format = format_of(name)});
     read.read(CONCERTINA_SOURCE "/tests/golden/tables/" + name);
     ASSERT_EQ(read.rows().size(), expected.size()) << name;
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -72,7 +72,7 @@ TEST(Table, TheTasksOfGlueAreReadAsTheyArePublished) {
   EXPECT_EQ(tasks.size(), 9U);
   for (const auto& [name, task] : tasks.items()) {
     const std::string path = folder(name, task["file"].get<std::string>());
-    LabelledRows read("tsv", DataOptions{});
+    LabelledRows read({.format = "tsv"});
     read.read(path);
     ASSERT_EQ(read.rows().size(), 1U) << name;
     EXPECT_EQ(read.is_pair(), task["texts"].size() == 2) << name;

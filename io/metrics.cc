@@ -1,8 +1,10 @@
 #include "io/metrics.h"
 
+#include <array>
 #include <cmath>
 #include <string_view>
 
+#include "core/clock.h"
 #include "core/log.h"
 #include "io/log_lines.h"
 #include "io/strict_json.h"
@@ -58,6 +60,28 @@ std::vector<MetricNumber> metric_numbers(const StepMetrics& metrics) {
 #define OPTIONAL(type, name, ...) numbers.push_back({#name, "", static_cast<double>(metrics.name)});
 #include "io/step_metrics.inc"
   return numbers;
+}
+
+std::string_view name_of(EventKind kind) {
+  constexpr std::array<std::string_view, 13> kNames{
+      "start",         "stop",       "stall",  "straggler", "checkpoint",
+      "no checkpoint", "validation", "freeze", "layout",    "layout outcome",
+      "refused",       "fault",      "cache"};
+  static_assert(kNames[static_cast<std::size_t>(EventKind::cache)] == "cache");
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+nlohmann::ordered_json event_line(std::int64_t step, EventKind kind,
+                                  const nlohmann::ordered_json& facts) {
+  nlohmann::ordered_json line{{"step", step}, {"event", name_of(kind)}};
+  line.update(facts);
+  line["time"] = utc_text();
+  return line;
+}
+
+bool is_event(const nlohmann::json& line, EventKind kind) {
+  const auto event = line.find("event");
+  return event != line.end() && *event == name_of(kind);
 }
 
 JsonLines::JsonLines(const std::string& path, std::int64_t last_step)

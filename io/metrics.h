@@ -55,6 +55,21 @@ class JsonLines {
   std::string waiting_{};
 };
 
+/// What a line of events.jsonl tells.
+// clang-format off
+enum class EventKind : std::uint8_t {
+  start, stop, stall, straggler, checkpoint, no_checkpoint, validation,
+  freeze, layout, layout_outcome, refused, fault, cache,
+};
+// clang-format on
+/// "start", "no checkpoint", ...: the value of "event" in a line.
+std::string_view name_of(EventKind kind);
+/// A line of events.jsonl, of now.
+nlohmann::ordered_json event_line(std::int64_t step, EventKind kind,
+                                  const nlohmann::ordered_json& facts);
+/// Whether a line tells of an event of this kind.
+bool is_event(const nlohmann::json& line, EventKind kind);
+
 /// Replaces `path` by the object, indented, atomically.
 void write_result(const std::string& path, const nlohmann::ordered_json& result);
 

@@ -164,7 +164,7 @@ std::vector<LayoutPeriod> Repartition::ahead(const RunView& view, const Job& job
 void Repartition::record(const LayoutDecision& decision, std::int64_t steps_left,
                          const Trainer& trainer, Change& change) {
   const std::string from = describe(trainer.asked(), trainer.assignment());
-  RunEvent event{"layout",
+  RunEvent event{EventKind::layout,
                  {{"from", from},
                   {"to", from},
                   {"why", decision.reason},
@@ -211,7 +211,7 @@ void Repartition::learn(const LayoutChoice& next, const Adoption& adoption) {
 std::optional<RunEvent> Repartition::outcome() {
   if (!predicted_ || seconds_.size() < kMeasuredSteps) return std::nullopt;
   const double measured = median(seconds_);
-  RunEvent event{"layout outcome",
+  RunEvent event{EventKind::layout_outcome,
                  {{"predicted_step_s", *predicted_},
                   {"measured_step_s", measured},
                   {"steps", seconds_.size()},

@@ -12,10 +12,10 @@
 namespace concertina {
 namespace {
 
-constexpr std::array<std::string_view, 10> kNames{"died",     "stopped", "hung",  "unreachable",
-                                                  "lost",     "launcher", "ended", "refused",
-                                                  "diverged", "failed"};
-static_assert(kNames[static_cast<std::size_t>(FaultKind::failed)] == "failed");
+constexpr std::array<std::string_view, 10> kFaultNames{
+    "died",     "stopped", "hung",    "unreachable", "lost",
+    "launcher", "ended",   "refused", "diverged",    "failed"};
+static_assert(kFaultNames[static_cast<std::size_t>(FaultKind::failed)] == "failed");
 constexpr const char* kInPlace = "in_place";
 
 void append(const std::string& directory, nlohmann::ordered_json line) {
@@ -27,7 +27,7 @@ void append(const std::string& directory, nlohmann::ordered_json line) {
 }  // namespace
 
 std::string_view name_of(FaultKind kind) {
-  return kNames.at(static_cast<std::size_t>(kind));
+  return kFaultNames.at(static_cast<std::size_t>(kind));
 }
 
 std::string supervised_run() {
@@ -55,9 +55,9 @@ void tell_in_place(int ranks) {
 }
 
 std::optional<LaunchFault> fault_in(const nlohmann::json& line) try {
-  const auto name = std::ranges::find(kNames, line.at("fault").get<std::string_view>());
-  if (name == kNames.end()) return std::nullopt;
-  return LaunchFault{.kind = static_cast<FaultKind>(name - kNames.begin()),
+  const auto name = std::ranges::find(kFaultNames, line.at("fault").get<std::string_view>());
+  if (name == kFaultNames.end()) return std::nullopt;
+  return LaunchFault{.kind = static_cast<FaultKind>(name - kFaultNames.begin()),
                      .ranks = line.at("ranks"),
                      .what = line.at("what"),
                      .in_place = line.value(kInPlace, false)};
@@ -67,6 +67,16 @@ std::optional<LaunchFault> fault_in(const nlohmann::json& line) try {
 
 bool tells_in_place(const nlohmann::json& line) {
   return line.contains(kInPlace);
+}
+
+void append_restart(const std::string& path, const Restart& restart) {
+  nlohmann::ordered_json line = {{"time", utc_text()},           {"launch", restart.launch},
+                                 {"ranks", restart.ranks},       {"fault", name_of(restart.kind)},
+                                 {"why", restart.why},           {"reached", restart.reached},
+                                 {"from", restart.from},         {"ended_s", restart.ended_s},
+                                 {"waited_s", restart.waited_s}, {kInPlace, restart.in_place}};
+  if (!restart.hosts.empty()) line["hosts"] = restart.hosts;
+  append_line(path, line);
 }
 
 }  // namespace concertina

@@ -1,5 +1,5 @@
-// The lines of a run's faults.jsonl: what went wrong in a supervised launch, as its ranks and the
-// supervisor saw it.
+// The lines of a run's faults.jsonl, what went wrong in a supervised launch as its ranks and the
+// supervisor saw it, and of its restarts.jsonl.
 // Invariant: lines are appended whole; a line that cannot be read says nothing.
 #pragma once
 
@@ -33,14 +33,16 @@ enum class FaultKind : std::uint8_t {
 /// "died", ...: the value of "fault" in a line.
 std::string_view name_of(FaultKind kind);
 /// Whether a launch with this fault ends by itself, after its last words.
-inline bool ends_itself(FaultKind kind) { return kind >= FaultKind::refused; }
+inline bool ends_itself(FaultKind kind) {
+  return kind >= FaultKind::refused;
+}
 
 struct LaunchFault {
   FaultKind kind{};
-  std::vector<int> ranks{};  // of the world, that it happened to
-  std::optional<int> by{};   // the rank that saw it
-  std::string host{};        // empty: of the process that writes the line
-  std::string what{};        // the error message
+  std::vector<int> ranks{};        // of the world, that it happened to
+  std::optional<int> by{};         // the rank that saw it
+  std::string host{};              // empty: of the process that writes the line
+  std::string what{};              // the error message
   std::optional<bool> in_place{};  // whether the launch may continue without these ranks
 };
 
@@ -57,5 +59,21 @@ void tell_in_place(int ranks);
 std::optional<LaunchFault> fault_in(const nlohmann::json& line);
 /// Whether a line is one of tell_in_place().
 bool tells_in_place(const nlohmann::json& line);
+
+/// One line of restarts.jsonl.
+struct Restart {
+  int launch = 1;       // that ended, from 1
+  int ranks = 0;        // that it had
+  std::string hosts{};  // that it had, "a:2,b:2"; empty: this one
+  std::string why{};    // it ended
+  FaultKind kind = FaultKind::ended;
+  std::int64_t reached = 0;  // steps of the run that were trained then
+  std::int64_t from = 0;     // the step of the checkpoint that is gone on from
+  double ended_s = 0;        // from the fault, as it was seen, until all processes had ended
+  double waited_s = 0;       // before the next launch
+  bool in_place = false;     // the launch goes on without the ranks that died
+};
+
+void append_restart(const std::string& path, const Restart& restart);
 
 }  // namespace concertina

@@ -78,7 +78,7 @@ void Monitor::validation(std::int64_t step, const Validation& result, bool final
                                {"final", final}};
   for (const Metric& metric : result.metrics) facts[metric.name] = metric.value;
   facts.update(measure_json(result));
-  event(step, "validation", facts);
+  event(step, EventKind::validation, facts);
   if (!final) curve_tokens_ = result.targets;
   const bool on_curve = curve_tokens_ == 0 || curve_tokens_ == result.targets;
   if (!tensorboard_) return;
@@ -90,11 +90,8 @@ void Monitor::validation(std::int64_t step, const Validation& result, bool final
   });
 }
 
-void Monitor::event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details) {
-  nlohmann::ordered_json line = {{"step", step}, {"event", kind}};
-  line.update(details);
-  line["time"] = utc_text();
-  if (events_) attempt(kEventsFile, [&] { events_->write(line); });
+void Monitor::event(std::int64_t step, EventKind kind, const nlohmann::ordered_json& details) {
+  if (events_) attempt(kEventsFile, [&] { events_->write(event_line(step, kind, details)); });
 }
 
 }  // namespace concertina

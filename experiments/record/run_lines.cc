@@ -100,7 +100,7 @@ std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& e
     return value >= 0 && value < 1e18 ? static_cast<std::int64_t>(value) : 0;
   };
   for (const nlohmann::json& line : events) {
-    if (text_in(line, "event") != "validation" || !std::isfinite(number_in(line, "step"))) continue;
+    if (!is_event(line, EventKind::validation) || !std::isfinite(number_in(line, "step"))) continue;
     points.push_back({.step = number_in(line, "step"),
                       .loss = number_in(line, "loss"),
                       .tokens = count(line, "tokens"),
@@ -120,7 +120,6 @@ std::vector<RunNote> notes_of(const std::vector<nlohmann::json>& events,
   std::vector<RunNote> notes;
   std::string last_skips, last_cache;
   for (const nlohmann::json& event : events) {
-    const std::string kind = text_in(event, "event");
     const double step = number_in(event, "step");
     if (std::isnan(step)) continue;
     const auto add = [&](const std::string& text, const std::string& why, std::string& last) {
@@ -128,8 +127,9 @@ std::vector<RunNote> notes_of(const std::vector<nlohmann::json>& events,
       last = text;
       notes.push_back({step, why.empty() ? text : fmt::format("{} ({})", text, why)});
     };
-    if (kind == "freeze") add(skips_text(event), "", last_skips);
-    if (kind == "cache") add(cache_text(event, layer_ends), text_in(event, "why"), last_cache);
+    if (is_event(event, EventKind::freeze)) add(skips_text(event), "", last_skips);
+    if (is_event(event, EventKind::cache))
+      add(cache_text(event, layer_ends), text_in(event, "why"), last_cache);
   }
   return notes;
 }

@@ -109,7 +109,7 @@ RunFollower::RunFollower(const std::string& run, const StopSection& stop, bool m
 std::string RunFollower::look() {
   for (const nlohmann::json& json : lines_.look()) {
     if (!json.contains("step") || !json["step"].is_number()) continue;
-    if (validation_ && json.value("event", "") != "validation") continue;
+    if (validation_ && !is_event(json, EventKind::validation)) continue;
     const auto found = json.find(metric_);
     if (found == json.end()) continue;
     const double value = found->is_number() ? found->get<double>() : std::nan("");

@@ -1,8 +1,9 @@
-// Knobs that an entry of a registry has for itself: a policy, a model family, an optimizer. They
-// become keys of the config; nobody else knows their names.
+// The options of a registry's entry: of a policy, a model family, an optimizer, a data format.
+// They become keys of the config.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <string>
@@ -14,7 +15,8 @@
 
 namespace concertina {
 
-using OptionValue = std::variant<std::int64_t, double, std::string, std::vector<std::string>, bool>;
+using OptionValue = std::variant<std::int64_t, double, std::string, std::vector<std::string>, bool,
+                                 std::vector<double>>;
 /// Values of options, by name.
 using OptionValues = std::map<std::string, OptionValue, std::less<>>;
 
@@ -25,7 +27,15 @@ struct Option {
   double low = -std::numeric_limits<double>::infinity();  // numbers only; both ends included
   double high = std::numeric_limits<double>::infinity();
   std::vector<std::string_view> choices{};  // strings only; empty: any text
+  bool above_low = false;                   // `low` itself is excluded
+  bool only_checks = false;  // it says which input is accepted, and decides no number of a run
 };
+
+/// An option whose values are words.
+inline Option choice(std::string_view name, std::string_view usual, std::string_view help,
+                     std::vector<std::string_view> words) {
+  return {.name = name, .usual = std::string(usual), .help = help, .choices = std::move(words)};
+}
 
 /// The value of an option, which is there and of this type: an entry asks for its own.
 template <class T>
@@ -39,6 +49,13 @@ const T& option(const OptionValues& options, std::string_view name) {
 inline OptionValues with_usual(const std::vector<Option>& declared, OptionValues set = {}) {
   for (const Option& one : declared) set.emplace(std::string(one.name), one.usual);
   return set;
+}
+
+/// The options of several lists, in their order.
+inline std::vector<Option> joined(std::initializer_list<std::vector<Option>> lists) {
+  std::vector<Option> all;
+  for (const std::vector<Option>& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
 }
 
 }  // namespace concertina

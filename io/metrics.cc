@@ -1,7 +1,10 @@
 #include "io/metrics.h"
 
+#include <array>
+#include <cmath>
 #include <string_view>
 
+#include "core/clock.h"
 #include "core/log.h"
 #include "io/log_lines.h"
 #include "io/strict_json.h"
@@ -40,20 +43,45 @@ std::string kept_lines(const std::string& content, std::int64_t last_step,
 }  // namespace
 
 nlohmann::ordered_json to_json(const StepMetrics& metrics) {
-  nlohmann::ordered_json line = {{"step", metrics.step},
-                                 {"loss", metrics.loss},
-                                 {"lr", metrics.lr},
-                                 {"grad_norm", metrics.grad_norm},
-                                 {"tokens_per_s", metrics.tokens_per_s},
-                                 {"step_ms", metrics.step_ms},
-                                 {"bubble", metrics.bubble},
-                                 {"peak_bytes", metrics.peak_bytes},
-                                 {"layout", metrics.layout},
-                                 {"frozen_units", metrics.frozen_units}};
-  if (metrics.batches > 1) line["batches"] = metrics.batches;
-  if (metrics.mfu > 0) line["mfu"] = metrics.mfu;
+  nlohmann::ordered_json line{{"step", metrics.step}};
+#define NUMBER(type, name, ...) line[#name] = metrics.name;
+#define OPTIONAL(type, name, absent, ...) \
+  if (!std::isnan(double(metrics.name)) && metrics.name != (absent)) line[#name] = metrics.name;
+#define TEXT(name, ...) line[#name] = metrics.name;
+#include "io/step_metrics.inc"
   line["time"] = metrics.time;
   return line;
+}
+
+std::vector<MetricNumber> metric_numbers(const StepMetrics& metrics) {
+  std::vector<MetricNumber> numbers;
+#define NUMBER(type, name, unit, better, board, meaning) \
+  numbers.push_back({#name, *board == 0 ? "" : board "/" #name, static_cast<double>(metrics.name)});
+#define OPTIONAL(type, name, ...) numbers.push_back({#name, "", static_cast<double>(metrics.name)});
+#include "io/step_metrics.inc"
+  return numbers;
+}
+
+std::string_view name_of(EventKind kind) {
+  constexpr std::array<std::string_view, 13> kNames{
+      "start",         "stop",       "stall",  "straggler", "checkpoint",
+      "no checkpoint", "validation", "freeze", "layout",    "layout outcome",
+      "refused",       "fault",      "cache"};
+  static_assert(kNames[static_cast<std::size_t>(EventKind::cache)] == "cache");
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+nlohmann::ordered_json event_line(std::int64_t step, EventKind kind,
+                                  const nlohmann::ordered_json& facts) {
+  nlohmann::ordered_json line{{"step", step}, {"event", name_of(kind)}};
+  line.update(facts);
+  line["time"] = utc_text();
+  return line;
+}
+
+bool is_event(const nlohmann::json& line, EventKind kind) {
+  const auto event = line.find("event");
+  return event != line.end() && *event == name_of(kind);
 }
 
 JsonLines::JsonLines(const std::string& path, std::int64_t last_step)

@@ -3,30 +3,40 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "io/file.h"
 
 namespace concertina {
 
-/// A line of metrics.jsonl: of one step, or of several that were done at once. A figure that is not
+/// A number of a log. NaN: there is none. It is never shown as a number, drawn, averaged or best.
+using Figure = double;
+inline constexpr Figure kNoFigure = std::numeric_limits<Figure>::quiet_NaN();
+
+/// A line of metrics.jsonl: of one step, or of several that were done at once. A number that is not
 /// finite is written as null (JSON has no NaN).
+// clang-format off
 struct StepMetrics {
   std::int64_t step = 0;  // counted from 1: the steps done
-  double loss = 0;        // nats, mean over the valid targets of the global batch
-  double lr = 0;
-  double grad_norm = 0;                  // before clipping
-  double tokens_per_s = 0, step_ms = 0;  // of each step
-  double bubble = 0;                     // idle share, mean over ranks
-  std::uint64_t peak_bytes = 0;          // largest of any rank
-  std::string layout;                    // short form, e.g. "pp2xdp2"
-  int frozen_units = 0;                  // leading units that only ran forward
-  double mfu = 0;      // share of the devices' peak rate; 0: not known, and no key
+#define NUMBER(type, name, ...) type name{};
+#define OPTIONAL(type, name, absent, ...) type name = absent;
+#define TEXT(name, ...) std::string name{};
+#include "io/step_metrics.inc"
   std::string time{};  // when the step ended, utc_text(); the last key of the line
-  int batches = 1;     // steps that the line is of, a batch of each; 1: no key
 };
+// clang-format on
 nlohmann::ordered_json to_json(const StepMetrics& metrics);
+
+/// One of its numbers. `tag`: in TensorBoard; empty: it is not written there.
+struct MetricNumber {
+  std::string_view name, tag;
+  double value;
+};
+std::vector<MetricNumber> metric_numbers(const StepMetrics& metrics);
 
 /// A file with one JSON object a line, in write order.
 class JsonLines {
@@ -44,6 +54,21 @@ class JsonLines {
   File file_;
   std::string waiting_{};
 };
+
+/// What a line of events.jsonl tells.
+// clang-format off
+enum class EventKind : std::uint8_t {
+  start, stop, stall, straggler, checkpoint, no_checkpoint, validation,
+  freeze, layout, layout_outcome, refused, fault, cache,
+};
+// clang-format on
+/// "start", "no checkpoint", ...: the value of "event" in a line.
+std::string_view name_of(EventKind kind);
+/// A line of events.jsonl, of now.
+nlohmann::ordered_json event_line(std::int64_t step, EventKind kind,
+                                  const nlohmann::ordered_json& facts);
+/// Whether a line tells of an event of this kind.
+bool is_event(const nlohmann::json& line, EventKind kind);
 
 /// Replaces `path` by the object, indented, atomically.
 void write_result(const std::string& path, const nlohmann::ordered_json& result);

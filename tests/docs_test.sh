@@ -59,9 +59,10 @@ done
 
 # Tables that the program can fill are as it would fill them; a change of one is noticed.
 exits 0 'tables of the guide' python3 "$guide/tables.py" "$binary" --check
-mkdir -p copy/experiments copy/parallel copy/tests
+mkdir -p copy/experiments copy/io copy/parallel copy/tests
 cp -r "$guide" "$top/experiments/README.md" "$top/experiments/predict" copy/experiments/
-cp "$top/parallel/README.md" copy/parallel/ && cp "$top/tests/rooms.txt" copy/tests/
+cp "$top/io/step_metrics.inc" copy/io/ && cp "$top/tests/rooms.txt" copy/tests/
+cp "$top/parallel/README.md" copy/parallel/
 sed -i 's/^| `width` .*/| `width` | `129` | columns | one |/' copy/experiments/guide/keys.md
 exits 1 'a table with another default' python3 copy/experiments/guide/tables.py "$binary" --check
 grep -q 'keys.md: table: keys_of model: differs' out || fail 'a wrong default is not named'

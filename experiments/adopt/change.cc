@@ -11,7 +11,8 @@ std::optional<Adoption> adopt_change(Change& change, Trainer& trainer, int threa
     require_memory_for(change.next->assignment, trainer, threads);
   } catch (const Error& error) {
     if (error.code() != Exit::bad_input) throw;
-    change.events.push_back({"refused", {{"why", error.message()}, {"where", error.where()}}});
+    change.events.push_back(
+        {EventKind::refused, {{"why", error.message()}, {"where", error.where()}}});
     change.reasons = {fmt::format("nothing changes: {} ({})", error.message(), error.where())};
     return std::nullopt;
   }

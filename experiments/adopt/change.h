@@ -10,6 +10,7 @@
 
 #include "core/step_history.h"
 #include "experiments/run/trainer.h"
+#include "io/metrics.h"
 #include "parallel/repartition/layout_policy.h"
 
 namespace concertina {
@@ -27,7 +28,7 @@ struct RunView {
 
 /// A line of events.jsonl.
 struct RunEvent {
-  std::string kind;
+  EventKind kind;
   nlohmann::ordered_json facts;
 };
 

@@ -252,7 +252,7 @@ void Freezing::consider(const RunView& view, Trainer& trainer, Change& change) {
         {{"units_before", before}, {"units", units}, {"frozen", frozen_names(job_.model, units)}});
   facts.update({{"statistic", decision.statistic}, {"why", decision.reason}});
   if (decision.skips) facts.update(skip_facts(state_.planned));
-  change.events.push_back({"freeze", std::move(facts)});
+  change.events.push_back({EventKind::freeze, std::move(facts)});
   if (units == before) return;
   Request request = trainer.asked_with_frozen(units);
   Assignment next = assign(job_, request);

@@ -21,6 +21,7 @@
 #include "experiments/predict/memory_check.h"
 #include "experiments/predict/move_probe.h"
 #include "experiments/predict/predict_memory.h"
+#include "experiments/run/layout_json.h"
 #include "experiments/run/planning.h"
 #include "parallel/generate/assign.h"
 #include "parallel/repartition/grown_batch.h"
@@ -29,17 +30,11 @@ namespace concertina {
 namespace {
 
 /// Returns the layout that a policy chose, as a checkpoint keeps it: schedule (a name, or a path),
-/// spare, pipelines (of {microbatches, stages}, as parallel.layout has them).
+/// spare, pipelines.
 nlohmann::json layout_json(const Request& request, const Layout& layout) {
-  nlohmann::json pipelines = nlohmann::json::array();
-  for (const Pipeline& pipeline : layout.pipelines) {
-    nlohmann::json stages = nlohmann::json::array();
-    for (const auto& [rank, first, last] : pipeline.stages)
-      stages.push_back({{"rank", rank}, {"units", {first, last}}});
-    pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
-                         {"stages", stages}});
-  }
-  return {{"schedule", request.schedule}, {"spare", request.spare}, {"pipelines", pipelines}};
+  return {{"schedule", request.schedule},
+          {"spare", request.spare},
+          {"pipelines", to_json(layout, StageForm::named)}};
 }
 
 /// Returns `request` with the grid, schedule and spare ranks of `stored`; assign() says whether
@@ -49,15 +44,7 @@ Request with_stored_layout(Request request, const nlohmann::json& stored) {
   request.file = own_schedule(request.schedule);
   request.spare = stored.at("spare");
   request.pp = request.dp = request.chunks = 0;
-  request.layout = {};
-  for (const nlohmann::json& one : stored.at("pipelines")) {
-    Pipeline& pipeline = request.layout.pipelines.emplace_back();
-    pipeline.first_microbatch = one.at("microbatches").at(0);
-    pipeline.last_microbatch = one.at("microbatches").at(1);
-    for (const nlohmann::json& stage : one.at("stages"))
-      pipeline.stages.push_back(
-          {stage.at("rank"), stage.at("units").at(0), stage.at("units").at(1)});
-  }
+  request.layout = layout_from(stored.at("pipelines"));
   return request;
 }
 
@@ -177,7 +164,7 @@ std::vector<LayoutPeriod> Repartition::ahead(const RunView& view, const Job& job
 void Repartition::record(const LayoutDecision& decision, std::int64_t steps_left,
                          const Trainer& trainer, Change& change) {
   const std::string from = describe(trainer.asked(), trainer.assignment());
-  RunEvent event{"layout",
+  RunEvent event{EventKind::layout,
                  {{"from", from},
                   {"to", from},
                   {"why", decision.reason},
@@ -224,7 +211,7 @@ void Repartition::learn(const LayoutChoice& next, const Adoption& adoption) {
 std::optional<RunEvent> Repartition::outcome() {
   if (!predicted_ || seconds_.size() < kMeasuredSteps) return std::nullopt;
   const double measured = median(seconds_);
-  RunEvent event{"layout outcome",
+  RunEvent event{EventKind::layout_outcome,
                  {{"predicted_step_s", *predicted_},
                   {"measured_step_s", measured},
                   {"steps", seconds_.size()},

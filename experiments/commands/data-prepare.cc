@@ -107,7 +107,7 @@ int run_data_prepare(const PrepareCommand& command, MpiEnvironment& mpi) {
     data.documents = "joined";
     data.labelled = false;
     std::array<std::uint64_t, 3> counts{};
-    options.rows = &rows.emplace(rows_of(command.config.data.format, data, counts));
+    options.rows = &rows.emplace(rows_of(data, counts));
   }
   Communicator& world = mpi.world();
   const LaunchWatch watch(mpi);

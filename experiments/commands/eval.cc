@@ -161,7 +161,7 @@ RunConfig config_of(const EvalOptions& options) {
     if (data_files(config).empty()) take_files(options.files, config);
     // They may be any: what they share with the training, or lack, is said.
     config.data.most_overlap = 1;
-    config.data.missing_classes = true;
+    config.data.options.find("missing_classes")->second = true;
   }
   return config;
 }

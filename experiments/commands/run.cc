@@ -41,11 +41,10 @@ void look_for_stopped(const std::string& directory) {
     if (look > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     if (std::ranges::none_of(marked(directory), stands_still)) return;
   }
-  append_fault(directory,
-               {{"fault", "stopped"},
-                {"ranks", nlohmann::json::array()},
-                {"what", fmt::format("a rank on {} stands still, and a signal has stopped it",
-                                     host_name())}});
+  append_fault(
+      directory,
+      {.kind = FaultKind::stopped,
+       .what = fmt::format("a rank on {} stands still, and a signal has stopped it", host_name())});
 }
 
 /// What a supervisor asks a host to do before it says that it is there: to end what a launch of the

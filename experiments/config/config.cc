@@ -99,16 +99,20 @@ void check_files(const RunConfig& config) {
                       "paths or globs of files");
 }
 
+/// What `check` returns; its errors name keys, and get the places where these were set.
+template <class Check>
+auto with_places(const RunConfig& config, const Check& check) try {
+  return check();
+} catch (const Error& error) {
+  throw_input(error.message(), config.where(error.where()), error.fix());
+}
+
 /// The keys of [freeze] for a model of `layers` layers, at most `most` of which can be frozen.
 FreezeRules rules_for(const RunConfig& config, int layers, int most) {
   const FreezeSection& freeze = config.freeze;
   const int bound = freeze.max == 0 ? most : std::min(freeze.max, most);
-  FreezeRules rules;
-  try {
-    rules = make_freeze_rules(freeze.policy, freeze.options, layers, bound);
-  } catch (const Error& error) {  // it knows keys, not where they were set
-    throw_input(error.message(), config.where(error.where()), error.fix());
-  }
+  FreezeRules rules = with_places(
+      config, [&] { return make_freeze_rules(freeze.policy, freeze.options, layers, bound); });
   const auto name = std::find(kUnfreezeNames.begin(), kUnfreezeNames.end(), freeze.unfreeze);
   CONCERTINA_CHECK(name != kUnfreezeNames.end(), "freeze.unfreeze = {}", freeze.unfreeze);
   rules.unfreeze = static_cast<Unfreeze>(name - kUnfreezeNames.begin());
@@ -122,6 +126,12 @@ FreezeRules rules_for(const RunConfig& config, int layers, int most) {
 /// Checks by the freeze policy itself of its options.
 void check_policy(const RunConfig& config) {
   if (!layers_follow(config)) rules_for(config, config.model.layers, config.model.layers);
+}
+
+/// Checks by the data format itself of its options.
+void check_format(const RunConfig& config) {
+  const DatasetFormat& format = find_format(config.data.format);
+  if (format.check != nullptr) with_places(config, [&] { format.check(config.data.options); });
 }
 
 bool is_causal_lm(const RunConfig& config) {
@@ -171,9 +181,7 @@ std::optional<Variation> data_varies(const RunConfig& config) {
     return Variation{"model.task = \"masked-lm\"", ""};
   const DatasetFormat& format = find_format(config.data.format);
   if (format.varies == nullptr) return std::nullopt;
-  return format.varies({.windows = config.data.windows,
-                        .augmentation = augmentation_of(config.data),
-                        .documents = documents_of(config)});
+  return format.varies({.documents = documents_of(config), .options = config.data.options});
 }
 
 /// A cached sample is of use only when the same sample comes again, and does not depend on
@@ -268,18 +276,6 @@ std::uint64_t model_seed(const RunConfig& config) {
 
 std::uint64_t data_seed(const RunConfig& config) {
   return static_cast<std::uint64_t>(config.data.seed < 0 ? config.run.seed : config.data.seed);
-}
-
-Augmentation augmentation_of(const DataSection& data) {
-  return {.crop = data.crop,
-          .flip = data.flip,
-          .scale = data.scale,
-          .rotate = data.rotate,
-          .brightness = data.brightness,
-          .contrast = data.contrast,
-          .saturation = data.saturation,
-          .randaugment = data.randaugment,
-          .magnitude = data.magnitude};
 }
 
 std::string files_key(const RunConfig& config) {

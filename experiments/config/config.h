@@ -13,7 +13,7 @@
 
 #include "core/options.h"
 #include "experiments/config/byte_size.h"
-#include "io/datasets/augment.h"
+#include "io/datasets/dataset.h"
 #include "io/tokenizers/tokenizer.h"
 #include "models/lr_schedule.h"
 #include "parallel/plan/layout.h"
@@ -74,8 +74,6 @@ int reduction_leaves(const RunConfig& config);
 std::uint64_t model_seed(const RunConfig& config);
 /// The seed of the order of the data: `data.seed`, or `run.seed` where that is -1.
 std::uint64_t data_seed(const RunConfig& config);
-/// The keys of [data] that say how images differ by epoch.
-Augmentation augmentation_of(const DataSection& data);
 /// The key that names the files of data.format.
 std::string files_key(const RunConfig& config);
 /// Returns the value of that key.

@@ -11,8 +11,6 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/config/schedule_file.h"
 #include "io/datasets/dataset.h"
-#include "io/datasets/picture_ops.h"
-#include "io/tables/table.h"
 #include "models/lr_schedule.h"
 #include "models/model.h"
 #include "models/optimizer.h"
@@ -72,28 +70,45 @@ OptionValues& values_of(OptionValues& all, std::string_view /*entry*/) {
   return all;
 }
 
-/// Adds the options of a registry's entries, <section>.<entry>.<option>; where all entries share
+/// The key of an option of an entry of a registry, whose values are in `all`.
+template <class Options>
+Key option_key(std::string name, const Option& one, std::string_view chooser,
+               std::string_view entry, Options& (*all)(RunConfig& config)) {
+  return {.name = keep(std::move(name)),
+          .field =
+              [all, entry, option = one.name](RunConfig& config) {
+                return std::visit([](auto& value) -> KeyField { return &value; },
+                                  values_of(all(config), entry).find(option)->second);
+              },
+          .meaning = one.help,
+          .range = {one.low, one.high, one.above_low},
+          .choices = one.choices,
+          .chosen_by = chooser,
+          .readers = {entry},
+          .role = one.only_checks ? KeyRole::check : KeyRole::of_section};
+}
+
+enum class OptionsOf { own, shared };  // as of sections.inc
+
+/// Adds the options of a registry's entries, <section>.<entry>.<option>; where all entries are in
 /// one table of values, <section>.<option>.
 template <class T, class Options>
-void add_options(std::vector<Key>& keys, std::string_view chosen_by,
-                 std::span<const Entry<T>> table, Options& (*all)(RunConfig& config)) {
+void add_options(std::vector<Key>& keys, std::string_view chooser, std::span<const Entry<T>> table,
+                 Options& (*all)(RunConfig& config), OptionsOf whose) {
   for (const Entry<T>& entry : table)
     for (const Option& one : entry.value.options) {
       const std::string within =
           std::is_same_v<Options, EntryOptions> ? fmt::format(".{}", entry.name) : "";
-      const std::string_view section = chosen_by.substr(0, chosen_by.find('.'));
-      const auto field = [all, name = entry.name, option = one.name](RunConfig& config) {
-        return std::visit([](auto& value) -> KeyField { return &value; },
-                          values_of(all(config), name).find(option)->second);
-      };
-      keys.push_back({.name = keep(fmt::format("{}{}.{}", section, within, one.name)),
-                      .field = field,
-                      .meaning = keep(fmt::format("option of {}: {}", entry.name, one.help)),
-                      .range = {one.low, one.high},
-                      .choices = one.choices,
-                      .chosen_by = chosen_by,
-                      .readers = {entry.name},
-                      .is_option = true});
+      const std::string name =
+          fmt::format("{}{}.{}", chooser.substr(0, chooser.find('.')), within, one.name);
+      if (const auto known = std::ranges::find(keys, name, &Key::name); known != keys.end()) {
+        known->readers.push_back(entry.name);
+        continue;
+      }
+      Key& key = keys.emplace_back(option_key(name, one, chooser, entry.name, all));
+      if (whose == OptionsOf::shared) continue;
+      key.meaning = keep(fmt::format("option of {}: {}", entry.name, one.help));
+      key.is_option = true;
     }
 }
 
@@ -122,9 +137,10 @@ std::vector<Key> all_keys() {
   keys.push_back({.name = keep(fmt::format("{}.{}", kSection, #key)),              \
                   .field = [](RunConfig& c) -> KeyField { return &(c.*kOf).key; }, \
                   .meaning = help __VA_OPT__(, ) __VA_ARGS__});
-#define OPTIONS(type, usual, chooser, registry) \
-  add_options<>(                                \
-      keys, chooser, registry, +[](RunConfig& c) -> type& { return (c.*kOf).options; });
+#define OPTIONS(type, usual, chooser, registry, whose)                                  \
+  add_options(                                                                          \
+      keys, chooser, registry, +[](RunConfig& c) -> type& { return (c.*kOf).options; }, \
+      OptionsOf::whose);
 #define END()                                      \
   for (Key & key : std::span(keys).subspan(begin)) \
     if (key.role == of_section) key.role = kUsual; \

@@ -159,14 +159,6 @@ void set_key(const std::string& name, std::string_view value, const std::string&
   assign_key(name, *parse_value(name, text, key, named).get("value"), named, config);
 }
 
-RunConfig load_config(const std::vector<std::string>& files, const std::vector<std::string>& sets) {
-  RunConfig config;
-  for (const std::string& file : files) read_config_file(file, config);
-  for (const std::string& assignment : sets) set_config(assignment, config);
-  validate(config);
-  return config;
-}
-
 std::string to_toml(ByteSize size) {
   return size.bytes == 0 ? "0" : to_toml(to_text(size));
 }

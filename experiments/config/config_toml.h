@@ -24,8 +24,6 @@ void set_config(std::string_view assignment, RunConfig& config);
 /// The same of a key and its value from elsewhere; `source`: what that is called in errors.
 void set_key(const std::string& name, std::string_view value, const std::string& source,
              RunConfig& config);
-/// Defaults, then the files from left to right, then the assignments; validated.
-RunConfig load_config(const std::vector<std::string>& files, const std::vector<std::string>& sets);
 
 /// All keys, also those that are defaults, but for options of entries that are not chosen: a
 /// `config.toml` that repeats the run.

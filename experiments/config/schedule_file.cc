@@ -7,7 +7,7 @@
 #include "io/file.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/infer_layout.h"
-#include "parallel/plan/schedule_text.h"
+#include "parallel/plan/schedule.h"
 
 namespace concertina {
 

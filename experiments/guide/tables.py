@@ -84,6 +84,16 @@ class Source:
             keys += ["compared", "factors", "local", "remote", "pair"]
         return [{"key": f"`{key}`"} for key in dict.fromkeys(keys)]
 
+    def metrics(self):
+        """The metrics of a step."""
+        text = re.sub(r"\s+", " ", (TOP / "io/step_metrics.inc").read_text().partition("#endif\n\n")[2])
+        rows = re.findall(r'(NUMBER|OPTIONAL|TEXT)\((?:[\w:]+, )?(\w+), (.*?)"([^"]*)"\)', text)
+        found = []
+        for kind, name, middle, meaning in rows:
+            unit, better = re.search(r'"([^"]*)", (\w+),', middle).groups() if kind != "TEXT" else ("", "")
+            found.append({"metric": f"`{name}`", "unit": unit, "better": better, "meaning": meaning})
+        return found
+
     def environment(self):
         """The variables that the program reads or sets."""
         names = {}

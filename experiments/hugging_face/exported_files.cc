@@ -56,8 +56,9 @@ std::string preprocessor_text(const RunConfig& config, const Field& image) {
             {"do_normalize", true}};
   file["size"] = {{"height", image.shape[1]}, {"width", image.shape[2]}};
   if (!data_files(config).empty() || !file.contains("image_mean")) {
-    file["image_mean"] = of_channels(config.data.mean, image.shape[0]);
-    file["image_std"] = of_channels(config.data.deviation, image.shape[0]);
+    for (const auto& [theirs, ours] : {std::pair{"image_mean", "mean"}, {"image_std", "deviation"}})
+      file[theirs] =
+          of_channels(option<std::vector<double>>(config.data.options, ours), image.shape[0]);
   }
   return file.dump(2) + "\n";
 }

@@ -10,7 +10,7 @@
 #include <new>
 #include <thread>
 
-#include "experiments/machine/launch_watch.h"
+#include "experiments/machine/fault_log.h"
 #include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
 #include "parallel/runtime/step_sums.h"
@@ -37,12 +37,13 @@ void start_to_end(MpiEnvironment& mpi, int code) {
   }
 }
 
-/// The kind of fault that a supervisor is told; null where it may be gone with the next launch, as
-/// a disk that was full, or where others have seen what happened.
-const char* fault_of(const Error& error) {
-  if (error.code() == Exit::bad_input) return kRefused;
-  if (error.fix().starts_with(kDivergedAdvice)) return kDiverged;
-  return error.system_error() == 0 ? kFailed : nullptr;
+/// The kind of fault that a supervisor is told; nothing where it may be gone with the next launch,
+/// as a disk that was full, or where others have seen what happened.
+std::optional<FaultKind> fault_of(const Error& error) {
+  if (error.code() == Exit::bad_input) return FaultKind::refused;
+  if (error.fix().starts_with(kDivergedAdvice)) return FaultKind::diverged;
+  if (error.system_error() == 0) return FaultKind::failed;
+  return std::nullopt;
 }
 
 void say(const Error& error, int rank) {
@@ -51,10 +52,8 @@ void say(const Error& error, int rank) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
   // A launcher's exit code comes late, or never.
-  if (const char* const fault = fault_of(error))
-    tell_supervisor({{"fault", fault},
-                     {"ranks", nlohmann::json::array()},
-                     {"what", error.message() + "; at: " + error.where()}});
+  if (const auto fault = fault_of(error))
+    tell_supervisor({.kind = *fault, .what = error.message() + "; at: " + error.where()});
 }
 
 int fail(const Error& error, MpiEnvironment& mpi) {

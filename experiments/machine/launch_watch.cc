@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/clock.h"
@@ -43,28 +42,12 @@ Error stop_of(const std::vector<int>& ranks) {
 
 }  // namespace
 
-std::string supervised_run() {
-  const char* directory = std::getenv(kSupervisedVariable);
-  return directory == nullptr ? "" : directory;
-}
-
-void append_fault(const std::string& directory, nlohmann::ordered_json line) {
-  line["time"] = utc_text();
-  if (!line.contains("host")) line["host"] = host_name();
-  append_line(run_file(directory, kFaultsFile), line);
-}
-
-void tell_supervisor(nlohmann::ordered_json line) {
-  if (const std::string directory = supervised_run(); !directory.empty())
-    append_fault(directory, std::move(line));
-}
-
 void tell_of_death(const std::vector<int>& ranks, int by, bool in_place) {
-  tell_supervisor({{"fault", "died"},
-                   {"ranks", ranks},
-                   {"by", by},
-                   {"what", death_of(ranks, 0).message()},
-                   {kInPlace, in_place}});
+  tell_supervisor({.kind = FaultKind::died,
+                   .ranks = ranks,
+                   .by = by,
+                   .what = death_of(ranks, 0).message(),
+                   .in_place = in_place});
 }
 
 Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
@@ -104,14 +87,9 @@ bool LaunchWatch::sleep(double seconds) {
   return !wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; });
 }
 
-void record_fault(const char* fault, const std::vector<int>& ranks, int by, const Error& error) {
-  tell_supervisor({{"fault", fault}, {"ranks", ranks}, {"by", by}, {"what", error.message()}});
-}
-
-void LaunchWatch::report(const char* fault, const std::vector<int>& ranks,
-                         const Error& error) const {
+void LaunchWatch::report(FaultKind fault, const std::vector<int>& ranks, const Error& error) const {
   if (supervised_.empty()) return;
-  record_fault(fault, ranks, rank_, error);
+  append_fault(supervised_, {.kind = fault, .ranks = ranks, .by = rank_, .what = error.message()});
   abort_job(static_cast<int>(Exit::failure));
 }
 
@@ -122,7 +100,7 @@ void LaunchWatch::tell_of_dead(const std::vector<int>& ranks) {
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);
   }
-  report("died", ranks, error);
+  report(FaultKind::died, ranks, error);
 }
 
 void LaunchWatch::tell_of_stopped(const std::vector<int>& ranks) {
@@ -130,7 +108,7 @@ void LaunchWatch::tell_of_stopped(const std::vector<int>& ranks) {
   if (supervised_.empty())
     log::warn("{}, on {}: the other ranks wait for it; {}", error.message(), error.where(),
               error.fix());
-  report("stopped", ranks, error);
+  report(FaultKind::stopped, ranks, error);
 }
 
 /// This host may be the one that is cut off: then its ranks must not go on beside a later launch,
@@ -146,7 +124,9 @@ void LaunchWatch::tell_of_silent(const SilentHost& host) {
   constexpr unsigned kReportSeconds = 2;
   std::signal(SIGALRM, SIG_DFL);
   ::alarm(kReportSeconds);
-  record_fault("unreachable", host.ranks, rank_, error);
+  append_fault(
+      supervised_,
+      {.kind = FaultKind::unreachable, .ranks = host.ranks, .by = rank_, .what = error.message()});
   mpi_.end_host();
 }
 

@@ -9,43 +9,19 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
 #include "core/error.h"
+#include "experiments/machine/fault_log.h"
 #include "experiments/machine/heartbeats.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
 
-/// The environment variable that `concertina run` sets for its launches: the run's directory.
-inline constexpr const char* kSupervisedVariable = "CONCERTINA_SUPERVISED";
-
-/// The key of lines for the supervisor: true beside a fault after which the launch may go on by
-/// itself; alone, how many ranks are gone in all, once it does.
-inline constexpr const char* kInPlace = "in_place";
-
-/// The faults of a launch that ends by itself, once its ranks have said why: bad input, training
-/// that has diverged and would again, and any other error that is not one of a system call.
-inline constexpr const char* kRefused = "refused";
-inline constexpr const char* kDiverged = "diverged";
-inline constexpr const char* kFailed = "failed";
-
-/// That directory; empty where nobody supervises this launch.
-std::string supervised_run();
-/// Appends `line` with the time, and this host if it names none, to the faults of the run in
-/// `directory`.
-void append_fault(const std::string& directory, nlohmann::ordered_json line);
-/// The same for a supervised launch; nothing where nobody supervises it.
-void tell_supervisor(nlohmann::ordered_json line);
-/// Tells it that `ranks` have died, as rank `by` saw; `in_place`: the others may go on without
-/// them.
+/// Tells the supervisor that `ranks` have died, as rank `by` saw; `in_place`: the others may
+/// continue without them.
 void tell_of_death(const std::vector<int>& ranks, int by, bool in_place);
-
-/// Writes a line of faults.jsonl for the supervisor of this launch, if there is one. `by`: this
-/// rank.
-void record_fault(const char* fault, const std::vector<int>& ranks, int by, const Error& error);
 
 class LaunchWatch {
  public:
@@ -70,7 +46,7 @@ class LaunchWatch {
   void tell_of_stopped(const std::vector<int>& ranks);
   void tell_of_silent(const SilentHost& host);
   /// Tells the supervisor, if there is one, and ends the launch then.
-  void report(const char* fault, const std::vector<int>& ranks, const Error& error) const;
+  void report(FaultKind fault, const std::vector<int>& ranks, const Error& error) const;
   void look_for_hosts(const LocalState& state);
   void tell_of_signal();
 

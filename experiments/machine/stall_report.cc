@@ -4,20 +4,19 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/host_name.h"
 #include "core/log.h"
-#include "experiments/machine/launch_watch.h"
+#include "experiments/machine/fault_log.h"
 #include "experiments/machine/output.h"
+#include "io/metrics.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
 namespace {
 
 nlohmann::ordered_json stall_json(const Stall& stall) {
-  nlohmann::ordered_json line = {{"step", stall.step},       {"event", "stall"},
-                                 {"rank", stall.rank},       {"host", host_name()},
+  nlohmann::ordered_json line = {{"rank", stall.rank},       {"host", host_name()},
                                  {"seconds", stall.seconds}, {"why", name_of(stall.silence)},
                                  {"ends", stall.ends},       {"operation", to_text(stall.now)}};
   if (stall.waits_for >= 0) line["waits_for"] = stall.waits_for;
@@ -27,8 +26,7 @@ nlohmann::ordered_json stall_json(const Stall& stall) {
       line["last"][std::to_string(rank)].push_back(
           {{"operation", to_text(one)}, {"ms", one.seconds * 1e3}});
   line["stack"] = stall.stack;
-  line["time"] = utc_text();
-  return line;
+  return event_line(stall.step, EventKind::stall, line);
 }
 
 }  // namespace
@@ -41,8 +39,7 @@ void tell_of_stall(const Stall& stall, const std::string& events) {
 
 void end_hung_launch(int rank, const std::string& report) {
   log::error("{}; this ends all ranks", report);
-  record_fault("hung", {rank}, rank,
-               Error(Exit::failure, report, host_name(), "the same command again"));
+  tell_supervisor({.kind = FaultKind::hung, .ranks = {rank}, .by = rank, .what = report});
   abort_job(static_cast<int>(Exit::failure));
 }
 

@@ -53,10 +53,13 @@ class RowReader {
       : config_(config), counts_tokens_(counts_tokens), encoder_(tokenizer_of(config)) {}
 
   void read(const std::string& path, Split split) {
+    const OptionValues& own = config_.data.options;
     const auto table =
-        open_table(config_.data.format, path, {config_.data.quotes, config_.data.header});
-    const TableColumns columns = find_columns(table->columns(), config_.data.text_columns,
-                                              config_.data.label_column, path + ":1", false);
+        open_table(config_.data.format, path,
+                   {option<std::string>(own, "quotes"), option<bool>(own, "header")});
+    const TableColumns columns =
+        find_columns(table->columns(), option<std::vector<std::string>>(own, "text_columns"),
+                     option<std::string>(own, "label_column"), path + ":1", false);
     std::vector<std::size_t> wanted = columns.text;
     if (columns.label) wanted.push_back(*columns.label);
     if (files_.empty()) head_ = latin1(table->head());

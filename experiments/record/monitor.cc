@@ -64,12 +64,9 @@ void Monitor::step(const StepMetrics& metrics, double evaluations) {
        .batches = metrics.batches});
   if (!tensorboard_) return;
   attempt("TensorBoard", [&] {
-    tensorboard_->scalar("train/loss", metrics.step, metrics.loss);
-    tensorboard_->scalar("train/lr", metrics.step, metrics.lr);
-    tensorboard_->scalar("train/grad_norm", metrics.step, metrics.grad_norm);
-    tensorboard_->scalar("speed/tokens_per_s", metrics.step, metrics.tokens_per_s);
-    tensorboard_->scalar("speed/bubble", metrics.step, metrics.bubble);
-    if (freezes_) tensorboard_->scalar("train/frozen_units", metrics.step, metrics.frozen_units);
+    for (const MetricNumber& number : metric_numbers(metrics))
+      if (!number.tag.empty() && (freezes_ || number.name != "frozen_units"))
+        tensorboard_->scalar(number.tag, metrics.step, number.value);
   });
 }
 
@@ -81,7 +78,7 @@ void Monitor::validation(std::int64_t step, const Validation& result, bool final
                                {"final", final}};
   for (const Metric& metric : result.metrics) facts[metric.name] = metric.value;
   facts.update(measure_json(result));
-  event(step, "validation", facts);
+  event(step, EventKind::validation, facts);
   if (!final) curve_tokens_ = result.targets;
   const bool on_curve = curve_tokens_ == 0 || curve_tokens_ == result.targets;
   if (!tensorboard_) return;
@@ -93,11 +90,8 @@ void Monitor::validation(std::int64_t step, const Validation& result, bool final
   });
 }
 
-void Monitor::event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details) {
-  nlohmann::ordered_json line = {{"step", step}, {"event", kind}};
-  line.update(details);
-  line["time"] = utc_text();
-  if (events_) attempt(kEventsFile, [&] { events_->write(line); });
+void Monitor::event(std::int64_t step, EventKind kind, const nlohmann::ordered_json& details) {
+  if (events_) attempt(kEventsFile, [&] { events_->write(event_line(step, kind, details)); });
 }
 
 }  // namespace concertina

@@ -34,7 +34,7 @@ class Monitor {
   /// point of their curve in TensorBoard.
   void validation(std::int64_t step, const Validation& result, bool final);
   /// A line of events.jsonl: what happened, and what it cost.
-  void event(std::int64_t step, const std::string& kind, nlohmann::ordered_json details);
+  void event(std::int64_t step, EventKind kind, const nlohmann::ordered_json& details);
   /// Writes a line between those of steps.
   void say(const std::string& line) { progress_.say(line); }
   /// Takes the bar away; call it before anything else writes to the terminal.

@@ -94,7 +94,7 @@ std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& 
 bool has_committed(const std::string& directory) {
   return std::ranges::any_of(
       read_lines(run_file(directory, kEventsFile)),
-      [](const nlohmann::json& event) { return text_in(event, "event") == "checkpoint"; });
+      [](const nlohmann::json& event) { return is_event(event, EventKind::checkpoint); });
 }
 
 void require_no_steps(const RunHistory& history, const RunConfig& config) {

@@ -12,12 +12,6 @@
 namespace concertina {
 namespace {
 
-/// Steps that a line of metrics.jsonl is of.
-double batches_in(const nlohmann::json& line) {
-  const double batches = number_in(line, "batches");
-  return batches >= 1 && batches < 1e6 ? batches : 1;
-}
-
 /// "weight gradients left out: 25%, 0% of stages 0 to 1"; empty of an event that says nothing of
 /// them.
 std::string skips_text(const nlohmann::json& event) {
@@ -80,27 +74,22 @@ std::vector<nlohmann::json> LineFollower::look() {
   return lines;
 }
 
-/// A figure that is positive once it was measured; a log that has 0 did not measure it.
-static Figure positive_in(const nlohmann::json& line, const char* key) {
-  const Figure value = number_in(line, key);
-  return value > 0 ? value : kNoFigure;
-}
-
 std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines) {
   std::vector<MetricsPoint> points;
-  for (const nlohmann::json& line : lines)
-    points.push_back({.batches = batches_in(line),
-                      .step = number_in(line, "step"),
-                      .loss = number_in(line, "loss"),
-                      .tokens_per_s = positive_in(line, "tokens_per_s"),
-                      .step_ms = positive_in(line, "step_ms"),
-                      .bubble = number_in(line, "bubble"),
-                      .lr = number_in(line, "lr"),
-                      .grad_norm = number_in(line, "grad_norm"),
-                      .time = text_in(line, "time"),
-                      .layout = text_in(line, "layout"),
-                      .frozen_units = number_in(line, "frozen_units")});
-  std::erase_if(points, [](const MetricsPoint& point) { return !std::isfinite(point.step); });
+  for (const nlohmann::json& line : lines) {
+    MetricsPoint point{.step = number_in(line, "step"), .time = text_in(line, "time")};
+    if (!std::isfinite(point.step)) continue;
+#define NUMBER(type, name, ...) point.name = number_in(line, #name);
+#define OPTIONAL(type, name, ...) \
+  if (line.contains(#name)) point.name = number_in(line, #name);
+#define TEXT(name, ...) point.name = text_in(line, #name);
+#include "io/step_metrics.inc"
+    if (!(point.batches >= 1 && point.batches < 1e6)) point.batches = 1;
+    // They are positive once they were measured; a log that has 0 did not measure them.
+    for (Figure* const rate : {&point.tokens_per_s, &point.step_ms})
+      if (!(*rate > 0)) *rate = kNoFigure;
+    points.push_back(std::move(point));
+  }
   return points;
 }
 
@@ -111,7 +100,7 @@ std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& e
     return value >= 0 && value < 1e18 ? static_cast<std::int64_t>(value) : 0;
   };
   for (const nlohmann::json& line : events) {
-    if (text_in(line, "event") != "validation" || !std::isfinite(number_in(line, "step"))) continue;
+    if (!is_event(line, EventKind::validation) || !std::isfinite(number_in(line, "step"))) continue;
     points.push_back({.step = number_in(line, "step"),
                       .loss = number_in(line, "loss"),
                       .tokens = count(line, "tokens"),
@@ -131,7 +120,6 @@ std::vector<RunNote> notes_of(const std::vector<nlohmann::json>& events,
   std::vector<RunNote> notes;
   std::string last_skips, last_cache;
   for (const nlohmann::json& event : events) {
-    const std::string kind = text_in(event, "event");
     const double step = number_in(event, "step");
     if (std::isnan(step)) continue;
     const auto add = [&](const std::string& text, const std::string& why, std::string& last) {
@@ -139,8 +127,9 @@ std::vector<RunNote> notes_of(const std::vector<nlohmann::json>& events,
       last = text;
       notes.push_back({step, why.empty() ? text : fmt::format("{} ({})", text, why)});
     };
-    if (kind == "freeze") add(skips_text(event), "", last_skips);
-    if (kind == "cache") add(cache_text(event, layer_ends), text_in(event, "why"), last_cache);
+    if (is_event(event, EventKind::freeze)) add(skips_text(event), "", last_skips);
+    if (is_event(event, EventKind::cache))
+      add(cache_text(event, layer_ends), text_in(event, "why"), last_cache);
   }
   return notes;
 }

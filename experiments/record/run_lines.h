@@ -3,27 +3,27 @@
 // Invariant: a key that a line lacks, or that is of another type, is a NaN or an empty text.
 #pragma once
 
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "io/metrics.h"
+
 namespace concertina {
 
-/// A number of a log. NaN: there is none. It is never shown as a number, drawn, averaged or best.
-using Figure = double;
-inline constexpr Figure kNoFigure = std::numeric_limits<Figure>::quiet_NaN();
-
 /// A line of metrics.jsonl.
+// clang-format off
 struct MetricsPoint {
-  double batches = 1;  // steps that the line is of, done at once
-  Figure step = kNoFigure, loss = kNoFigure, tokens_per_s = kNoFigure, step_ms = kNoFigure,
-         bubble = kNoFigure, lr = kNoFigure, grad_norm = kNoFigure;
-  std::string time{}, layout{};
-  Figure frozen_units = kNoFigure;
+  Figure step = kNoFigure;
+#define NUMBER(type, name, ...) Figure name = kNoFigure;
+#define OPTIONAL(type, name, absent, ...) Figure name = absent;
+#define TEXT(name, ...) std::string name{};
+#include "io/step_metrics.inc"
+  std::string time{};
 };
+// clang-format on
 
 /// A "validation" line of events.jsonl.
 struct ValidationPoint {

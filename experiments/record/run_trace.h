@@ -8,8 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "parallel/plan/layout.h"
 #include "parallel/plan/step_record.h"
 
@@ -38,9 +36,6 @@ std::vector<int> replicas_of(const Layout& layout);
 
 /// "F 3 stage 1", "SEND_B 2 stage 1", "reduce stage 0", "optimizer"; the stage of its pipeline.
 std::string title(const Action& action, const Layout& layout);
-
-/// The pipelines of a layout: microbatches, and of each stage its rank and units.
-nlohmann::ordered_json layout_json(const Layout& layout);
 
 /// Chrome's trace-event format: a process a rank; tracks for compute, for sends and for receives
 /// (more where they overlap); arrows from send to receive, and from the last REDUCE of a stage to

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "experiments/record/run_trace.h"
+#include "experiments/run/layout_json.h"
 #include "io/chrome_trace.h"
 #include "parallel/plan/fit_layout.h"
 #include "parallel/plan/plan_grid.h"
@@ -10,18 +11,6 @@
 
 namespace concertina {
 namespace {
-
-Layout layout_from(const nlohmann::json& pipelines) {
-  Layout layout;
-  for (const nlohmann::json& one : pipelines) {
-    Pipeline& pipeline = layout.pipelines.emplace_back();
-    pipeline.first_microbatch = one.at("microbatches").at(0);
-    pipeline.last_microbatch = one.at("microbatches").at(1);
-    for (const nlohmann::json& s : one.at("stages"))
-      pipeline.stages.push_back({s.at(0), s.at(1), s.at(2)});
-  }
-  return layout;
-}
 
 /// Puts a trace together from its events, which come rank by rank.
 class Reader {

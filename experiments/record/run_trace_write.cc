@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "experiments/run/layout_json.h"
 #include "io/chrome_trace.h"
 #include "parallel/plan/plan_index.h"
 
@@ -29,7 +30,7 @@ Json about(const RunTrace& trace) {
   return {{"program", "concertina"},
           {"run", trace.run},
           {"schedule", trace.schedule},
-          {"layout", layout_json(trace.layout)},
+          {"layout", to_json(trace.layout, StageForm::brief)},
           {"frozen_units", trace.layout.frozen_units},
           {"saved_bytes", trace.saved_bytes},
           {"grad_bytes", trace.grad_bytes},
@@ -267,18 +268,6 @@ std::string title(const Action& action, const Layout& layout) {
   const int stage = stage_in_pipeline(layout, action.stage);
   if (action.kind == Kind::REDUCE) return fmt::format("reduce stage {}", stage);
   return fmt::format("{} {} stage {}", kind_name(action.kind), action.microbatch, stage);
-}
-
-nlohmann::ordered_json layout_json(const Layout& layout) {
-  Json pipelines = Json::array();
-  for (const Pipeline& pipeline : layout.pipelines) {
-    Json stages = Json::array();
-    for (const StagePlacement& s : pipeline.stages)
-      stages.push_back({s.rank, s.first_unit, s.last_unit});
-    pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
-                         {"stages", stages}});
-  }
-  return pipelines;
 }
 
 std::string to_chrome_trace(const RunTrace& trace) {

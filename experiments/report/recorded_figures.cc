@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/record/tracing.h"
+#include "experiments/run/layout_json.h"
 #include "experiments/run/planning.h"
 #include "io/log_lines.h"
 #include "io/run_files.h"
@@ -47,7 +48,7 @@ void add_recorded(const RunTrace& trace, const ReportFigures& figures, Json& jso
     one["predicted_memory"] =
         memory_json(saved_over_time(trace, rank, figures.predicted.rows[rank]), 0, false);
   }
-  json["pipelines"] = layout_json(trace.layout);
+  json["pipelines"] = to_json(trace.layout, StageForm::brief);
   json["timeline"] = recorded_timeline(trace, figures);
 }
 

@@ -103,27 +103,14 @@ DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenize
       .tokenizer = std::move(tokenizer),
       .validation = data.validation,
       .test = data.test,
-      .split = data.split,
-      .split_seed = static_cast<std::uint64_t>(data.split_seed),
       .most_overlap = data.most_overlap,
-      .missing_classes = data.missing_classes,
       .tokens_per_sample = config.model.context,
-      .windows = data.windows,
-      .mean = data.mean,
-      .deviation = data.deviation,
-      .fit = {data.size, data.resize, data.fit, data.interpolation},
-      .augmentation = augmentation_of(data),
-      .text_columns = data.text_columns,
-      .label_column = data.label_column,
       .labelled = documents == "alone" && !task_of(config.model.family, config.model.task).masks,
       .documents = documents,
-      .label_separator = data.label_separator,
       .class_names = data.classes,
       .targets = task_of(config.model.family, config.model.task).targets,
-      .header = data.header,
-      .quotes = data.quotes,
-      .stride = data.stride,
-      .vocabulary = config.model.vocab};
+      .vocabulary = config.model.vocab,
+      .options = data.options};
 }
 
 namespace {

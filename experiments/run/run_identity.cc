@@ -16,7 +16,7 @@ bool is_idle_draw(std::string_view key, const RunConfig& config) {
   if (key != "data.split" && key != "data.split_seed") return false;
   const bool draws = (data.validation_files.empty() && data.validation > 0) || data.test > 0;
   return !draws || !applies(*find_key("data.split"), config) ||
-         (key == "data.split_seed" && data.split == "end");
+         (key == "data.split_seed" && option<std::string>(data.options, "split") == "end");
 }
 
 }  // namespace

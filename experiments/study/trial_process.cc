@@ -24,13 +24,8 @@ constexpr double kMostNumber = std::numeric_limits<double>::max();
 
 /// The figures that the log of a run has.
 std::vector<std::string> stop_metrics() {
-  StepMetrics all;
-  all.batches = 2;  // so that those are there that not every run has
-  all.mfu = 1;
-  std::vector<std::string> names = {"validation_loss"};
-  const auto line = to_json(all);
-  for (const auto& [key, value] : line.items())
-    if (value.is_number()) names.push_back(key);
+  std::vector<std::string> names = {"validation_loss", "step"};
+  for (const MetricNumber& number : metric_numbers({})) names.emplace_back(number.name);
   return names;
 }
 
@@ -114,7 +109,7 @@ RunFollower::RunFollower(const std::string& run, const StopSection& stop, bool m
 std::string RunFollower::look() {
   for (const nlohmann::json& json : lines_.look()) {
     if (!json.contains("step") || !json["step"].is_number()) continue;
-    if (validation_ && json.value("event", "") != "validation") continue;
+    if (validation_ && !is_event(json, EventKind::validation)) continue;
     const auto found = json.find(metric_);
     if (found == json.end()) continue;
     const double value = found->is_number() ? found->get<double>() : std::nan("");

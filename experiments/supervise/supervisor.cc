@@ -60,11 +60,6 @@ void sleep_briefly() {
   std::this_thread::sleep_for(std::chrono::duration<double>(kPollSeconds));
 }
 
-/// Whether a launch with this fault ends without us, after its last words.
-bool ends_itself(const std::string& fault) {
-  return fault == kRefused || fault == kDiverged || fault == kFailed;
-}
-
 std::string how_it_ended(int code) {
   if (code > 128 && code < 128 + 65)
     return fmt::format("the launcher was ended by signal {} (exit code {})", code - 128, code);
@@ -102,9 +97,7 @@ std::vector<Host> Supervisor::hosts_there() {
       const std::string what =
           fmt::format("host {} does not answer: it is lost until it does", host);
       log::warn("{}", what);
-      append_fault(
-          directory_,
-          {{"fault", "lost"}, {"ranks", nlohmann::json::array()}, {"host", host}, {"what", what}});
+      append_fault(directory_, {.kind = FaultKind::lost, .host = host, .what = what});
     }
     std::vector<Host> there = pool_.for_ranks(options_.ranks);
     if (!there.empty() || attempt == kMostInVain || stopped()) return there;
@@ -188,13 +181,13 @@ Supervisor::End Supervisor::watch(ChildProcess& child) {
     if (code) {
       const double seen = now();
       end_all(child);
-      return {*code, "ended", how_it_ended(*code), seen};
+      return {*code, FaultKind::ended, how_it_ended(*code), seen};
     }
     if (summary_.stopped_by == 0 && (summary_.stopped_by = stop_signal()) != 0) tell_to_stop(child);
     if (summary_.stopped_by != 0 && now() > told_at_ + kStopSeconds) {
       end_all(child);
-      return {1, "ended", fmt::format("no end {:g} s after it was told to stop", kStopSeconds),
-              now()};
+      return {1, FaultKind::ended,
+              fmt::format("no end {:g} s after it was told to stop", kStopSeconds), now()};
     }
     if (open) ranks.all_there = now();
     if (end = look_at_ranks(child, ranks); end) {
@@ -207,11 +200,11 @@ Supervisor::End Supervisor::watch(ChildProcess& child) {
 std::optional<Supervisor::End> Supervisor::judge(const std::vector<nlohmann::json>& lines,
                                                  std::optional<End>& open, RanksSeen& ranks) {
   for (const nlohmann::json& line : lines) {
-    if (const std::optional<Fault> fault = first_fault({line})) {
+    if (const std::optional<LaunchFault> fault = fault_in(line)) {
       // A rank may fail of the death of another one, and say so first.
-      if (!open || open->kind == kFailed) open = End{1, fault->kind, fault->what, now()};
-      if (!fault->in_place && !ends_itself(fault->kind)) return open;
-    } else if (open && line.contains(kInPlace)) {
+      if (!open || open->kind == FaultKind::failed) open = End{1, fault->kind, fault->what, now()};
+      if (!fault->in_place.value_or(false) && !ends_itself(fault->kind)) return open;
+    } else if (open && tells_in_place(line)) {
       record_in_place(*open);
       open.reset();
       ranks.count = 0;
@@ -249,7 +242,7 @@ std::optional<Supervisor::End> Supervisor::look_at_hosts(RanksSeen& ranks, doubl
   if (pool_.all_lost()) return std::nullopt;  // this host's network, or what they all load from
   for (const Host& host : parse_hosts(hosts_, "--hosts"))
     if (std::ranges::find(lost, host.name) != lost.end())
-      return End{1, "lost",
+      return End{1, FaultKind::lost,
                  fmt::format("host {} does not answer, and no launch has begun", host.name), at};
   return std::nullopt;
 }
@@ -277,21 +270,23 @@ std::optional<Supervisor::End> Supervisor::look_at_ranks(ChildProcess& child, Ra
     ranks.complete = ranks.complete || child.programs() >= ranks.count;
     if (child.programs() >= ranks.count || ranks.all_there == 0) ranks.all_there = at;
     if (at > ranks.all_there + (ranks.complete ? kAloneSeconds : kArriveSeconds))
-      return End{1, "died", "a rank on this host has ended, and nobody ends the others", at};
+      return End{1, FaultKind::died, "a rank on this host has ended, and nobody ends the others",
+                 at};
   }
   look_at_launcher(child, ranks, at);
   if (std::optional<End> end = look_at_hosts(ranks, at)) return end;
   if (ranks.last == 0 && at > ranks.launched + kStartSeconds && launch_bytes() == ranks.launches)
-    return End{1, "launcher", fmt::format("no launch has begun within {:g} s", kStartSeconds), at};
+    return End{1, FaultKind::launcher,
+               fmt::format("no launch has begun within {:g} s", kStartSeconds), at};
   if (ranks.last > 0 && at > ranks.last + kLauncherSeconds)
-    return End{1, "launcher", "all ranks on this host have ended, and the launcher did not return",
-               at};
+    return End{1, FaultKind::launcher,
+               "all ranks on this host have ended, and the launcher did not return", at};
   // Looks are counted: this process may have been stopped with them, and goes on with them.
   const bool all = child.stopped_programs() == child.programs();
   if (ranks.stopped_looks >= kStopLooks &&
       at > ranks.ran + (all ? kStandSeconds : kOneStandsSeconds))
     return End{
-        1, "stopped",
+        1, FaultKind::stopped,
         fmt::format("{} on this host, and a signal has stopped {}",
                     all ? "all ranks stand still" : "a rank stands still", all ? "them" : "it"),
         at};
@@ -315,22 +310,23 @@ bool Supervisor::put_damaged_aside() const {
 }
 
 bool Supervisor::goes_on(const End& end) {
-  const bool refused = end.kind == kRefused ||
-                       (end.kind == "ended" && end.code == static_cast<int>(Exit::bad_input));
+  const bool refused =
+      end.kind == FaultKind::refused ||
+      (end.kind == FaultKind::ended && end.code == static_cast<int>(Exit::bad_input));
   const bool older = refused && put_damaged_aside();
   const std::int64_t newest = newest_state();
   in_vain_ = newest > newest_ || older ? 0 : in_vain_ + 1;
   newest_ = newest;
   // Once a launch has begun, one whose ranks do not start may have met a fault that passes.
   const bool never_began =
-      end.kind == "ended" && end.code < 128 && launch_bytes() == launches_before_;
-  const std::string before =
-      std::exchange(last_words_, end.kind == kFailed || never_began ? end.why + hosts_ : "");
+      end.kind == FaultKind::ended && end.code < 128 && launch_bytes() == launches_before_;
+  const std::string before = std::exchange(
+      last_words_, end.kind == FaultKind::failed || never_began ? end.why + hosts_ : "");
   const bool again = in_vain_ > 0 && !before.empty() && before == last_words_;
   if (refused && !older) {
     summary_.code = static_cast<int>(Exit::bad_input);
     summary_.why = "the launch was refused: the same command would be refused again";
-  } else if (end.kind == kDiverged || again) {
+  } else if (end.kind == FaultKind::diverged || again) {
     summary_.code = static_cast<int>(Exit::failure);
     summary_.why = never_began
                        ? "2 launches ended in the same way before their ranks had started; what "

@@ -12,8 +12,8 @@
 
 #include "experiments/config/config.h"
 #include "experiments/launcher/child_process.h"
+#include "experiments/machine/fault_log.h"
 #include "experiments/supervise/host_pool.h"
-#include "experiments/supervise/restart_log.h"
 
 namespace concertina {
 
@@ -51,9 +51,10 @@ class Supervisor {
  private:
   /// How a launch ended.
   struct End {
-    int code = 0;           // of the launcher
-    std::string kind, why;  // as of Restart
-    double fault_at = 0;    // when it was seen, by now()
+    int code = 0;  // of the launcher
+    FaultKind kind = FaultKind::ended;
+    std::string why{};    // as of Restart
+    double fault_at = 0;  // when it was seen, by now()
   };
 
   /// What was seen of the ranks of this host, by now().

@@ -76,14 +76,14 @@ void Saves::refused(const Error& error) {
   if (!launch_.monitor) return;
   warn("no checkpoint of step {}: {} ({}); training goes on until the next one", step_,
        error.message(), error.where());
-  launch_.monitor->event(step_, "no checkpoint", {{"why", error.message()}});
+  launch_.monitor->event(step_, EventKind::no_checkpoint, {{"why", error.message()}});
 }
 
 void Saves::committed(const SavedCheckpoint& saved) {
   launch_.launch_watch.committed(saved.step);
   if (!saved.led_on) unpruned_ = lacks_room_ = true;
   if (launch_.monitor)
-    launch_.monitor->event(saved.step, "checkpoint",
+    launch_.monitor->event(saved.step, EventKind::checkpoint,
                            {{"seconds", stalled_}, {"durable_s", saved.seconds}});
   tell_of_room();
 }

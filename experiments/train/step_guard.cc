@@ -166,7 +166,7 @@ void StepGuard::tell(std::int64_t step, const Report& report, const std::string&
   if (action == "goes back")
     launch_.fault = std::move(facts);  // goes to events.jsonl with the step that it goes back to
   else
-    launch_.monitor->event(step, "fault", std::move(facts));
+    launch_.monitor->event(step, EventKind::fault, std::move(facts));
 }
 
 void StepGuard::stop(std::int64_t step, const Report& report, bool repaired) const {

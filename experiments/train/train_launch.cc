@@ -159,7 +159,7 @@ void TrainLaunch::go_back() {
   monitor = std::make_unique<Monitor>(config, directory, done);
   log::warn("goes on from step {}", done);
   fault["to_step"] = done;
-  monitor->event(done, "fault", std::move(fault));
+  monitor->event(done, EventKind::fault, std::move(fault));
 }
 
 /// The newest state of the run: a snapshot in memory where that is later than all checkpoints. One
@@ -254,7 +254,7 @@ void TrainLaunch::open_logs(const nlohmann::json& stored) {
   facts["schedule"] = schedule;
   record_.emplace(run_file(directory, kLaunchesFile), std::move(facts));
   monitor->event(
-      done, "start",
+      done, EventKind::start,
       {{"layout", short_form(trainer.layout())}, {"ranks", world.size()}, {"resumed", done > 0}});
 }
 
@@ -311,7 +311,7 @@ void go_on_in_place(RunConfig& config, MpiEnvironment& mpi) {
   config.parallel.spare -= mpi.go_on();
   if (config.parallel.spare < 0)
     throw_failure("more ranks have died than were spare", run_directory(config));
-  if (mpi.world().rank() == 0) tell_supervisor({{kInPlace, mpi.lost()}});
+  if (mpi.world().rank() == 0) tell_in_place(mpi.lost());
 }
 
 }  // namespace concertina

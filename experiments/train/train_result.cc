@@ -112,9 +112,9 @@ bool is_of_step(const std::string& path, std::int64_t step) {
 
 }  // namespace
 
-double model_flops_utilization(const Launch& launch, double seconds) {
+Figure model_flops_utilization(const Launch& launch, double seconds) {
   const double peak = peak_flops_per_s(launch.config, launch.backend->describe());
-  if (peak <= 0) return 0;
+  if (peak <= 0) return kNoFigure;
   const Job& job = launch.trainer.job();
   return model_flops(job.model, job.microbatches) / (seconds * peak * launch.world.size());
 }
@@ -147,10 +147,10 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
   const std::string path = run_file(launch.directory, kResultFile);
   if (!summary.last && is_of_step(path, summary.step)) return;
   nlohmann::ordered_json result = to_json(figures, summary);
-  const double share = summary.last
+  const Figure share = summary.last
                            ? model_flops_utilization(
                                  launch, figures.seconds() / static_cast<double>(figures.steps()))
-                           : 0;
+                           : kNoFigure;
   if (share > 0)
     result.update({{"mfu", share},
                    {"peak_tflops_per_rank",
@@ -188,14 +188,14 @@ std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figure
     words = fmt::format("trained {}, loss {}, {} tokens/s\n", counted(summary.step, "step"),
                         number_text(summary.last->loss), format_rate(figures.tokens_per_s()));
   if (validation.targets > 0)
-    words += fmt::format(
-        "held-out loss {} {}{}, over {}{}; evaluations took {:.0f}% of this launch\n",
-        number_text(validation.loss), loss_unit(launch.config), metrics_text(validation),
-        text_share(validation),
-        validation.targets < validation.of && launch.config.eval.batches < 0
-            ? fmt::format(" (`concertina eval {}`: over all)", launch.directory)
-            : "",
-        100 * summary.eval_seconds / summary.launch_seconds);
+    words +=
+        fmt::format("held-out loss {} {}{}, over {}{}; evaluations took {:.0f}% of this launch\n",
+                    number_text(validation.loss), loss_unit(launch.config),
+                    metrics_text(validation), text_share(validation),
+                    validation.targets < validation.of && launch.config.eval.batches < 0
+                        ? fmt::format(" (`concertina eval {}`: over all)", launch.directory)
+                        : "",
+                    100 * summary.eval_seconds / summary.launch_seconds);
   if (summary.step < launch.config.run.steps)
     words += fmt::format("ended after {} (run.patience)\n", ending(launch.selection));
   if (const auto& best = launch.selection.best())

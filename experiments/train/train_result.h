@@ -14,8 +14,8 @@
 
 namespace concertina {
 
-/// The model FLOPs utilization of a step of `seconds`; 0 where the peak rate is not known.
-double model_flops_utilization(const Launch& launch, double seconds);
+/// The model FLOPs utilization of a step of `seconds`, where the peak rate is known.
+Figure model_flops_utilization(const Launch& launch, double seconds);
 
 /// How the leader's kernels were issued, where that can differ.
 void log_passes(const Backend& backend);

@@ -84,7 +84,7 @@ std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
       .decided = {}};
   if (launch.monitor)
     options.decided = [&launch](std::int64_t step, nlohmann::ordered_json details) {
-      launch.monitor->event(step, "cache", std::move(details));
+      launch.monitor->event(step, EventKind::cache, std::move(details));
     };
   return std::make_unique<AutoCache>(launch.trainer, std::move(options));
 }
@@ -270,9 +270,9 @@ void Training::record(int batches, const StepResult& summary, const StepStatus& 
        .peak_bytes = static_cast<std::uint64_t>(status.peak_bytes),
        .layout = short_form(launch_.trainer.layout()),
        .frozen_units = trainer_.layout().frozen_units,
+       .batches = batches,
        .mfu = model_flops_utilization(launch_, seconds),
-       .time = utc_text(),
-       .batches = batches},
+       .time = utc_text()},
       evaluations_left());
 }
 
@@ -364,7 +364,7 @@ void Training::look_for_stragglers(const StepStatus& status, double seconds) {
                                   {"against", found->replicas ? "replicas" : "before"},
                                   {"steps", found->steps}};
   if (found->peer >= 0) facts["from"] = found->peer;
-  launch_.monitor->event(done_, "straggler", std::move(facts));
+  launch_.monitor->event(done_, EventKind::straggler, std::move(facts));
 }
 
 void Training::write_events(std::int64_t step, const std::vector<RunEvent>& events) {
@@ -431,7 +431,7 @@ bool Training::told_to_stop() {
 
 int Training::preempted(int signal) {
   if (launch_.monitor) {
-    launch_.monitor->event(done_, "stop", {{"signal", signal}});
+    launch_.monitor->event(done_, EventKind::stop, {{"signal", signal}});
     launch_.monitor->clear();
     log_passes(*launch_.backend);
     log::warn("stopped by {} after step {}; the same command resumes", signal_text(signal), done_);

@@ -4,11 +4,8 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat cifar10() {
-  return {
-      .make = [](const DataOptions& options) { return cifar_dataset(options, kCifar10Labels, 0); },
-      .varies = images_vary,
-      .keys = kImageKeys,
-      .binary = true};
+  return image_format(
+      [](const DataOptions& options) { return cifar_dataset(options, kCifar10Labels, 0); });
 }
 
 }  // namespace concertina::dataset_makers

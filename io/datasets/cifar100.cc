@@ -4,11 +4,8 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat cifar100() {
-  return {
-      .make = [](const DataOptions& options) { return cifar_dataset(options, kCifar100Labels, 1); },
-      .varies = images_vary,
-      .keys = kImageKeys,
-      .binary = true};
+  return image_format(
+      [](const DataOptions& options) { return cifar_dataset(options, kCifar100Labels, 1); });
 }
 
 }  // namespace concertina::dataset_makers

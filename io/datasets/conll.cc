@@ -5,8 +5,7 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat conll() {
-  return {.make = [](const DataOptions& options) { return tagged_words("conll", options); },
-          .keys = kSplitKeys};
+  return {.make = tagged_words, .keys = {"data.test"}, .options = split_options()};
 }
 
 }  // namespace concertina::dataset_makers

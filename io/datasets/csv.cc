@@ -4,9 +4,7 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat csv() {
-  return {.make = [](const DataOptions& options) { return table_dataset("csv", options); },
-          .varies = rows_vary,
-          .keys = kHeaderTableKeys};
+  return table_format(header_option());
 }
 
 }  // namespace concertina::dataset_makers

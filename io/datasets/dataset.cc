@@ -27,6 +27,21 @@ const DatasetFormat& find_format(const std::string& name) {
   return lookup(dataset_formats(), name, "data format", "data.format");
 }
 
+OptionValues default_data_options() {
+  OptionValues all;
+  for (const Entry<DatasetFormat>& format : dataset_formats())
+    all = with_usual(format.value.options, std::move(all));
+  return all;
+}
+
+const OptionValue& DataOptions::own_value(std::string_view name) const {
+  static const OptionValues kDefaults = default_data_options();
+  if (const auto set = options.find(name); set != options.end()) return set->second;
+  const auto found = kDefaults.find(name);
+  CONCERTINA_CHECK(found != kDefaults.end(), "no data format has the option {}", name);
+  return found->second;
+}
+
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options) {
   return find_format(options.format).make(options);
 }

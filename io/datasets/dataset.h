@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "core/batch.h"
+#include "core/options.h"
 #include "core/registry.h"
 #include "io/corpus.h"
-#include "io/datasets/augment.h"
 #include "io/tokenizers/tokenizer.h"
 
 namespace concertina {
@@ -26,20 +26,12 @@ enum class Split : std::uint8_t { train, validation, test };
 inline constexpr std::string_view kSplitNames[] = {"train", "validation", "test"};
 inline constexpr Split kAllSplits[] = {Split::train, Split::validation, Split::test};
 
-/// How an epoch cuts a long text into samples: each from another random offset, so that every cut
-/// is seen, or all from the start, so that the same samples come again.
-inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
-
 /// What becomes of documents, as the rows of a table: each is a sample of its own (alone), they
 /// follow each other in one long text (joined), or several share a sample and do not see each other
 /// (packed). auto: joined where the next token is predicted, else alone.
 inline constexpr std::string_view kDocumentsNames[] = {"auto", "alone", "joined", "packed"};
 
-/// Which items of a labelled set are held out: a share of each class, drawn at random; or the last
-/// ones of its files.
-inline constexpr std::string_view kSplitRules[] = {"stratified", "end"};
-
-/// The keys of [data], and what the model says.
+/// What a format is asked for: keys of [data] that all formats read, and what the model says.
 struct DataOptions {
   std::string format = "text";                                // data.format
   std::vector<std::string> files{};                           // paths or globs; see files_key
@@ -47,27 +39,23 @@ struct DataOptions {
   std::shared_ptr<const Tokenizer> tokenizer{};               // data.tokenizer; null: bytes
   // Shares of `files` that are held out where no files are: data.validation, data.test.
   double validation = 0.1, test = 0;
-  std::string split = "stratified";    // of kSplitRules (data.split)
-  std::uint64_t split_seed = 0;        // data.split_seed
-  double most_overlap = 0.2;           // of what is held out, with training (data.most_overlap)
-  bool missing_classes = false;        // whether a split may lack a class (data.missing_classes)
-  std::int64_t tokens_per_sample = 0;  // T (model.context)
-  std::string windows = "shifted";     // of kWindowsNames (data.windows)
-  // They shift and scale pixels in [0, 1]: one for all channels, or one of each (data.mean ...).
-  std::vector<double> mean{0.5}, deviation{0.5};
-  PictureFit fit{};                         // data.size, data.resize ...
-  Augmentation augmentation{};              // data.crop, data.flip ...
-  std::vector<std::string> text_columns{};  // data.text_columns; empty: the usual ones
-  std::string label_column{};               // data.label_column; likewise
-  bool labelled = true;                     // the task needs a label in each row
-  std::string documents = "alone";          // of kDocumentsNames, but auto (data.documents)
-  std::string label_separator = ",";        // data.label_separator
-  std::vector<std::string> class_names{};   // data.classes; empty: numbered as they come
-  TargetKind targets = TargetKind::label;   // what the model's task says that a row tells
-  bool header = true;                       // the first row has names (data.header)
-  std::string quotes = "auto";              // of kQuotesNames (data.quotes)
-  std::int64_t stride = 128;  // tokens from a window of a long text to the next (data.stride)
+  double most_overlap = 0.2;               // of what is held out, with training (data.most_overlap)
+  std::int64_t tokens_per_sample = 0;      // T (model.context)
+  bool labelled = true;                    // the task needs a label in each row
+  std::string documents = "alone";         // of kDocumentsNames, but auto (data.documents)
+  std::vector<std::string> class_names{};  // data.classes; empty: numbered as they come
+  TargetKind targets = TargetKind::label;  // what the model's task says that a row tells
   std::int64_t vocabulary = std::int64_t{1} << 31;  // tokens are below it (model.vocab)
+  OptionValues options{};  // of the format; those that are not set have their defaults
+
+  /// The value of an option that a format declares, which is of this type.
+  template <class T>
+  const T& own(std::string_view name) const {
+    return std::get<T>(own_value(name));
+  }
+
+ private:
+  const OptionValue& own_value(std::string_view name) const;
 };
 
 /// Which sample, and all else that what it holds may depend on.
@@ -206,13 +194,20 @@ struct DatasetFormat {
   /// Null, or a null answer: samples come again.
   std::optional<Variation> (*varies)(const DataOptions& options) = nullptr;
   std::string_view files_key = "data.files";  // the key that names the files
-  std::span<const std::string_view> keys{};   // of [data], that it reads and not all formats do
-  bool binary = false;                        // its files are no text, and may begin as UTF-16 does
+  /// Other keys of [data] that it reads and not all formats do.
+  std::vector<std::string_view> keys{};
+  bool binary = false;  // its files are not text, and may begin as UTF-16 does
+  /// The keys data.<name>. Formats that declare an option of one name declare the same option.
+  std::vector<Option> options{};
+  /// Throws an input error for options that contradict each other; null: none do.
+  void (*check)(const OptionValues& options) = nullptr;
 };
 
 /// The formats that io/meson.build lists.
 std::span<const Entry<DatasetFormat>> dataset_formats();
 const DatasetFormat& find_format(const std::string& name);
+/// The defaults of the options of all formats.
+OptionValues default_data_options();
 /// Throws an input error for an unknown format and for all that the format refuses.
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options);
 

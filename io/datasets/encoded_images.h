@@ -11,6 +11,7 @@
 #include "io/datasets/content_hash.h"
 #include "io/datasets/image_codec.h"
 #include "io/datasets/images.h"
+#include "io/datasets/picture.h"
 
 namespace concertina {
 

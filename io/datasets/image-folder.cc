@@ -198,7 +198,7 @@ class ImagesInFolders final : public EncodedImages {
 
 std::unique_ptr<Dataset> make_image_folder(const DataOptions& options) {
   const DataOptions parts = with_parts(options);
-  auto store = std::make_unique<ImagesInFolders>(options.fit);
+  auto store = std::make_unique<ImagesInFolders>(fit_of(options));
   std::array<std::uint64_t, 3> counts{};
   const std::pair<const char*, const std::vector<std::string>*> roots[] = {
       {"data.files", &parts.files},
@@ -233,7 +233,7 @@ std::unique_ptr<Dataset> make(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat image_folder() {
-  return {.make = make, .varies = images_vary, .keys = kImageKeys, .binary = true};
+  return image_format(make);
 }
 
 }  // namespace concertina::dataset_makers

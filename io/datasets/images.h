@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "io/datasets/picture.h"
 #include "io/datasets/split_files.h"
 
 namespace concertina {
@@ -55,12 +56,9 @@ struct ImageSet {
 /// deviations as are neither one nor C; a deviation that is not above 0; images too long for their
 /// size; those of split_items().
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set);
-/// Keys of [data] that images read.
-inline constexpr auto kImageKeys = with_split_keys(
-    {"data.mean", "data.deviation", "data.size", "data.resize", "data.fit", "data.interpolation",
-     "data.crop", "data.flip", "data.scale", "data.rotate", "data.brightness", "data.contrast",
-     "data.saturation", "data.randaugment", "data.magnitude"});
-/// Augmented images differ in each epoch.
-std::optional<Variation> images_vary(const DataOptions& options);
+/// A format of images, with their options.
+DatasetFormat image_format(std::unique_ptr<Dataset> (*make)(const DataOptions& options));
+/// How its images get one size.
+PictureFit fit_of(const DataOptions& options);
 
 }  // namespace concertina

@@ -4,9 +4,7 @@
 namespace concertina::dataset_makers {
 
 DatasetFormat jsonl() {
-  return {.make = [](const DataOptions& options) { return table_dataset("jsonl", options); },
-          .varies = rows_vary,
-          .keys = kTableKeys};
+  return table_format({});
 }
 
 }  // namespace concertina::dataset_makers

@@ -23,11 +23,11 @@ std::string columns_line(const TableReader& table, const TableColumns& columns) 
 
 }  // namespace
 
-LabelledRows::LabelledRows(std::string_view format, const DataOptions& options)
-    : format_(format),
-      table_{options.quotes, options.header},
-      text_columns_(options.text_columns),
-      label_column_(options.label_column),
+LabelledRows::LabelledRows(const DataOptions& options)
+    : format_(options.format),
+      table_{options.own<std::string>("quotes"), options.own<bool>("header")},
+      text_columns_(options.own<std::vector<std::string>>("text_columns")),
+      label_column_(options.own<std::string>("label_column")),
       many_(options.targets == TargetKind::labels),
       needs_label_(options.labelled),
       reads_label_(options.documents == "alone") {}

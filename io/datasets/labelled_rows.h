@@ -26,8 +26,8 @@ struct LabelledRow {
 
 class LabelledRows {
  public:
-  /// `format`: of kTableFormats. Columns as find_columns() has them.
-  LabelledRows(std::string_view format, const DataOptions& options);
+  /// `options.format`: of kTableFormats. Columns as find_columns() has them.
+  explicit LabelledRows(const DataOptions& options);
 
   /// Appends the rows of a file. Input errors: a row that is broken or lacks a text, as of
   /// find_columns(), a file of pairs among others; or one of labels where others have none. With
@@ -54,7 +54,7 @@ class LabelledRows {
 
   TableColumns columns_of(const TableReader& table, const std::string& path, bool may_lack) const;
 
-  std::string_view format_;
+  std::string format_;
   TableFileOptions table_;
   std::vector<std::string> text_columns_;
   std::string label_column_;

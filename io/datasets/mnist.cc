@@ -121,7 +121,7 @@ std::unique_ptr<Dataset> make_mnist(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat mnist() {
-  return {.make = make_mnist, .varies = images_vary, .keys = kImageKeys, .binary = true};
+  return image_format(make_mnist);
 }
 
 }  // namespace concertina::dataset_makers

@@ -19,7 +19,7 @@ namespace {
 
 class SentenceTable final : public FileDataset {
  public:
-  SentenceTable(std::string_view format, const DataOptions& options);
+  explicit SentenceTable(const DataOptions& options);
 
   std::span<const Field> fields() const override { return fields_; }
   std::int64_t vocabulary() const override { return encoder_.vocabulary(); }
@@ -73,14 +73,14 @@ class SentenceTable final : public FileDataset {
   std::vector<Field> fields_;
 };
 
-SentenceTable::SentenceTable(std::string_view format, const DataOptions& options)
+SentenceTable::SentenceTable(const DataOptions& options)
     : files_(split_files(options)),
       encoder_(options.tokenizer),
       room_(options.tokens_per_sample),
       kind_(options.targets),
-      separator_(options.label_separator),
+      separator_(options.own<std::string>("label_separator")),
       order_(options.class_names),
-      rows_(format, options),
+      rows_(options),
       fields_{tokens_field(room_), types_field(room_), lengths_field()} {
   std::array<std::uint64_t, 3> counts{};
   // An imported run has no data of its own: all rows are those to evaluate on.
@@ -89,7 +89,7 @@ SentenceTable::SentenceTable(std::string_view format, const DataOptions& options
     const std::size_t before = rows_.rows().size();
     const bool evaluated = split == static_cast<std::size_t>(Split::test) || all_tested;
     for (const std::string& path : files_.of[split])
-      rows_.read(path, evaluated && options.missing_classes);
+      rows_.read(path, evaluated && options.own<bool>("missing_classes"));
     counts[split] = rows_.rows().size() - before;
     if (rows_.labelled_rows() > before && rows_.labelled_rows() < rows_.rows().size())
       throw_input("some files have labels, others none", files_.of[split].back(),
@@ -194,24 +194,53 @@ void SentenceTable::write(const SampleAt& at, std::span<const View> views) const
   write_sentences(encoder_, a, b, pair, room_, views[0], views[1], views[2]);
 }
 
-}  // namespace
-
-std::unique_ptr<Dataset> sentence_table(std::string_view format, const DataOptions& options) {
-  if (options.targets != TargetKind::tags) return std::make_unique<SentenceTable>(format, options);
-  if (format != "jsonl")
-    throw_input(
-        fmt::format("a row of {} has one label, and this task wants one for each word", format),
-        "data.format", "\"conll\", or \"jsonl\" with lists of words and of classes");
-  return tagged_words(format, options);
+std::unique_ptr<Dataset> sentence_table(const DataOptions& options) {
+  if (options.targets != TargetKind::tags) return std::make_unique<SentenceTable>(options);
+  if (options.format != "jsonl")
+    throw_input(fmt::format("a row of {} has one label, and this task wants one for each word",
+                            options.format),
+                "data.format", "\"conll\", or \"jsonl\" with lists of words and of classes");
+  return tagged_words(options);
 }
 
-std::unique_ptr<Dataset> table_dataset(std::string_view format, const DataOptions& options) {
-  return options.documents == "alone" ? sentence_table(format, options)
-                                      : table_text(format, options);
+/// The rows of a table as data.documents says.
+std::unique_ptr<Dataset> table_dataset(const DataOptions& options) {
+  return options.documents == "alone" ? sentence_table(options) : table_text(options);
 }
 
+/// As windows_vary(), where rows are documents of one long text.
 std::optional<Variation> rows_vary(const DataOptions& options) {
   return options.documents == "joined" ? windows_vary(options) : std::nullopt;
+}
+
+std::vector<Option> table_options() {
+  return joined(
+      {window_options(),
+       split_options(),
+       {{"text_columns", std::vector<std::string>{},
+         "the column of a table that holds the sentence, or the two of a pair; none: those "
+         "that GLUE's tasks have, sentence, text, ..."},
+        {"label_column", std::string(),
+         "the column of a table that holds the label; empty: label, gold_label, "
+         "is_duplicate, Quality, score; of multi-label labels; of words ner_tags, tags, "
+         "labels, pos_tags"},
+        {"label_separator", std::string(","),
+         "what stands between several labels or scores in a cell of a table; a list of "
+         "JSON needs none"}}});
+}
+
+}  // namespace
+
+std::vector<Option> header_option() {
+  return {{"header", true,
+           "whether the first row of a table names the columns; else they are 1, 2, ..."}};
+}
+
+DatasetFormat table_format(std::vector<Option> own) {
+  return {.make = table_dataset,
+          .varies = rows_vary,
+          .keys = {"data.test", "data.documents"},
+          .options = joined({table_options(), std::move(own)})};
 }
 
 }  // namespace concertina

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kSplitCount = 3;
 
 /// What a held-out split is: its name, its keys, and whether it comes out of data.files.
+constexpr std::string_view kStratified = "stratified";
+
 struct HeldOutPart {
   std::string_view name;
   double share = 0;
@@ -38,6 +40,10 @@ std::array<HeldOutPart, kSplitCount> parts_of(const DataOptions& options) {
           {kSplitNames[2], options.test, !options.test_files.empty()}};
 }
 
+bool is_stratified(const DataOptions& options) {
+  return options.own<std::string>("split") == kStratified;
+}
+
 std::string_view part_name(std::size_t split) {
   return split == 0 ? "training" : kSplitNames[split];
 }
@@ -51,8 +57,9 @@ std::vector<Split> split_of_training_files(const DataOptions& options,
   if (validation + test >= 1)
     throw_input(fmt::format("the shares {} and {} leave nothing to train on", validation, test),
                 "data.validation, data.test", "shares that add up to less than 1");
-  if (options.split == kSplitRules[0] && !keys.empty() && validation + test > 0)
-    return draw_split(keys.first(count), {validation, test}, options.split_seed);
+  if (is_stratified(options) && !keys.empty() && validation + test > 0)
+    return draw_split(keys.first(count), {validation, test},
+                      static_cast<std::uint64_t>(options.own<std::int64_t>("split_seed")));
   const std::uint64_t tested = held_out(count, test);
   const std::uint64_t validated = held_out(count, validation);
   std::vector<Split> split(count, Split::train);
@@ -146,7 +153,7 @@ void check_overlap(const DataOptions& options, const Splits& splits, const HeldO
 
 /// What would give `part` the class that it lacks.
 std::string class_fix(const DataOptions& options, const HeldOutPart& part, std::string_view item) {
-  const bool at_end = part.is_drawn() && options.split != kSplitRules[0];
+  const bool at_end = part.is_drawn() && !is_stratified(options);
   return fmt::format("{}, or data.missing_classes = true to allow it",
                      at_end ? "data.split = \"stratified\""
                             : fmt::format("{}s of each class in each split", item));
@@ -155,7 +162,7 @@ std::string class_fix(const DataOptions& options, const HeldOutPart& part, std::
 /// A class of some split must be in each.
 void check_classes(const DataOptions& options, const Splits& splits, const ItemFacts& facts,
                    const std::array<HeldOutPart, kSplitCount>& parts) {
-  if (options.missing_classes) return;
+  if (options.own<bool>("missing_classes")) return;
   for (std::size_t c = 0; c < facts.classes.size(); ++c) {
     const auto has = [&](std::size_t s) { return splits.of_class[s][c] > 0; };
     const std::size_t first = has(0) ? 0 : has(1) ? 1 : 2;
@@ -175,6 +182,7 @@ void check_classes(const DataOptions& options, const Splits& splits, const ItemF
 /// No class is in what is held out alone. Items from `trained` on are of held-out files.
 void check_learned(const DataOptions& options, const Splits& splits, const ItemFacts& facts,
                    std::uint64_t trained) {
+  const bool may_miss = options.own<bool>("missing_classes") || !facts.classes.empty();
   std::vector<bool> learned(facts.names.size());
   for (const Split split : kAllSplits)
     for (std::uint64_t i = 0; i < splits.size(split); ++i) {
@@ -184,7 +192,7 @@ void check_learned(const DataOptions& options, const Splits& splits, const ItemF
         if (label < 0) continue;
         const auto c = static_cast<std::size_t>(label);
         learned[c] = learned[c] || split == Split::train;
-        if (!learned[c] && !(drawn && (options.missing_classes || !facts.classes.empty())))
+        if (!learned[c] && !(drawn && may_miss))
           throw_input(
               fmt::format("the label '{}' is that of no {} {}", facts.names[c].substr(0, 60),
                           splits.words.item, drawn ? "to train on" : "of data.files"),
@@ -220,6 +228,23 @@ std::string overlap_text(const Splits& splits, Split split) {
 }
 
 }  // namespace
+
+std::vector<Option> split_options() {
+  return {choice("split", kStratified,
+                 "which items of data.files are held out: drawn at random, of each class its "
+                 "share, with items of equal content on one side (stratified), or the last ones "
+                 "(end)",
+                 {kStratified, "end"}),
+          {"split_seed", std::int64_t{0},
+           "of that draw; run.seed and data.seed have no part in it, so that runs of all "
+           "seeds, and a fine-tuning after a pretraining, hold out the same items",
+           0},
+          {.name = "missing_classes",
+           .usual = false,
+           .help = "whether a class may be missing in training, validation or test where another "
+                   "has it",
+           .only_checks = true}};
+}
 
 SplitFiles split_files(const DataOptions& options) {
   SplitFiles files;

@@ -4,7 +4,6 @@
 // numbers.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -28,17 +27,8 @@ struct SplitFiles {
 /// Input errors as of Corpus, with the key that names the files.
 SplitFiles split_files(const DataOptions& options);
 
-/// Keys of [data] that formats read whose items split_items() splits.
-inline constexpr std::array<std::string_view, 4> kSplitKeys{
-    "data.test", "data.split", "data.split_seed", "data.missing_classes"};
-/// These and `own`.
-template <std::size_t kOwn>
-constexpr std::array<std::string_view, kOwn + kSplitKeys.size()> with_split_keys(
-    const std::string_view (&own)[kOwn]) {
-  std::array<std::string_view, kOwn + kSplitKeys.size()> keys;
-  std::copy(kSplitKeys.begin(), kSplitKeys.end(), std::copy_n(own, kOwn, keys.begin()));
-  return keys;
-}
+/// The options of formats whose items split_items() splits; they read data.test too.
+std::vector<Option> split_options();
 
 /// What an item is called, and what a held-out one does whose content is that of another to train
 /// on.

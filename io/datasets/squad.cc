@@ -164,7 +164,7 @@ SquadDataset::SquadDataset(const DataOptions& options)
     : files_(split_files(options)),
       encoder_(options.tokenizer),
       room_(options.tokens_per_sample),
-      stride_(options.stride),
+      stride_(options.own<std::int64_t>("stride")),
       fields_{tokens_field(room_), types_field(room_), lengths_field(), start_field(),
               end_field()} {
   if (stride_ < 1)
@@ -370,8 +370,13 @@ std::unique_ptr<Dataset> make_squad(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat squad() {
-  static constexpr auto kKeys = with_split_keys({"data.stride"});
-  return {.make = make_squad, .keys = kKeys};
+  return {.make = make_squad,
+          .keys = {"data.test"},
+          .options = joined({split_options(),
+                             {{"stride", std::int64_t{128},
+                               "of a text that is longer than a sample: tokens from one "
+                               "window of it to the next",
+                               1, 1 << 20}}})};
 }
 
 }  // namespace concertina::dataset_makers

@@ -65,10 +65,9 @@ std::vector<std::int32_t> end_of_row(const Tokenizer& tokenizer) {
   return tokenizer.tokens("\n");
 }
 
-LabelledRows rows_of(std::string_view format, const DataOptions& options,
-                     std::array<std::uint64_t, 3>& counts) {
+LabelledRows rows_of(const DataOptions& options, std::array<std::uint64_t, 3>& counts) {
   const SplitFiles files = split_files(options);
-  LabelledRows rows(format, options);
+  LabelledRows rows(options);
   for (std::size_t split = 0; split < counts.size(); ++split) {
     const std::size_t before = rows.rows().size();
     for (const std::string& path : files.of[split]) rows.read(path);
@@ -80,10 +79,10 @@ LabelledRows rows_of(std::string_view format, const DataOptions& options,
   return rows;
 }
 
-std::unique_ptr<Dataset> table_text(std::string_view format, const DataOptions& options) {
+std::unique_ptr<Dataset> table_text(const DataOptions& options) {
   const std::shared_ptr<const Tokenizer> tokenizer = or_bytes(options.tokenizer);
   std::array<std::uint64_t, 3> counts{};
-  const LabelledRows rows = rows_of(format, options, counts);
+  const LabelledRows rows = rows_of(options, counts);
   WindowedTokens parts;
   parts.corpus = split_files(options).corpus;
   parts.splits = std::make_shared<const Splits>(splits_of(options, rows, counts));

@@ -30,7 +30,7 @@ struct TaggedSentence {
 
 class TaggedWords final : public FileDataset {
  public:
-  TaggedWords(std::string_view format, const DataOptions& options);
+  explicit TaggedWords(const DataOptions& options);
 
   std::span<const Field> fields() const override { return fields_; }
   std::int64_t vocabulary() const override { return encoder_.vocabulary(); }
@@ -73,7 +73,7 @@ class TaggedWords final : public FileDataset {
   std::vector<Field> fields_;
 };
 
-TaggedWords::TaggedWords(std::string_view format, const DataOptions& options)
+TaggedWords::TaggedWords(const DataOptions& options)
     : files_(split_files(options)),
       encoder_(options.tokenizer),
       room_(options.tokens_per_sample),
@@ -86,7 +86,7 @@ TaggedWords::TaggedWords(std::string_view format, const DataOptions& options)
   for (std::size_t split = 0; split < 3; ++split) {
     const std::size_t first = sentences_.size();
     for (const std::string& path : files_.of[split])
-      format == "conll" ? read_lines(path) : read_objects(path, options);
+      options.format == "conll" ? read_lines(path) : read_objects(path, options);
     counts[split] = sentences_.size() - first;
   }
   number_tags(options.class_names);
@@ -175,14 +175,13 @@ void TaggedWords::read_objects(const std::string& path, const DataOptions& optio
       if (std::ranges::find(table->columns(), name) != table->columns().end()) return name;
     return *names.begin();
   };
-  std::vector<std::string> words = options.text_columns;
+  auto words = options.own<std::vector<std::string>>("text_columns");
   if (words.empty()) words = {usual({"tokens", "words"})};
   if (words.size() > 1)
     throw_input(fmt::format("{} columns of words", words.size()), "data.text_columns",
                 "one column");
-  const std::string tags = options.label_column.empty()
-                               ? usual({"ner_tags", "tags", "labels", "pos_tags"})
-                               : options.label_column;
+  auto tags = options.own<std::string>("label_column");
+  if (tags.empty()) tags = usual({"ner_tags", "tags", "labels", "pos_tags"});
   const TableColumns columns = find_columns(table->columns(), words, tags, path + ":1");
   table->select({columns.text[0], *columns.label});
   for (RowCells row; table->next(row);) {
@@ -251,8 +250,8 @@ void TaggedWords::write(const SampleAt& at, std::span<const View> views) const {
 
 }  // namespace
 
-std::unique_ptr<Dataset> tagged_words(std::string_view format, const DataOptions& options) {
-  return std::make_unique<TaggedWords>(format, options);
+std::unique_ptr<Dataset> tagged_words(const DataOptions& options) {
+  return std::make_unique<TaggedWords>(options);
 }
 
 }  // namespace concertina

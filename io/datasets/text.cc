@@ -124,7 +124,7 @@ std::uint64_t bytes_of_last(const Corpus& corpus, std::uint64_t bytes, const Tok
 }
 
 std::unique_ptr<Dataset> make_text(const DataOptions& options) {
-  windows_are_fixed(options.windows);
+  windows_are_fixed(options);
   const std::shared_ptr<const Tokenizer> tokenizer = or_bytes(options.tokenizer);
   const bool bytes = tokenizer->fingerprint() == or_bytes(nullptr)->fingerprint();
   WindowedTokens parts;
@@ -156,7 +156,10 @@ std::unique_ptr<Dataset> make_text(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat text() {
-  return {.make = make_text, .varies = windows_vary, .files_key = "data.text", .keys = kWindowKeys};
+  return {.make = make_text,
+          .varies = windows_vary,
+          .files_key = "data.text",
+          .options = window_options()};
 }
 
 }  // namespace concertina::dataset_makers

@@ -16,8 +16,6 @@
 namespace concertina::dataset_makers {
 namespace {
 
-constexpr std::string_view kTokensKeys[] = {"data.windows", "data.documents"};
-
 class TokenFiles final : public TokenSequence {
  public:
   TokenFiles(std::shared_ptr<const Corpus> corpus, std::vector<TokenRun> runs,
@@ -186,8 +184,9 @@ DatasetFormat tokens() {
           .varies = [](const DataOptions& options) -> std::optional<Variation> {
             return options.documents == "packed" ? std::nullopt : windows_vary(options);
           },
-          .keys = kTokensKeys,
-          .binary = true};
+          .keys = {"data.documents"},
+          .binary = true,
+          .options = window_options()};
 }
 
 }  // namespace concertina::dataset_makers

@@ -116,7 +116,7 @@ std::vector<std::string> classes_of(const ImagesInTars& store, std::uint64_t tra
 
 std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
   const SplitFiles files = split_files(expanded(options));
-  auto store = std::make_unique<ImagesInTars>(options.fit);
+  auto store = std::make_unique<ImagesInTars>(fit_of(options));
   std::array<std::uint64_t, 3> counts{};
   for (std::size_t split = 0; split < counts.size(); ++split) {
     const std::uint64_t before = store->size();
@@ -138,7 +138,7 @@ std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
 }  // namespace
 
 DatasetFormat webdataset() {
-  return {.make = make_webdataset, .varies = images_vary, .keys = kImageKeys, .binary = true};
+  return image_format(make_webdataset);
 }
 
 }  // namespace concertina::dataset_makers

@@ -22,7 +22,16 @@ std::uint64_t WindowCut::offset(std::uint64_t seed, std::uint64_t epoch) const {
   return (std::uint64_t{word[0]} << 32 | word[1]) % std::min(length, tokens - length);
 }
 
-bool windows_are_fixed(const std::string& name) {
+std::vector<Option> window_options() {
+  return {choice("windows", kWindowsNames[0],
+                 "whether each epoch cuts the text into samples from another random offset "
+                 "(shifted), or all from its start, so that they hold the same samples, each "
+                 "time in a new order (fixed)",
+                 {std::begin(kWindowsNames), std::end(kWindowsNames)})};
+}
+
+bool windows_are_fixed(const DataOptions& options) {
+  const auto& name = options.own<std::string>("windows");
   const auto* const found = std::ranges::find(kWindowsNames, name);
   if (found == std::end(kWindowsNames))
     throw_input(fmt::format("unknown windows '{}'", name), "data.windows",
@@ -31,9 +40,8 @@ bool windows_are_fixed(const std::string& name) {
 }
 
 std::optional<Variation> windows_vary(const DataOptions& options) {
-  if (windows_are_fixed(options.windows)) return std::nullopt;
-  return Variation{fmt::format("data.windows = \"{}\"", options.windows),
-                   "data.windows = \"fixed\""};
+  if (windows_are_fixed(options)) return std::nullopt;
+  return Variation{"data.windows = \"shifted\"", "data.windows = \"fixed\""};
 }
 
 std::uint64_t held_out(std::uint64_t tokens, double share) {
@@ -50,7 +58,7 @@ class WindowedDataset final : public FileDataset {
   WindowedDataset(const DataOptions& options, WindowedTokens parts)
       : parts_(std::move(parts)),
         cut_{parts_.sizes[0], static_cast<std::uint64_t>(options.tokens_per_sample),
-             windows_are_fixed(options.windows)},
+             windows_are_fixed(options)},
         fields_(text_fields(options.tokens_per_sample)) {
     CONCERTINA_CHECK(options.tokens_per_sample >= 1, "{} tokens a sample",
                      options.tokens_per_sample);

@@ -78,10 +78,13 @@ struct WindowedTokens {
   std::array<bool, 3> own_files{};  // whether a held-out part has files of its own
 };
 
-/// Whether data.windows = `name` means fixed ones; an unknown name is an input error.
-bool windows_are_fixed(const std::string& name);
-/// Keys of [data] that long texts read.
-inline constexpr std::string_view kWindowKeys[] = {"data.windows"};
+/// Whether data.windows says fixed ones; an unknown name is an input error.
+bool windows_are_fixed(const DataOptions& options);
+/// How an epoch cuts a long text into samples: each from another random offset, so that every cut
+/// is seen, or all from the start, so that the same samples come again.
+inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
+/// The option of long texts.
+std::vector<Option> window_options();
 std::optional<Variation> windows_vary(const DataOptions& options);
 /// For WindowedTokens.
 inline std::array<bool, 3> own_files(const DataOptions& options) {

@@ -74,19 +74,15 @@ std::unique_ptr<Model> make_bert(const ModelConfig& config) {
 Family bert() {
   return {.make = make_bert,
           .usual_task = "masked-lm",
-          .options = {{"hidden", std::int64_t{0},
-                       "columns of the MLP between its maps; 0: 4 times the width", 0, 1 << 24},
-                      {"norm_eps", 1e-12, "added to the variance of the layer norms", 0, 1},
-                      {"types", std::int64_t{2},
-                       "token types, such as first and second text; 0: none", 0, 1 << 20},
-                      {.name = "activation",
-                       .usual = std::string("gelu"),
-                       .help = "of the MLP",
-                       .choices = activation_names()},
-                      {.name = "pooler",
-                       .usual = std::string(kTanh),
-                       .help = "of classification: the activation of the first row's map",
-                       .choices = pooler_names()}}};
+          .options = {
+              {"hidden", std::int64_t{0},
+               "columns of the MLP between its maps; 0: 4 times the width", 0, 1 << 24},
+              {"norm_eps", 1e-12, "added to the variance of the layer norms", 0, 1},
+              {"types", std::int64_t{2}, "token types, such as first and second text; 0: none", 0,
+               1 << 20},
+              choice("activation", "gelu", "of the MLP", activation_names()),
+              choice("pooler", kTanh, "of classification: the activation of the first row's map",
+                     pooler_names())}};
 }
 
 }  // namespace concertina::families

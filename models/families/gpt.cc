@@ -54,10 +54,7 @@ Family gpt() {
           .options = {{"hidden", std::int64_t{0},
                        "columns of the MLP between its maps; 0: 4 times the width", 0, 1 << 24},
                       {"norm_eps", 1e-5, "added to the variance of the layer norms", 0, 1},
-                      {.name = "activation",
-                       .usual = std::string("gelu_tanh"),
-                       .help = "of the MLP",
-                       .choices = activation_names()}}};
+                      choice("activation", "gelu_tanh", "of the MLP", activation_names())}};
 }
 
 }  // namespace concertina::families

@@ -72,21 +72,19 @@ std::unique_ptr<Model> make_neox(const ModelConfig& config) {
 }  // namespace
 
 Family neox() {
-  return {.make = make_neox,
-          .options = {
-              {"hidden", std::int64_t{0},
-               "columns of the MLP between its maps; 0: 4 times the width", 0, 1 << 24},
-              {"norm_eps", 1e-5, "added to the variance of the layer norms", 0, 1},
-              {.name = "activation",
-               .usual = std::string("gelu"),
-               .help = "of the MLP",
-               .choices = activation_names()},
-              {"rope_theta", 1e4, "base of the wavelengths of rotary positions", 1, 1e12},
-              {"rope_share", 0.25, "share of a head's columns that rotate, in whole pairs", 0.001, 1},
-              {"shared_norm", false, "attention and MLP of a layer read the same norm (Phi)"},
-              {"attention_bias", true, "whether attention's maps have biases"},
-              {"tied", false, "logits by the token table, in place of a map of their own"},
-              {"head_bias", false, "whether the map to the logits has a bias (Phi)"}}};
+  return {
+      .make = make_neox,
+      .options = {
+          {"hidden", std::int64_t{0}, "columns of the MLP between its maps; 0: 4 times the width",
+           0, 1 << 24},
+          {"norm_eps", 1e-5, "added to the variance of the layer norms", 0, 1},
+          choice("activation", "gelu", "of the MLP", activation_names()),
+          {"rope_theta", 1e4, "base of the wavelengths of rotary positions", 1, 1e12},
+          {"rope_share", 0.25, "share of a head's columns that rotate, in whole pairs", 0.001, 1},
+          {"shared_norm", false, "attention and MLP of a layer read the same norm (Phi)"},
+          {"attention_bias", true, "whether attention's maps have biases"},
+          {"tied", false, "logits by the token table, in place of a map of their own"},
+          {"head_bias", false, "whether the map to the logits has a bias (Phi)"}}};
 }
 
 }  // namespace concertina::families

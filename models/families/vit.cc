@@ -78,10 +78,7 @@ Family vit() {
                   {"patch", std::int64_t{7},
                    "height and width of a patch, which divide those of an image", 1, 1 << 16},
                   {"qkv_bias", true, "whether the maps of queries, keys and values have biases"},
-                  {.name = "activation",
-                   .usual = std::string("gelu"),
-                   .help = "of the MLP",
-                   .choices = activation_names()}}};
+                  choice("activation", "gelu", "of the MLP", activation_names())}};
 }
 
 }  // namespace concertina::families

@@ -29,10 +29,8 @@ LrShape wsd() {
   return {.fraction = wsd_fraction,
           .options = {{"decay", 0.2,
                        "share of the steps after warm-up that the decay takes, at their end", 0, 1},
-                      {.name = "form",
-                       .usual = std::string("linear"),
-                       .help = "how it falls there; sqrt: as 1 - sqrt(progress)",
-                       .choices = {"linear", "cosine", "sqrt"}}}};
+                      choice("form", "linear", "how it falls there; sqrt: as 1 - sqrt(progress)",
+                             {"linear", "cosine", "sqrt"})}};
 }
 
 }  // namespace concertina::lr_shapes

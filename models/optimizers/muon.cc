@@ -252,10 +252,9 @@ OptimizerRule muon() {
           .options = {{"momentum", 0.95, "what stays of a matrix's momentum", 0, 0.9999},
                       {"nesterov", true, "Nesterov's momentum: the step looks one ahead"},
                       {"iterations", std::int64_t{5}, "of Newton and Schulz's", 1, 20},
-                      {.name = "adjust_lr",
-                       .usual = std::string("match_rms_adamw"),
-                       .help = "rate of a matrix: for steps as large as AdamW's, or Jordan's",
-                       .choices = {"match_rms_adamw", "original"}},
+                      choice("adjust_lr", "match_rms_adamw",
+                             "rate of a matrix: for steps as large as AdamW's, or Jordan's",
+                             {"match_rms_adamw", "original"}),
                       {"other_lr", 1.0, "AdamW's rate of the other tensors, over that of matrices",
                        0, 1000}}};
 }

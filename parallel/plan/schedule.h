@@ -46,7 +46,7 @@ std::string_view name_of(Kind kind);
 std::string to_text(const Action& action);
 
 /// One line per rank, actions separated by commas, an overlapped F in one cell with the action
-/// after it: the form of PyTorch's pipelining CSV (parallel/plan/schedule_text.h), with STEP added.
+/// after it: the form of PyTorch's pipelining CSV (schedule_text.cc), with STEP added.
 std::string to_text(const Plan& plan);
 
 /// The inverse of to_text; what a schedule file may have besides actions is skipped. `where` names

@@ -1,4 +1,8 @@
-#include "parallel/plan/schedule_text.h"
+// The text form of plans: PyTorch's pipelining CSV (torch.distributed.pipelining.schedules,
+// `_dump_csv` and `_load_csv`, in both formats, with STEP added), one row per rank, one cell per
+// action. Idle cells, and actions that PyTorch's runtime has and that mean nothing here, are
+// skipped: <stage>UNSHARD, RESHARD (weights are whole), <stage>WAIT_SEND_F<microbatch>, WAIT_SEND_B
+// (a buffer is waited for where it is needed again) and <stage>WAIT_REDUCE_GRAD (STEP waits).
 
 #include <algorithm>
 #include <array>
@@ -7,6 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "parallel/plan/schedule.h"
 
 namespace concertina {
 namespace {
@@ -57,11 +62,10 @@ std::string shown(std::string_view token) {
   return fmt::format("{}... ({} bytes)", token.substr(0, kMost), token.size());
 }
 
-/// A cell without the memory that a Cell takes.
+/// An action; an overlapped F and the B or I after it, "(0F1;1B0)OVERLAP_F_B"; or none.
 struct ParsedCell {
   std::array<Action, 2> actions;
   std::size_t count = 0;  // of actions
-  std::string note;
 
   std::span<const Action> all() const { return std::span(actions).first(count); }
 };
@@ -80,7 +84,7 @@ class CellParser {
   ParsedCell parse() const {
     if (token_.empty()) return {};
     if (token_.front() == '(') return overlap();
-    if (token_ == name_of(Kind::STEP)) return {{Action{Kind::STEP, 0, -1}}, 1, ""};
+    if (token_ == name_of(Kind::STEP)) return {{Action{Kind::STEP, 0, -1}}, 1};
     return single(token_);
   }
 
@@ -115,16 +119,15 @@ class CellParser {
     if (const auto note = std::find_if(kNotes.begin(), kNotes.end(),
                                        [&](auto& entry) { return entry.first == name; });
         note != kNotes.end()) {
-      const int microbatch = take_microbatch(text, note->second);
-      if (microbatch < 0) return {{}, 0, fmt::format("{}{}", *stage, name)};
-      return {{}, 0, fmt::format("{}{}{}", *stage, name, microbatch)};
+      take_microbatch(text, note->second);
+      return {};
     }
     const auto kind = std::find_if(kNames.begin(), kNames.end(),
                                    [&](auto& entry) { return entry.second == name; });
     if (kind == kNames.end() || kind->first == Kind::STEP)
       refuse(fmt::format("unknown kind '{}'", shown(name)));
     const int microbatch = take_microbatch(text, kind->first != Kind::REDUCE);
-    return {{Action{kind->first, *stage, microbatch}}, 1, ""};
+    return {{Action{kind->first, *stage, microbatch}}, 1};
   }
 
   /// The microbatch, which is the rest of a token; -1 where none is due.
@@ -158,33 +161,6 @@ class CellParser {
   std::string_view token_;
   const TokenPlace& place_;
 };
-
-/// Calls row() for each row, and cell() for each of its cells.
-template <class OnRow, class OnCell>
-void read_cells(std::string_view text, const std::string& where, OnRow row, OnCell cell) {
-  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
-  std::size_t actions = 0;
-  for (std::size_t line = 0; !text.empty(); ++line) {
-    std::string_view rest = take_piece(text, '\n');
-    if (trimmed(rest).empty())
-      throw_input("a blank line between two rows: a rank without actions",
-                  fmt::format("{}:{}", where, line + 1),
-                  "one row per rank, each with a stage; blank lines at the end only");
-    row();
-    const auto cells = static_cast<std::size_t>(std::count(rest.begin(), rest.end(), ',')) + 1;
-    for (std::size_t column = 0; column < cells; ++column) {
-      const std::string_view token = trimmed(take_piece(rest, ','));
-      ParsedCell parsed = CellParser(token, {where, line, column}).parse();
-      actions += parsed.count;
-      if (actions > kMostActions)
-        throw_input(fmt::format("the schedule has more than {} actions", kMostActions), where,
-                    "fewer ranks, microbatches or chunks");
-      cell(std::move(parsed));
-    }
-  }
-  if (actions == 0)
-    throw_input("the schedule has no actions", where, "one row of actions per rank, as in 0F0,0B0");
-}
 
 std::string overlap_text(const Action& forward, const Action& backward) {
   return fmt::format("({};{}){}", to_text(forward), to_text(backward), kOverlap);
@@ -221,51 +197,32 @@ std::string to_text(const Plan& plan) {
   return text;
 }
 
-std::string to_text(const ScheduleText& schedule) {
-  std::string text;
-  for (const std::vector<Cell>& row : schedule.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::vector<Action>& actions = row[i].actions;
-      if (i > 0) text += ',';
-      if (actions.size() == 2)
-        text += overlap_text(actions[0], actions[1]);
-      else
-        text += actions.empty() ? row[i].note : to_text(actions[0]);
-    }
-    text += '\n';
-  }
-  return text;
-}
-
-ScheduleText parse_schedule(std::string_view text, const std::string& where) {
-  ScheduleText schedule;
-  read_cells(
-      text, where, [&] { schedule.rows.emplace_back(); },
-      [&](ParsedCell&& cell) {
-        const auto actions = cell.all();
-        schedule.rows.back().push_back({{actions.begin(), actions.end()}, std::move(cell.note)});
-      });
-  return schedule;
-}
-
-Plan plan_of(const ScheduleText& schedule) {
-  Plan plan;
-  for (const std::vector<Cell>& cells : schedule.rows) {
-    std::vector<Action>& row = plan.rows.emplace_back();
-    for (const Cell& cell : cells) row.insert(row.end(), cell.actions.begin(), cell.actions.end());
-  }
-  return plan;
-}
-
-// Not by way of ScheduleText, whose cells take memory where they are empty, too.
+/// Blank lines at the end are nothing; one before a row is an error. PyTorch's csv.reader takes it
+/// for an idle rank, but none of its schedules has such a rank, and no layout here does.
 Plan parse_plan(std::string_view text, const std::string& where) {
   Plan plan;
-  read_cells(
-      text, where, [&] { plan.rows.emplace_back(); },
-      [&](ParsedCell&& cell) {
-        const auto actions = cell.all();
-        plan.rows.back().insert(plan.rows.back().end(), actions.begin(), actions.end());
-      });
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  std::size_t actions = 0;
+  for (std::size_t line = 0; !text.empty(); ++line) {
+    std::string_view rest = take_piece(text, '\n');
+    if (trimmed(rest).empty())
+      throw_input("a blank line between two rows: a rank without actions",
+                  fmt::format("{}:{}", where, line + 1),
+                  "one row per rank, each with a stage; blank lines at the end only");
+    std::vector<Action>& row = plan.rows.emplace_back();
+    const auto cells = static_cast<std::size_t>(std::count(rest.begin(), rest.end(), ',')) + 1;
+    for (std::size_t column = 0; column < cells; ++column) {
+      const std::string_view token = trimmed(take_piece(rest, ','));
+      const ParsedCell cell = CellParser(token, {where, line, column}).parse();
+      row.insert(row.end(), cell.all().begin(), cell.all().end());
+      actions += cell.count;
+      if (actions > kMostActions)
+        throw_input(fmt::format("the schedule has more than {} actions", kMostActions), where,
+                    "fewer ranks, microbatches or chunks");
+    }
+  }
+  if (actions == 0)
+    throw_input("the schedule has no actions", where, "one row of actions per rank, as in 0F0,0B0");
   return plan;
 }
 

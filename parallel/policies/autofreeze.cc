@@ -59,12 +59,10 @@ int records(const OptionValues&) {
 
 FreezePolicy policy_autofreeze() {
   return {.decide = decide,
-          .options = {{.name = "percentile",
-                       .usual = 50.0,
-                       .help = "of the changes of gradient norms; layers from the first that "
-                               "changed less freeze",
-                       .low = 0,
-                       .high = 100}},
+          .options = {{"percentile", 50.0,
+                       "of the changes of gradient norms; layers from the first that "
+                       "changed less freeze",
+                       0, 100}},
           .records = records,
           .about =
               "leading layers whose gradient norms hardly change any more (AutoFreeze, Liu et "

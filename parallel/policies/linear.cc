@@ -34,20 +34,13 @@ void check(const OptionValues& options, int, int) {
 }  // namespace
 
 FreezePolicy policy_linear() {
-  return {.decide = decide,
-          .options = {{.name = "start",
-                       .usual = 0.1,
-                       .help = "share of the run after which the first layers freeze",
-                       .low = 0,
-                       .high = 1},
-                      {.name = "end",
-                       .usual = 0.6,
-                       .help = "share of the run after which as many are frozen as may be",
-                       .low = 0,
-                       .high = 1}},
-          .foreseen = true,
-          .check = check,
-          .about = "layers at an even rate from freeze.start to freeze.end, up to freeze.max"};
+  return {
+      .decide = decide,
+      .options = {{"start", 0.1, "share of the run after which the first layers freeze", 0, 1},
+                  {"end", 0.6, "share of the run after which as many are frozen as may be", 0, 1}},
+      .foreseen = true,
+      .check = check,
+      .about = "layers at an even rate from freeze.start to freeze.end, up to freeze.max"};
 }
 
 }  // namespace concertina

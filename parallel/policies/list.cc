@@ -113,10 +113,9 @@ std::string unreached(const OptionValues& options, const FreezeRecord& last) {
 
 FreezePolicy policy_list() {
   return {.decide = decide,
-          .options = {{.name = "at",
-                       .usual = std::vector<std::string>{},
-                       .help = "rows \"epoch 2: 7\" or \"step 300: 7\": from the first decision "
-                               "after 2 epochs (300 steps) on, 7 layers are frozen"}},
+          .options = {{"at", std::vector<std::string>{},
+                       "rows \"epoch 2: 7\" or \"step 300: 7\": from the first decision "
+                       "after 2 epochs (300 steps) on, 7 layers are frozen"}},
           .says_when = true,
           .foreseen = true,
           .check = check,

@@ -40,20 +40,16 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
 }  // namespace
 
 FreezePolicy policy_pipetransformer() {
-  return {.decide = decide,
-          .options = {{.name = "alpha",
-                       .usual = 1.0 / 3,
-                       .help = "largest share of the layers that still train to freeze at once",
-                       .low = 0,
-                       .high = 1},
-                      {.name = "rounding",
-                       .usual = "ceil",
-                       .help = "to whole layers: up, as the authors' code, or down",
-                       .choices = {"ceil", "floor"}}},
-          .foreseen = true,
-          .about =
-              "at most a share alpha of the rest, up to the layer with the smallest gradient "
-              "norm (PipeTransformer, He et al. 2021, equation 1)"};
+  return {
+      .decide = decide,
+      .options = {{"alpha", 1.0 / 3,
+                   "largest share of the layers that still train to freeze at once", 0, 1},
+                  choice("rounding", "ceil", "to whole layers: up, as the authors' code, or down",
+                         {"ceil", "floor"})},
+      .foreseen = true,
+      .about =
+          "at most a share alpha of the rest, up to the layer with the smallest gradient "
+          "norm (PipeTransformer, He et al. 2021, equation 1)"};
 }
 
 }  // namespace concertina

@@ -111,16 +111,10 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
 
 FreezePolicy policy_weights_only() {
   return {.decide = decide,
-          .options = {{.name = "most_skipped",
-                       .usual = 0.5,
-                       .help = "share of its weight gradients that a stage leaves out at most",
-                       .low = 0,
-                       .high = 0.99},
-                      {.name = "skip_from",
-                       .usual = std::int64_t{0},
-                       .help = "steps before the first decision that leaves out weight gradients",
-                       .low = 0,
-                       .high = 1e9}},
+          .options = {{"most_skipped", 0.5,
+                       "share of its weight gradients that a stage leaves out at most", 0, 0.99},
+                      {"skip_from", std::int64_t{0},
+                       "steps before the first decision that leaves out weight gradients", 0, 1e9}},
           .keys = {"freeze.every"},
           .plan_skips = plan_skips,
           .about =

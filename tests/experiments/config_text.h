@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "experiments/config/config.h"
@@ -20,11 +21,18 @@ inline RunConfig parse(const std::string& toml) {
   return config;
 }
 
-inline RunConfig with_set(const std::string& assignment) {
+/// Defaults, then the files from left to right, then the assignments; validated.
+inline RunConfig load_config(const std::vector<std::string>& files,
+                             const std::vector<std::string>& sets) {
   RunConfig config;
-  set_config(assignment, config);
+  for (const std::string& file : files) read_config_file(file, config);
+  for (const std::string& assignment : sets) set_config(assignment, config);
   validate(config);
   return config;
+}
+
+inline RunConfig with_set(const std::string& assignment) {
+  return load_config({}, {assignment});
 }
 
 /// The bad-input error that `body` throws; fails the test if it throws none.

@@ -10,6 +10,7 @@
 #include "io/datasets/sentences.h"
 #include "io/tokenizers/sentencepiece_library.h"
 #include "models/task.h"
+#include "tests/experiments/config_text.h"
 #include "tests/experiments/published_folders.h"
 #include "tests/temporary_directory.h"
 

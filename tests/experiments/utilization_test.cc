@@ -8,6 +8,7 @@
 #include "experiments/bench/random_samples.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
+#include "tests/experiments/config_text.h"
 #include "tests/models/local_pipeline.h"
 
 namespace concertina {

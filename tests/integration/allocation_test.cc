@@ -108,7 +108,7 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery,
         const std::shared_ptr<const Dataset> dataset =
             open_dataset({.files = {text},
                           .tokens_per_sample = config.model.context,
-                          .windows = config.data.windows});
+                          .options = config.data.options});
         TrainingSource source(dataset, 1, config.batch.global);
         std::unique_ptr<AutoCache> cache;
         if (uses_cache(config))
@@ -220,7 +220,7 @@ TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {
 /// Steps that write entries, read them, and move them on to a new frontier.
 TEST(Allocation, NoneInAStepWithCachedActivations) {
   RunConfig config = with_grid(text_config(), 2, 2, "1f1b");
-  config.data.windows = "fixed";
+  config.data.options["windows"] = "fixed";
   config.freeze.units = 3;
   config.cache.memory = {4 << 20};
   config.cache.use = "always";

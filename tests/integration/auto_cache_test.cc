@@ -139,7 +139,7 @@ TEST(AutoCache, ServesMasksAndShiftedWindowsThatComeAgain) {
     RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
     config.model.family = family;
     config.model.vocab = 300;  // with the marks
-    config.data.windows = family == std::string("gpt") ? "shifted" : "fixed";
+    config.data.options["windows"] = family == std::string("gpt") ? "shifted" : "fixed";
     const auto train = [&](int views, bool cached) {
       RunConfig one = cached ? with_room(config, host, kViews * kCachedSamples, 0) : config;
       one.data.views = views;

@@ -23,7 +23,7 @@ RunConfig cached_config() {
   RunConfig config = small_config();
   config.model = {.layers = 4, .width = 16, .heads = 2, .context = 13, .vocab = 256};
   config.batch = {12, 4};
-  config.data.windows = "fixed";
+  config.data.options["windows"] = "fixed";
   config.freeze.policy = "list";  // something freezes at some time
   config.cache.use = "always";
   return config;

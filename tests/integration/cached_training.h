@@ -46,7 +46,7 @@ struct CachedHost {
     auto dataset = open_dataset({.files = {text},
                                  .validation = 0,
                                  .tokens_per_sample = config.model.context,
-                                 .windows = config.data.windows});
+                                 .options = config.data.options});
     if (task_of(config.model.family, config.model.task).masks)
       dataset = masked_tokens(dataset, nullptr);
     return with_views(dataset, static_cast<std::uint64_t>(config.data.views));

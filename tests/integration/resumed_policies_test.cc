@@ -48,13 +48,13 @@ struct Leg {
 void note(std::int64_t step, const Change& change, Course& course) {
   course.changes += change.next ? 1 : 0;
   for (const RunEvent& event : change.events) {
-    if (event.kind == "layout outcome") continue;
+    if (event.kind == EventKind::layout_outcome) continue;
     nlohmann::ordered_json facts;
     for (const auto& [name, fact] : event.facts.items())
       if (name != "from" && name != "to" && name != "layout" && name != "seconds" &&
           !name.ends_with("_s") && !name.ends_with("_bytes"))
         facts[name] = fact;
-    course.decisions.push_back(fmt::format("{} {} {}", step, event.kind, facts.dump()));
+    course.decisions.push_back(fmt::format("{} {} {}", step, name_of(event.kind), facts.dump()));
   }
 }
 

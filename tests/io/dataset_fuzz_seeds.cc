@@ -26,7 +26,7 @@ DataOptions of_format(const std::string& format) {
   options.format = format;
   options.validation = 0;
   options.tokens_per_sample = 3;
-  options.windows = "fixed";
+  options.options["windows"] = "fixed";
   options.vocabulary = 50257;
   return options;
 }
@@ -69,7 +69,7 @@ FuzzSeed windows_of(const std::string& name, const std::string& format, const st
                     std::int64_t tokens, const std::string& content) {
   DataOptions options = of_format(format);
   options.tokens_per_sample = tokens;
-  options.stride = 4;
+  options.options["stride"] = 4;
   return dataset_seed(name, options, {file}, {content});
 }
 
@@ -88,8 +88,8 @@ FuzzSeed image_folder_seed() {
     }
     DataOptions options = of_format("image-folder");
     options.files = {folder.path("root")};
-    options.fit = {.size = 5, .shorter_side = 6};
-    options.augmentation = {.crop = 1, .flip = true, .rotate = 20, .randaugment = 3};
+    options.options = {{"size", 5},    {"resize", 6},    {"crop", 1},
+                       {"flip", true}, {"rotate", 20.0}, {"randaugment", 3}};
     read_all(*open_dataset(options));
   };
   return seed;

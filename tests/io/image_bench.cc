@@ -20,9 +20,9 @@ int main(int count, char** arguments) try {
   options.format = "image-folder";
   options.files = {arguments[1]};
   options.validation = 0;
-  options.fit.size = std::atoi(arguments[2]);
-  if (count > 3) options.augmentation.scale = std::atof(arguments[3]);
-  if (count > 4) options.augmentation.randaugment = std::atoi(arguments[4]);
+  options.options["size"] = std::atoi(arguments[2]);
+  if (count > 3) options.options["scale"] = std::atof(arguments[3]);
+  if (count > 4) options.options["randaugment"] = std::atoi(arguments[4]);
   const auto dataset = open_dataset(options);
   std::vector<float> image(static_cast<std::size_t>(dataset->fields()[0].elements()));
   const std::vector<View> views{{image.data(), image.size()}, {}};

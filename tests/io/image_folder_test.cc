@@ -80,12 +80,12 @@ TEST_F(ImageFolder, PicturesOfAnySizeBecomeSquares) {
   put("root/a/2.png", grey(5));
   put("root/b/1.png", grey(9));
   expect_refused("root/a/2.png", "an image of 5 x 4 among others of 3 x 4");
-  options_.fit = {.size = 2, .shorter_side = 3};
+  options_.options = {{"size", 2}, {"resize", 3}};
   const auto dataset = open_dataset(options_);
   EXPECT_EQ(dataset->fields()[0], image_field(1, 2, 2));
   read_all(*dataset);
   put("root/b/2.png", png(60000, 1, 0, ramp(60000)));
-  options_.fit = {.size = 40};
+  options_.options = {{"size", 40}};
   expect_refused("root/b/2.png", "would be scaled to 40 x 2400000");
 }
 

@@ -72,8 +72,8 @@ TEST(Images, AugmentationFollowsFromSeedEpochAndSampleAlone) {
   folder("images", idx(0x803, {5, 4, 5}, ramp(100)));
   DataOptions options = folder.options;
   const auto plain = open_dataset(options);
-  options.augmentation.crop = 1;
-  options.augmentation.flip = true;
+  options.options["crop"] = 1;
+  options.options["flip"] = true;
   const auto dataset = open_dataset(options), again = open_dataset(options);
   EXPECT_FALSE(dataset->repeats());
   std::set<std::vector<float>> seen;
@@ -108,26 +108,27 @@ TEST(Images, EachChannelHasItsMeanAndDeviation) {
   const auto plain = open_dataset(folder.options);
   DataOptions options = folder.options;
   const std::vector<float> whole = sample_of(*plain, {}).image;
-  options.mean = {0.5, 0.5, 0.5};
+  options.options["mean"] = std::vector<double>{0.5, 0.5, 0.5};
   EXPECT_EQ(sample_of(*open_dataset(options), {}).image, whole);
-  options.mean = {0.485, 0.456, 0.406};
-  options.deviation = {0.229, 0.224, 0.225};
+  options.options["mean"] = std::vector<double>{0.485, 0.456, 0.406};
+  options.options["deviation"] = std::vector<double>{0.229, 0.224, 0.225};
   const std::vector<float> image = sample_of(*open_dataset(options), {}).image;
   const std::string file = slurp(folder.file);
   for (std::size_t p = 0; p < 3072; ++p)
     ASSERT_NEAR(image[p],
-                (static_cast<unsigned char>(file[1 + p]) / 255.0 - options.mean[p / 1024]) /
-                    options.deviation[p / 1024],
+                (static_cast<unsigned char>(file[1 + p]) / 255.0 -
+                 options.own<std::vector<double>>("mean")[p / 1024]) /
+                    options.own<std::vector<double>>("deviation")[p / 1024],
                 1e-6);
-  options.mean = {0.5, 0.5};
+  options.options["mean"] = std::vector<double>{0.5, 0.5};
   EXPECT_ERROR(open_dataset(options), "2 numbers for images of 3 channels\n  at: data.mean");
-  options.mean = {0.5};
-  options.deviation = {};
+  options.options["mean"] = std::vector<double>{0.5};
+  options.options["deviation"] = std::vector<double>{};
   EXPECT_ERROR(open_dataset(options), "0 numbers for images of 3 channels\n  at: data.deviation");
-  options.deviation = {1, 0, 1};
+  options.options["deviation"] = std::vector<double>{1, 0, 1};
   EXPECT_ERROR(open_dataset(options), "a deviation of 0");
   Mnist grey;
-  grey.options.mean = {0.1, 0.2, 0.3};
+  grey.options.options["mean"] = std::vector<double>{0.1, 0.2, 0.3};
   EXPECT_ERROR(open_dataset(grey.options), "3 numbers for images of 1 channels");
 }
 

@@ -17,7 +17,7 @@ TEST(MaskedTokens, ASampleHasItsShareOfTargetsAndTheirTokensAreHidden) {
   const auto text = open_dataset({.files = {folder("text", ramp(4001))},
                                   .validation = 0.3,
                                   .tokens_per_sample = 100,
-                                  .windows = "fixed"});
+                                  .options = {{"windows", "fixed"}}});
   const auto dataset = masked_tokens(text, nullptr);
   const SentenceEncoder marks(nullptr);
   EXPECT_EQ(masked_count(100), 15);

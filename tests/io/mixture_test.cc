@@ -75,7 +75,7 @@ struct Sources : Folder {
     return open_dataset({.files = {(*this)(name, content)},
                          .validation = 0.2,
                          .tokens_per_sample = 4,
-                         .windows = windows});
+                         .options = {{"windows", windows}}});
   }
   std::shared_ptr<const Mixture> mixture(const std::string& windows) const {
     return std::make_shared<const Mixture>(
@@ -153,8 +153,10 @@ TEST(Mixture, WhatCannotBeMixedIsRefused) {
   EXPECT_ERROR(mixed({{"a", text, 1}, {"t", open_dataset(table.options), 1}}),
                "t has labels, and what is mixed by weight is text");
   EXPECT_ERROR(mixed({{"a", text, 1}, {"b", text, 1e-7}}), "the weight 1e-07 of b is not above");
-  const auto longer = open_dataset(
-      {.files = {folder.path("a")}, .validation = 0, .tokens_per_sample = 5, .windows = "fixed"});
+  const auto longer = open_dataset({.files = {folder.path("a")},
+                                    .validation = 0,
+                                    .tokens_per_sample = 5,
+                                    .options = {{"windows", "fixed"}}});
   EXPECT_ERROR(mixed({{"a", text, 1}, {"b", longer, 1}}), "a and b have different fields");
 }
 

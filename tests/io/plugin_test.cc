@@ -36,6 +36,11 @@ TEST(DatasetPlugin, IsReadInEpochs) {
     EXPECT_EQ(seen, (std::multiset<std::pair<std::int32_t, std::int32_t>>{
                         {'h', 0}, {'o', 1}, {'u', 1}, {'s', 0}}));
   }
+  options.options["vowels"] = "h";
+  const Buffer label(1, DType::i32);
+  open_dataset(options)->write({.split = Split::validation}, std::array{View{}, label.view()});
+  EXPECT_EQ(label.view().i32()[0], 0);  // e
+  EXPECT_EQ(std::get<std::string>(default_data_options().at("vowels")), "aeiou");
   ValidationSource held(dataset, 1);
   EXPECT_EQ(held.targets(), 1);
 }

@@ -65,12 +65,12 @@ TEST(Prepare, RowsOfATableAreTheDocumentsThatARunWouldRead) {
   for (int i = 0; i < 300; ++i)
     table += fmt::format("{},{}\n", i, std::string(i % 17, static_cast<char>('a' + i % 26)));
   data.files = {folder("t.csv", table)};
-  data.windows = "fixed";
+  data.options["windows"] = "fixed";
   data.tokens_per_sample = 1;
   data.documents = "joined";
   data.labelled = false;
   std::array<std::uint64_t, 3> counts{};
-  const LabelledRows rows = rows_of("csv", data, counts);
+  const LabelledRows rows = rows_of(data, counts);
   const auto bytes = or_bytes(nullptr);
   std::vector<std::int32_t> expected;
   const auto dataset = open_dataset(data);

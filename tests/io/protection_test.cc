@@ -148,10 +148,9 @@ TEST(Decorators, ForgetNoVirtualFunction) {
 DataOptions example_of(const std::string& format, const Folder& folder) {
   DataOptions options{.format = format,
                       .validation = 0,
-                      .missing_classes = true,
                       .tokens_per_sample = 12,
-                      .windows = "fixed",
-                      .vocabulary = 60000};
+                      .vocabulary = 60000,
+                      .options = {{"missing_classes", true}, {"windows", "fixed"}}};
   const auto one = [&](const std::string& name, const std::string& content) {
     options.files = {folder(name, content)};
   };
@@ -179,7 +178,7 @@ DataOptions example_of(const std::string& format, const Folder& folder) {
   }
   if (format == "squad") {
     options.tokens_per_sample = 68;
-    options.stride = 4;
+    options.options["stride"] = 4;
     one("s.json", squad_json("river Rhine", 15));
   }
   if (format == "webdataset") one("s.tar", tar(three_samples()));
@@ -187,7 +186,7 @@ DataOptions example_of(const std::string& format, const Folder& folder) {
     in_class("root/cat/1.png", png(4, 3, 2, ramp(36)));
     in_class("root/dog/1.png", png(4, 3, 2, ramp(36)));
     options.files = {folder.path("root")};
-    options.fit = {.size = 4, .shorter_side = 4};
+    options.options["size"] = options.options["resize"] = 4;
   }
   EXPECT_FALSE(options.files.empty()) << "a new format needs an example here";
   return options;
@@ -388,17 +387,19 @@ TEST(BadData, AnImageThatCannotBeDecodedIsFoundAhead) {
   std::filesystem::create_directories(folder.path("root/cat"));
   folder("root/cat/1.png", png(4, 3, 2, ramp(36)));
   const std::string bad = folder("root/cat/2.png", cut);
-  const auto of_folder = open_dataset({.format = "image-folder",
-                                       .files = {folder.path("root")},
-                                       .validation = 0,
-                                       .missing_classes = true,
-                                       .fit = {.size = 4, .shorter_side = 4}});
+  const auto of_folder =
+      open_dataset({.format = "image-folder",
+                    .files = {folder.path("root")},
+                    .validation = 0,
+                    .options = {{"missing_classes", true}, {"size", 4}, {"resize", 4}}});
   EXPECT_ERROR(of_folder->verify([] {}), bad);
   const std::string shard = folder(
       "s.tar",
       tar({{"a.png", png(4, 3, 2, ramp(36))}, {"a.cls", "0"}, {"b.png", cut}, {"b.cls", "1"}}));
-  const auto of_tar = open_dataset(
-      {.format = "webdataset", .files = {shard}, .validation = 0, .missing_classes = true});
+  const auto of_tar = open_dataset({.format = "webdataset",
+                                    .files = {shard},
+                                    .validation = 0,
+                                    .options = {{"missing_classes", true}}});
   EXPECT_ERROR(of_tar->verify([] {}), "s.tar: member 'b.png'");
 }
 
@@ -713,7 +714,7 @@ TEST(HeldOutClass, IsRefusedWhereItIsDrawn) {
       EXPECT_TRUE(contains(error.what(), fmt::format("a:{}", 3 * rare + 1))) << error.what();
       ++refused;
     }
-    options.missing_classes = true;
+    options.options["missing_classes"] = true;
     EXPECT_NO_THROW(open_dataset(options));
   }
   EXPECT_EQ(refused, 6);

@@ -94,8 +94,7 @@ struct Mnist : Folder {
   DataOptions options{.format = "mnist",
                       .files = {images, labels},
                       .validation = 0.4,
-                      .split = "end",
-                      .missing_classes = true};
+                      .options = {{"split", "end"}, {"missing_classes", true}}};
 };
 
 /// A record of CIFAR's binary version: label bytes, then pixels that go up from `first`.
@@ -111,8 +110,7 @@ struct Cifar : Folder {
   DataOptions options{.format = "cifar10",
                       .files = {file},
                       .validation = 0.4,
-                      .split = "end",
-                      .missing_classes = true};
+                      .options = {{"split", "end"}, {"missing_classes", true}}};
 };
 
 struct Tsv : Folder {
@@ -153,8 +151,8 @@ struct TokensFile : Folder {
                       .files = {file},
                       .validation = 0,
                       .tokens_per_sample = 3,
-                      .windows = "fixed",
-                      .vocabulary = 50257};
+                      .vocabulary = 50257,
+                      .options = {{"windows", "fixed"}}};
 
   void expect_tokens() const {
     const auto dataset = open_dataset(options);
@@ -175,8 +173,11 @@ inline std::string squad_json(const std::string& text, int offset, const std::st
 
 struct Squad : Folder {
   std::string file = (*this)("s.json", squad_json("river Rhine", 15));
-  DataOptions options{
-      .format = "squad", .files = {file}, .validation = 0, .tokens_per_sample = 68, .stride = 4};
+  DataOptions options{.format = "squad",
+                      .files = {file},
+                      .validation = 0,
+                      .tokens_per_sample = 68,
+                      .options = {{"stride", 4}}};
 };
 
 }  // namespace concertina

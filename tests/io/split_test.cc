@@ -184,15 +184,15 @@ TEST(Split, TheEndIsHeldOutWhereItIsAskedFor) {
   folder("a.tsv", sorted_table(50));
   folder.options.validation = 0.2;
   folder.options.test = 0.1;
-  folder.options.split = "end";
+  folder.options.options["split"] = "end";
   EXPECT_ERROR(open_dataset(folder.options), "none of the 20 rows of validation has the class '0'");
   EXPECT_ERROR(open_dataset(folder.options), "data.missing_classes = true");
-  folder.options.missing_classes = true;
+  folder.options.options["missing_classes"] = true;
   const Splits splits = *open_dataset(folder.options)->splits();
   EXPECT_EQ(splits.item(Split::train, 69), 69U);
   EXPECT_EQ(splits.item(Split::validation, 0), 70U);
   EXPECT_EQ(splits.item(Split::test, 0), 90U);
-  folder.options.split = "stratified";
+  folder.options.options["split"] = "stratified";
   folder.options.test_files = {folder.file};
   EXPECT_ERROR(open_dataset(folder.options), "both say what is tested on");
 }

@@ -36,7 +36,7 @@ TEST(Squad, AWindowWithoutTheAnswerSaysSoAndOneWindowAnswers) {
   folder("s.json", R"({"data": [{"paragraphs": [{"context": ")" + std::string(100, 'x') +
                        R"( end", "qas": [{"question": "Where?", "answers": [{"text": "end", )"
                        R"("answer_start": 101}]}]}]}]})");
-  folder.options.stride = 20;
+  folder.options.options["stride"] = 20;
   const auto dataset = open_dataset(folder.options);
   const QuestionAnswers& asked = *dataset->questions();
   // 104 tokens, 59 fit: [0, 59), [20, 79), [40, 99), [60, 104).

@@ -55,7 +55,7 @@ TEST(Table, FilesOfPandasAreReadAsPandasReadsThem) {
   const nlohmann::json files = golden()["pandas"];
   EXPECT_EQ(files.size(), 8U);
   for (const auto& [name, expected] : files.items()) {
-    LabelledRows read(format_of(name), DataOptions{});
+    LabelledRows read({.format = format_of(name)});
     read.read(CONCERTINA_SOURCE "/tests/golden/tables/" + name);
     ASSERT_EQ(read.rows().size(), expected.size()) << name;
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -72,7 +72,7 @@ TEST(Table, TheTasksOfGlueAreReadAsTheyArePublished) {
   EXPECT_EQ(tasks.size(), 9U);
   for (const auto& [name, task] : tasks.items()) {
     const std::string path = folder(name, task["file"].get<std::string>());
-    LabelledRows read("tsv", DataOptions{});
+    LabelledRows read({.format = "tsv"});
     read.read(path);
     ASSERT_EQ(read.rows().size(), 1U) << name;
     EXPECT_EQ(read.is_pair(), task["texts"].size() == 2) << name;
@@ -92,7 +92,7 @@ TEST(Table, RowsToBeEvaluatedMayHaveNoLabels) {
     DataOptions options{.format = "tsv", .files = {train}, .test_files = {test}, .validation = 0};
     options.tokens_per_sample = 16;
     options.most_overlap = 1;
-    options.missing_classes = true;
+    options.options["missing_classes"] = true;
     options.targets = kind;
     return open_dataset(options);
   };
@@ -185,19 +185,19 @@ TEST(Table, ColumnsAreThoseThatKeysName) {
   options.tokens_per_sample = 8;
   EXPECT_ERROR(open_dataset(options), "no column is known to be the sentence");
   EXPECT_ERROR(open_dataset(options), "one or two of: id, review, stars, label");
-  options.text_columns = {"review"};
-  options.label_column = "star";
+  options.options["text_columns"] = std::vector<std::string>{"review"};
+  options.options["label_column"] = "star";
   EXPECT_ERROR(open_dataset(options), "no column is called 'star', which data.label_column names");
-  options.label_column = "stars";
+  options.options["label_column"] = "stars";
   const auto dataset = open_dataset(options);
   EXPECT_EQ(std::vector(dataset->classes().begin(), dataset->classes().end()),
             (std::vector<std::string>{"bad", "good"}));
   EXPECT_TRUE(
       contains(dataset->summary(), "columns     review and the label stars; not id, label\n"))
       << dataset->summary();
-  options.header = false;
-  options.text_columns = {"2", "1"};
-  options.label_column = "4";
+  options.options["header"] = false;
+  options.options["text_columns"] = std::vector<std::string>{"2", "1"};
+  options.options["label_column"] = "4";
   options.files = {folder("b.csv", "1,fine,good,0\n2,dull,bad,1\n")};
   const auto pairs = open_dataset(options);
   EXPECT_EQ(pairs->samples(Split::train), 2U);
@@ -232,7 +232,7 @@ TEST(Table, RowsAreDocumentsOfOneText) {
   for (const auto& [format, content] : files) {
     DataOptions options{
         .format = format, .files = {folder("t." + format, content)}, .validation = 0};
-    options.windows = "fixed";
+    options.options["windows"] = "fixed";
     options.tokens_per_sample = 1;
     options.documents = "joined";
     options.labelled = false;
@@ -261,7 +261,7 @@ TEST(Table, DocumentsAreHeldOutWhole) {
   std::string rows;
   for (int i = 0; i < 40; ++i) rows += fmt::format("{{\"text\": \"{}\"}}\n", i % 20 + 100);
   options.files = {folder("t.jsonl", rows)};
-  options.windows = "fixed";
+  options.options["windows"] = "fixed";
   options.tokens_per_sample = 1;
   options.documents = "joined";
   options.labelled = false;

@@ -56,7 +56,7 @@ TEST(Scores, MayBeSeveralInAList) {
   EXPECT_EQ(sample_of(*dataset, {.sample = 1, .most = 1}).image,
             (std::vector<float>{-2, kNoScore}));
   Targets csv("csv", TargetKind::scores);
-  csv.options.label_separator = "|";
+  csv.options.options["label_separator"] = "|";
   EXPECT_EQ(sample_of(*csv.read("text,score\na,1 | 2\nb,3|4\n"), {.sample = 0}).image,
             (std::vector<float>{1, 2}));
 }

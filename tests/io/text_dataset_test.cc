@@ -38,7 +38,7 @@ struct Case {
     dataset = open_dataset({.files = {root.path() + "/text"},
                             .validation = validation,
                             .tokens_per_sample = tokens,
-                            .windows = windows});
+                            .options = {{"windows", windows}}});
     const auto held = static_cast<std::uint64_t>(static_cast<double>(text.size()) * validation);
     cut = {text.size() - held, static_cast<std::uint64_t>(tokens), windows == "fixed"};
   }
@@ -440,7 +440,7 @@ TEST(TextDataset, BadInputIsNamed) {
                     .tokenizer = make_tokenizer(asked.tokenizer, "data.tokenizer"),
                     .validation = asked.validation,
                     .tokens_per_sample = asked.tokens,
-                    .windows = asked.windows});
+                    .options = {{"windows", asked.windows}}});
       ADD_FAILURE() << "accepted: " << what;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Exit::bad_input) << what;

@@ -19,8 +19,8 @@ struct Prepared : Folder {
                       .files = {file},
                       .validation = 0,
                       .tokens_per_sample = 3,
-                      .windows = "fixed",
-                      .vocabulary = 256};
+                      .vocabulary = 256,
+                      .options = {{"windows", "fixed"}}};
   Prepared() { write_token_file(file, 256, bytes_fingerprint(), tokens, {0, 3, 3, 7}); }
 };
 

@@ -126,7 +126,7 @@ TEST_F(Webdataset, LabelsAreThoseOfTheClasses) {
       shards_("v.tar", tar({{"k.png", png(4, 3, 0, ramp(12))}, {"k.cls", "3"}}));
   DataOptions options = shards_.options;
   options.validation_files = {held};
-  options.missing_classes = true;
+  options.options["missing_classes"] = true;
   options.most_overlap = 1;  // it is one of those trained on
   EXPECT_ERROR(open_dataset(options), held + ": member 'k.cls'");
   EXPECT_ERROR(open_dataset(options), "label 3 is not in [0, 3)");

@@ -1,4 +1,4 @@
-// Schedules that PyTorch wrote (pytorch/make_schedules.py): every token is kept, and what they say
+// Schedules that PyTorch wrote (pytorch/make_schedules.py): every action is kept, and what they say
 // runs here too.
 #include <gtest/gtest.h>
 
@@ -7,11 +7,12 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "core/error.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/infer_layout.h"
-#include "parallel/plan/schedule_text.h"
+#include "parallel/plan/schedule.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -43,14 +44,25 @@ TEST(PyTorch, WroteFilesOfBothFormats) {
   EXPECT_EQ(notes, comms);
 }
 
-TEST(PyTorch, ReadsBackTokenForToken) {
+/// The text without idle cells and what means nothing here.
+std::string actions_of(const std::string& text) {
+  std::string actions;
+  std::istringstream lines(text);
+  for (std::string line, token; std::getline(lines, line); actions += '\n') {
+    std::istringstream tokens(line);
+    for (bool first = true; std::getline(tokens, token, ',');)
+      if (!token.empty() && token.find("SHARD") == std::string::npos &&
+          token.find("WAIT_") == std::string::npos)
+        actions += (std::exchange(first, false) ? "" : ",") + token;
+  }
+  return actions;
+}
+
+TEST(PyTorch, ReadsBackActionForAction) {
   for (auto [name, text] : files()) {
     SCOPED_TRACE(name);
     std::erase(text, '\r');
-    const ScheduleText schedule = parse_schedule(text, name);
-    EXPECT_EQ(to_text(schedule), text);
-    const Plan plan = plan_of(schedule);
-    EXPECT_EQ(parse_plan(to_text(plan), "text"), plan);
+    EXPECT_EQ(to_text(parse_plan(text, name)), actions_of(text));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "experiments/predict/search_report.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/predict/layout_search.h"
+#include "tests/experiments/config_text.h"
 #include "tests/own_figures.h"
 #include "tests/planned.h"
 

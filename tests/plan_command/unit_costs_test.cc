@@ -6,6 +6,7 @@
 #include "experiments/predict/search_report.h"
 #include "experiments/run/planning.h"
 #include "parallel/predict/unit_work.h"
+#include "tests/experiments/config_text.h"
 #include "tests/own_figures.h"
 
 namespace concertina {

@@ -2,20 +2,21 @@
 from __future__ import annotations
 
 import math
+import numbers
 import pathlib
 import typing
 
 from .errors import library
 from .run import Run
 
-_FIGURES = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble", "peak_bytes", "frozen_units", "tokens")
+_OTHER = ("batches", "seconds", "time", "layout")  # columns of a step that are not metrics of it
 
 
 def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
     """Step, seconds since 1970 (0: not known), and the figures of the step that are finite, with those of an evaluation."""
     validations = run.validations
     for step, row in run.metrics.iterrows():
-        figures = {f"train/{name}": float(row[name]) for name in _FIGURES if name in row}
+        figures = {f"train/{name}": float(value) for name, value in row.items() if name not in _OTHER and isinstance(value, numbers.Real)}
         if step in validations.index:
             evaluated = validations.loc[typing.cast(int, step)].drop(["time", "tokens", "of_tokens", "data_bytes"], errors="ignore")
             figures |= {f"validation/{name}": float(value) for name, value in evaluated.items() if isinstance(value, (int, float))}

@@ -49,9 +49,8 @@ class Run:
             frame["time"] = pd.to_datetime(frame["time"], utc=True)
             if log.seconds:  # else a line, or an evaluation, does not say its time
                 frame["seconds"] = frame["step"].map(log.seconds)
-        for column in ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"):  # null where not finite
-            if column in frame:
-                frame[column] = frame[column].astype("float64")
+        for column in frame.columns[frame.isna().all()]:  # null where not finite
+            frame[column] = frame[column].astype("float64")
         frame = frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
         if {"tokens_per_s", "step_ms"} <= set(frame):
             of_step = frame["tokens_per_s"] * frame["step_ms"] / 1e3

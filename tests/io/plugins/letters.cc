@@ -9,7 +9,8 @@ namespace {
 
 class Letters final : public FileDataset {
  public:
-  explicit Letters(const DataOptions& options) : files_(split_files(options)) {
+  explicit Letters(const DataOptions& options)
+      : files_(split_files(options)), vowels_(options.own<std::string>("vowels")) {
     splits_ = split_items(options, {files_.corpus->size(), 0, 0});
   }
 
@@ -25,8 +26,7 @@ class Letters final : public FileDataset {
     files_.corpus->read(splits_.item(at.split, at.sample), letter);
     const auto value = std::to_integer<char>(letter[0]);
     if (!views[0].empty()) *views[0].i32() = static_cast<unsigned char>(value);
-    if (!views[1].empty())
-      *views[1].i32() = std::string_view("aeiou").find(value) != std::string_view::npos;
+    if (!views[1].empty()) *views[1].i32() = vowels_.find(value) != std::string::npos;
   }
   bool repeats() const override { return true; }
   void verify(const std::function<void()>&) const override {}
@@ -35,6 +35,7 @@ class Letters final : public FileDataset {
 
  private:
   SplitFiles files_;
+  std::string vowels_;
   Splits splits_;
   std::array<Field, 2> fields_{tokens_field(1), label_field()};
   std::array<std::string, 2> classes_{"consonant", "vowel"};
@@ -44,8 +45,9 @@ class Letters final : public FileDataset {
 
 DatasetFormat letters() {
   return {.make = [](const DataOptions& options) -> std::unique_ptr<Dataset> {
-    return std::make_unique<Letters>(options);
-  }};
+            return std::make_unique<Letters>(options);
+          },
+          .options = {{"vowels", std::string("aeiou"), "the letters of the class vowel"}}};
 }
 
 }  // namespace concertina::dataset_makers

@@ -1,13 +1,14 @@
 #include "experiments/predict/machine_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <optional>
+#include <set>
 
 #include "core/error.h"
 #include "core/nearest.h"
@@ -23,6 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMostMachineBytes = 64 << 20;  // of a machine file
 constexpr int kMostMachineRanks = 1 << 16;             // that a machine file may speak of
+constexpr const char* kMachineHint = "a machine file, as `concertina bench links` writes it";
 
 template <class Owner>
 struct Number {
@@ -160,45 +162,24 @@ Json link_json(const LinkCosts& link) {
   return json;
 }
 
-toml::array to_array(const nlohmann::json& json);
-toml::table to_table(const nlohmann::json& json);
-
-/// Puts a value of JSON where `put` puts a value of TOML. Null has none there: it stays a text.
-template <class Put>
-void put_json(const nlohmann::json& json, const Put& put) {
-  if (json.is_object())
-    put(to_table(json));
-  else if (json.is_array())
-    put(to_array(json));
-  else if (json.is_boolean())
-    put(json.get<bool>());
-  else if (json.is_number_integer() && json <= std::numeric_limits<std::int64_t>::max())
-    put(json.get<std::int64_t>());
-  else if (json.is_number())
-    put(json.get<double>());
-  else
-    put(json.is_string() ? json.get<std::string>() : json.dump());
-}
-
-toml::array to_array(const nlohmann::json& json) {
-  toml::array array;
-  for (const nlohmann::json& value : json)
-    put_json(value, [&](auto&& one) { array.push_back(std::move(one)); });
-  return array;
-}
-
-toml::table to_table(const nlohmann::json& json) {
-  toml::table table;
+/// A value of JSON as one of TOML. Null has none there: it becomes a text.
+std::string toml_value(const nlohmann::json& json) {
+  if (json.is_null()) return "\"null\"";
+  if (!json.is_structured()) return json.dump();
+  std::vector<std::string> values;
   for (const auto& [key, value] : json.items())
-    put_json(value, [&](auto&& one) { table.insert_or_assign(key, std::move(one)); });
-  return table;
+    values.push_back((json.is_object() ? nlohmann::json(key).dump() + " = " : "") +
+                     toml_value(value));
+  return fmt::format(fmt::runtime(json.is_object() ? "{{{}}}" : "[{}]"), fmt::join(values, ", "));
 }
 
 }  // namespace
 
 MachineModel machine_from_json(const nlohmann::json& json, const std::string& source) {
   if (!json.is_object()) throw_input("the machine is no object", source, "keys and values");
-  return read_machine_table(TomlSource(source, false), to_table(json));
+  const TomlSource toml(source, false);
+  const toml::table root = parse_toml("machine = " + toml_value(json), toml, kMachineHint);
+  return read_machine_table(toml, *root["machine"].as_table());
 }
 
 Json to_json(const MachineModel& machine) {
@@ -222,7 +203,6 @@ Json to_json(const MachineModel& machine) {
 }
 
 MachineModel read_machine_file(const std::string& path) {
-  constexpr const char* kMachineHint = "a machine file, as `concertina bench links` writes it";
   const TomlSource source(path);
   return read_machine_table(
       source,
@@ -255,23 +235,15 @@ std::string machine_toml(const MachineModel& machine) {
   return text + tables;
 }
 
-namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(shipped_folder("machines"), ignored))
-    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-}  // namespace
-
 const std::vector<std::string_view>& machine_presets() {
-  static const std::vector<std::string> names = preset_names();
+  static const std::set<std::string> names = [] {
+    std::set<std::string> all;
+    std::error_code ignored;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(shipped_folder("machines"), ignored))
+      if (entry.path().extension() == ".toml") all.insert(entry.path().stem().string());
+    return all;
+  }();
   static const std::vector<std::string_view> views(names.begin(), names.end());
   return views;
 }

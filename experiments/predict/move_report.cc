@@ -1,4 +1,4 @@
-#include "experiments/predict/move_report.h"
+#include "experiments/predict/plan_report.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 
 #include "core/number_text.h"
 #include "experiments/config/config_overrides.h"
-#include "experiments/predict/link_source.h"
 #include "experiments/predict/measured_costs.h"
+#include "experiments/predict/report_parts.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/trainer.h"
 #include "parallel/predict/move_costs.h"
@@ -98,29 +98,24 @@ std::string move_text(const Json& report) {
   const auto mib = [](const Json& bytes) { return bytes.get<double>() / (1 << 20); };
   const auto end = [&](const char* key) {
     const Json& one = report[key];
-    const int spare = one["spare"];
-    return fmt::format("{} {}{}", one["layout"].get<std::string>(),
-                       one["schedule"].get<std::string>(),
-                       spare > 0 ? fmt::format(", {} spare", spare) : "");
+    return fmt::format("{} {}{}", one["layout"], one["schedule"],
+                       one["spare"] > 0 ? fmt::format(", {} spare", one["spare"]) : "");
   };
-  std::string text = fmt::format("{} -> {} on {}\n", end("from"), end("to"),
-                                 counted(report["world"].get<std::int64_t>(), "rank"));
-  text += fmt::format("{:.2f} MiB travel between ranks, in {}\n", mib(report["moved_bytes"]),
-                      counted(report["rounds"].get<std::int64_t>(), "round"));
-  text += fmt::format(
-      "state of the largest rank: {:.2f} MiB before, {:.2f} MiB after; {:.2f} MiB more meanwhile\n",
-      mib(report["state_bytes"][0]), mib(report["state_bytes"][1]), mib(report["extra_bytes"]));
+  std::string text = fmt::format(
+      "{} -> {} on {}\n{:.2f} MiB travel between ranks, in {}\nstate of the largest rank: {:.2f} "
+      "MiB before, {:.2f} MiB after; {:.2f} MiB more meanwhile\n",
+      end("from"), end("to"), counted(report["world"], "rank"), mib(report["moved_bytes"]),
+      counted(report["rounds"], "round"), mib(report["state_bytes"][0]),
+      mib(report["state_bytes"][1]), mib(report["extra_bytes"]));
   for (const Json& pair : report["pairs"])
-    text += fmt::format("  rank {} -> rank {}: {:.2f} MiB\n", pair["from"].get<int>(),
-                        pair["to"].get<int>(), mib(pair["bytes"]));
+    text += fmt::format("  rank {} -> rank {}: {:.2f} MiB\n", pair["from"], pair["to"],
+                        mib(pair["bytes"]));
   const Json& busiest = report["busiest_rank"];
-  text +=
-      fmt::format("busiest: rank {}, {:.2f} MiB out, {:.2f} MiB in\n", busiest["rank"].get<int>(),
-                  mib(busiest["out_bytes"]), mib(busiest["in_bytes"]));
+  text += fmt::format("busiest: rank {}, {:.2f} MiB out, {:.2f} MiB in\n", busiest["rank"],
+                      mib(busiest["out_bytes"]), mib(busiest["in_bytes"]));
   if (!report.contains("seconds"))
     return text + "no links are known: give --links machine.toml for the seconds\n";
-  const Json& seconds = report["seconds"];
-  const auto ms = [&](const char* key) { return seconds[key].get<double>() * 1e3; };
+  const auto ms = [&](const char* key) { return report["seconds"][key].get<double>() * 1e3; };
   return text + fmt::format(
                     "{:.1f} ms predicted: links {:.1f}, copies {:.1f}, new memory {:.1f}, "
                     "rebuilding {:.1f}\n",

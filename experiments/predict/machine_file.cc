@@ -59,24 +59,23 @@ constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency
                               Number<LinkCosts>{"eager_bytes", &LinkCosts::eager_bytes}};
 
 /// The numbers of one table of a machine file.
-class MachineTable {
+class MachineTable : public TomlTable {
  public:
   MachineTable(const TomlSource& source, const toml::node& node, std::string path)
-      : source_(source), table_(source, node, std::move(path)) {}
+      : TomlTable(source, node, std::move(path)), source_(source) {}
 
   template <class Owner, std::size_t N>
   void numbers(const std::array<Number<Owner>, N>& fields, Owner& owner) {
     for (const auto& field : fields)
-      table_.take(field.key, [&](const toml::node& node, const std::string& name) {
+      take(field.key, [&](const toml::node& node, const std::string& name) {
         owner.*field.value = figure(node, name, field.key);
       });
   }
   std::optional<int> count(std::string_view key) {
     int value = -1;
-    table_.whole(key, 0, kMostMachineRanks - 1, value);
+    whole(key, 0, kMostMachineRanks - 1, value);
     return value < 0 ? std::nullopt : std::optional(value);
   }
-  TomlTable& table() { return table_; }
   /// A number; bytes may be a text, as config keys have them: "80 GiB".
   double figure(const toml::node& node, const std::string& name, std::string_view key) const {
     const std::string fix = fmt::format("{}; or leave it out", kFigures);
@@ -92,26 +91,24 @@ class MachineTable {
 
  private:
   const TomlSource& source_;
-  TomlTable table_;
 };
 
 LinkCosts read_link(MachineTable& figures) {
   LinkCosts link;
   figures.numbers(kLink, link);
   if (!(link.bandwidth > 0))
-    figures.table().refuse(fmt::format("{} = 0", figures.table().name("bytes_per_s")),
-                           "a positive bandwidth; or leave it out: there is no bound");
+    figures.refuse(fmt::format("{} = 0", figures.name("bytes_per_s")),
+                   "a positive bandwidth; or leave it out: there is no bound");
   return link;
 }
 
 std::pair<int, int> read_ends(MachineTable& figures) {
   const std::optional<int> from = figures.count("from"), to = figures.count("to");
   if (!from || !to)
-    figures.table().refuse(fmt::format("a pair has no '{}'", from ? "to" : "from"),
-                           "from = RANK and to = RANK");
+    figures.refuse(fmt::format("a pair has no '{}'", from ? "to" : "from"),
+                   "from = RANK and to = RANK");
   if (*from == *to)
-    figures.table().refuse(fmt::format("a pair is from rank {} to itself", *from),
-                           "two different ranks");
+    figures.refuse(fmt::format("a pair is from rank {} to itself", *from), "two different ranks");
   return {*from, *to};
 }
 
@@ -119,10 +116,9 @@ void read_pair(const TomlSource& source, const toml::node& node, MachineModel& m
   MachineTable figures(source, node, "pair");
   const std::pair<int, int> ends = read_ends(figures);
   if (!machine.pairs.emplace(ends, read_link(figures)).second)
-    figures.table().refuse(
-        fmt::format("a pair from {} to {} is there twice", ends.first, ends.second),
-        "one [[pair]] for each two ranks");
-  figures.table().finish();
+    figures.refuse(fmt::format("a pair from {} to {} is there twice", ends.first, ends.second),
+                   "one [[pair]] for each two ranks");
+  figures.finish();
 }
 
 MachineModel read_machine_table(const TomlSource& source, const toml::table& root) {
@@ -134,24 +130,24 @@ MachineModel read_machine_table(const TomlSource& source, const toml::table& roo
   machine.ranks_per_host = figures.count("ranks_per_host").value_or(0);
   machine.nics_per_host = figures.count("nics_per_host").value_or(0);
   for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
-    figures.table().take(key, [&](const toml::node& node, const std::string& name) {
+    figures.take(key, [&](const toml::node& node, const std::string& name) {
       MachineTable of_link(source, node, name);
       *link = read_link(of_link);
-      of_link.table().finish();
+      of_link.finish();
     });
-  figures.table().take("compared", [&](const toml::node& node, const std::string& name) {
+  figures.take("compared", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& one : source.list(node, name, "sentences in quotes"))
       machine.compared.push_back(source.text(one, name));
   });
-  figures.table().take("factors", [&](const toml::node& node, const std::string& name) {
+  figures.take("factors", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& factor : source.list(node, name, "a factor for each rank"))
       machine.factors.push_back(figures.figure(factor, name, ""));
   });
-  figures.table().take("pair", [&](const toml::node& node, const std::string& name) {
+  figures.take("pair", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& pair : source.list(node, name, "[[pair]] tables"))
       read_pair(source, pair, machine);
   });
-  figures.table().finish();
+  figures.finish();
   return machine;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/number_text.h"
 #include "experiments/config/config_overrides.h"
@@ -37,17 +38,9 @@ Json layout_json(const ChangeEnd& end) {
           {"spare", end.assignment.world - static_cast<int>(end.assignment.working.size())}};
 }
 
-std::size_t largest_state(const Assignment& assignment, std::size_t kinds) {
-  std::size_t most = 0;
-  for (const int rank : assignment.working)
-    most = std::max(most, state_bytes(assignment, rank, kinds).total());
-  return most;
-}
-
 Json pairs_json(const PairBytes& bytes) {
   std::vector<std::pair<std::pair<int, int>, double>> pairs(bytes.begin(), bytes.end());
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(pairs, std::greater(), [](const auto& pair) { return pair.second; });
   if (pairs.size() > kPairsShown) pairs.resize(kPairsShown);
   Json json = Json::array();
   for (const auto& [ranks, count] : pairs)
@@ -66,19 +59,23 @@ Json move_report(const RunConfig& config, const PlanOptions& options, const std:
   const ChangeEnd before = end_of(config, job, options.world, from, "--from"),
                   after = end_of(config, job, options.world, to, "--to");
   const std::size_t kinds = state_kinds(job, *optimizer_of(config)).size();
-  Costs links;  // and which ranks share a host
-  add_links(machine, options.world, links);
-  const MovePlan plan = plan_moves(before.assignment, after.assignment, kinds, links.hosts,
-                                   static_cast<std::size_t>(config.parallel.move_memory.bytes));
+  const MovePlan plan =
+      plan_moves(before.assignment, after.assignment, kinds, hosts_of(machine, options.world),
+                 static_cast<std::size_t>(config.parallel.move_memory.bytes));
+  const auto largest_state = [&](const ChangeEnd& end) {
+    std::size_t most = 0;
+    for (const int rank : end.assignment.working)
+      most = std::max(most, state_bytes(end.assignment, rank, kinds).total());
+    return most;
+  };
   const PairBytes bytes = pair_bytes(plan, kinds);
   const RankBytes busiest = busiest_rank(bytes);
   Json report{{"from", layout_json(before)},
               {"to", layout_json(after)},
               {"world", options.world},
               {"moved_bytes", plan.bytes(kinds)},
-              {"state_bytes",
-               {largest_state(before.assignment, kinds), largest_state(after.assignment, kinds)}},
-              {"extra_bytes", *std::max_element(plan.extra_bytes.begin(), plan.extra_bytes.end())},
+              {"state_bytes", {largest_state(before), largest_state(after)}},
+              {"extra_bytes", std::ranges::max(plan.extra_bytes)},
               {"rounds", plan.rounds.size()},
               {"pairs", pairs_json(bytes)},
               {"busiest_rank",

@@ -26,16 +26,6 @@ Json tries_json(const std::vector<ScheduleTry>& tries) {
   return json;
 }
 
-/// The best of one schedule's tries: one within the bound, then the shortest by `length`.
-const Json& best_of(const std::vector<const Json*>& tries, const char* length) {
-  return **std::min_element(tries.begin(), tries.end(), [&](const Json* a, const Json* b) {
-    const auto key = [&](const Json& one) {
-      return std::pair(!one["within"].get<bool>(), one[length].get<double>());
-    };
-    return key(*a) < key(*b);
-  });
-}
-
 /// The end of a line of the table.
 std::string weights_note(const Json& one, bool opposite) {
   if (one["weights"].get<double>() <= 1) return "\n";
@@ -82,16 +72,21 @@ std::string search_table(const Json& report) {
     return fmt::format("{:<20} {:>6} {:>10g} {:>10g} {:>12g} {:>7}", name, one["chunks"],
                        one["makespan"], one["span"], share, tried);
   };
+  // Of each schedule the best number of chunks: one within the bound, then the shortest.
+  const auto rank = [&](const Json& one) {
+    return std::pair(!one["within"].get<bool>(), one[length].get<double>());
+  };
   const Json& named = report["named"];
-  for (std::size_t i = 0, next = 0; i < named.size(); i = next) {
-    std::vector<const Json*> tries;
-    for (; next < named.size() && named[next]["schedule"] == named[i]["schedule"]; ++next)
-      tries.push_back(&named[next]);
-    const Json &best = best_of(tries, length), &least = (*tries.front())["chunks"],
-               &most = (*tries.back())["chunks"];
+  for (auto first = named.begin(); first != named.end();) {
+    const auto last = std::find_if(first, named.end(), [&](const Json& one) {
+      return one["schedule"] != (*first)["schedule"];
+    });
+    const Json &best = *std::ranges::min_element(first, last, {}, rank),
+               &least = (*first)["chunks"], &most = (*std::prev(last))["chunks"];
     text += line(best["schedule"], best, best["share"],
                  least == most ? least.dump() : fmt::format("{}..{}", least, most)) +
             (best["within"].get<bool>() ? "" : "  too many") + weights_note(best, opposite);
+    first = last;
   }
   text += line(fmt::format("found ({})", report["from"]), report,
                report["peak_activations"]["share"], "") +

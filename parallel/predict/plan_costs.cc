@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/exchange_order.h"
 #include "core/index.h"
-#include "parallel/plan/plan_index.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {

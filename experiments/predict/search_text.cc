@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/number_text.h"
 #include "experiments/predict/report_parts.h"
@@ -20,25 +21,22 @@ std::string share_of(const Json& value) {
   return value.is_null() ? "-" : fmt::format("{:.1f}%", 100 * value.get<double>());
 }
 
+/// Says what would shorten the step most.
 std::string advice(const Json& layout, const Json& report) {
+  static const std::map<std::string, const char*> kCures = {
+      {"bubble", "more microbatches or fewer stages: the bubble"},
+      {"transfer", "a faster network between stages: the wait for transfers"},
+      {"reduction", "a faster network or fewer replicas: the wait for their gradients and weights"},
+      {"recompute", "memory enough to recompute nothing"},
+      {"group", "a smaller tensor-parallel group or faster links in a host: its all-reduces"}};
   const Json& help = layout["help_most"];
-  const Json& part = help["part"];
   const double share = help["seconds"].get<double>() / layout["step_s"].get<double>();
-  const std::string less = fmt::format("{:.1f}% less time", 100 * share);
   if (share < 5e-4) return "a faster device: nearly all of the step is computation";
-  if (part == "bubble")
-    return "up to " + less + " with more microbatches or fewer stages: the bubble";
-  if (part == "transfer")
-    return "up to " + less + " with a faster network between stages: the wait for transfers";
-  if (part == "reduction")
-    return "up to " + less +
-           " with a faster network or fewer replicas: the wait for their gradients and weights";
-  if (part == "recompute") return "up to " + less + " with memory enough to recompute nothing";
-  if (part == "memory")
-    return fmt::format("{} with {} GiB per device, twice the memory", less,
+  const std::string less = fmt::format("{:.1f}% less time with ", 100 * share);
+  if (help["part"] == "memory")
+    return fmt::format("{}{} GiB per device, twice the memory", less,
                        gib(2 * report["device_memory_bytes"].get<double>()));
-  return "up to " + less +
-         " with a smaller tensor-parallel group or faster links in a host: its all-reduces";
+  return fmt::format("up to {}{}", less, kCures.at(help["part"]));
 }
 
 std::string layout_line(const Json& layout, std::size_t place) {

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "experiments/predict/memory_check.h"
+#include "experiments/predict/predict_memory.h"
 
 namespace concertina {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/clock.h"
-#include "experiments/predict/memory_check.h"
+#include "experiments/predict/predict_memory.h"
 #include "experiments/run/devices.h"
 #include "parallel/simulate/simulate.h"
 

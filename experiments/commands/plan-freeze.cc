@@ -1,6 +1,5 @@
 // `concertina plan freeze`: what freezing gives a run that nobody has launched, part by part.
 #include "experiments/commands/plan_options.h"
-#include "experiments/predict/course_report.h"
 
 namespace concertina {
 namespace {

@@ -1,6 +1,5 @@
 // `concertina plan move`: what a change of the layout would move, without a launch.
 #include "experiments/commands/plan_options.h"
-#include "experiments/predict/move_report.h"
 
 namespace concertina {
 namespace {

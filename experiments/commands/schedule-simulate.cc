@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/commands/schedule_options.h"
-#include "experiments/predict/rank_lines.h"
+#include "experiments/predict/report_parts.h"
 #include "experiments/predict/schedule_costs.h"
 #include "experiments/predict/schedule_search_report.h"
 #include "parallel/plan/reduction_tree.h"
@@ -13,22 +13,18 @@
 namespace concertina {
 namespace {
 
-const char* describe(Wait wait) {
-  switch (wait) {
-    case Wait::none:
-      return "";
-    case Wait::input:
-      return "waited for its input";
-    case Wait::gradient:
-      return "waited for its gradient";
-    case Wait::send_buffer:
-      return "waited for a gradient to leave";
-    case Wait::reduction:
-      return "waited for gradients of other ranks";
-    case Wait::all_ranks:
-      return "waited for all ranks";
-  }
-  return "";
+/// The word of a Wait in JSON, and what it says to a person.
+struct WaitText {
+  const char *key, *text;
+};
+WaitText describe(Wait wait) {
+  static constexpr WaitText kTexts[] = {{"none", ""},
+                                        {"input", "waited for its input"},
+                                        {"gradient", "waited for its gradient"},
+                                        {"send_buffer", "waited for a gradient to leave"},
+                                        {"reduction", "waited for gradients of other ranks"},
+                                        {"all_ranks", "waited for all ranks"}};
+  return kTexts[static_cast<std::size_t>(wait)];
 }
 
 /// The critical path, runs of actions that waited for nothing but their row as one line; of a long
@@ -45,12 +41,12 @@ void print_path(const Plan& plan, const Timeline& timeline) {
     for (next = i + 1; next < path.size() && path[next].wait == Wait::none;) ++next;
     const Interval &first = timeline.rows[path[i].rank][path[i].position],
                    &last = timeline.rows[path[next - 1].rank][path[next - 1].position];
-    lines.push_back(
-        fmt::format("rank {:>3}  {:>10g} to {:>10g}  {}{}{}\n", path[i].rank, first.start, last.end,
-                    text(path[i]), next > i + 1 ? " .. " + text(path[next - 1]) : "",
-                    path[i].wait == Wait::none || path[i].waited <= kNoWait * timeline.makespan
-                        ? ""
-                        : fmt::format("  ({} for {:g})", describe(path[i].wait), path[i].waited)));
+    lines.push_back(fmt::format(
+        "rank {:>3}  {:>10g} to {:>10g}  {}{}{}\n", path[i].rank, first.start, last.end,
+        text(path[i]), next > i + 1 ? " .. " + text(path[next - 1]) : "",
+        path[i].wait == Wait::none || path[i].waited <= kNoWait * timeline.makespan
+            ? ""
+            : fmt::format("  ({} for {:g})", describe(path[i].wait).text, path[i].waited)));
   }
   fmt::print("\ncritical path\n");
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -63,13 +59,11 @@ void print_path(const Plan& plan, const Timeline& timeline) {
 }
 
 nlohmann::ordered_json path_json(const Plan& plan, const Timeline& timeline) {
-  static const char* const kNames[] = {"none",        "input",     "gradient",
-                                       "send_buffer", "reduction", "all_ranks"};
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const PathStep& step : timeline.critical_path)
     json.push_back({{"rank", step.rank},
                     {"action", to_text(plan.rows[step.rank][step.position])},
-                    {"wait", kNames[static_cast<int>(step.wait)]},
+                    {"wait", describe(step.wait).key},
                     {"waited", step.waited}});
   return json;
 }
@@ -135,11 +129,10 @@ void print_bubble(const nlohmann::ordered_json& bubble) {
       percent(idle["step"]), percent(idle["span"]));
   if (const auto& form = bubble["closed_form"]; !form.is_null())
     fmt::print("closed form of the span, at F = I = W and free transfers: {}: {}\n",
-               form["formula"].get<std::string>(), percent(form["idle_over_ideal"]));
+               form["formula"], percent(form["idle_over_ideal"]));
   fmt::print("bubble as papers define it:\n");
   for (const auto& [name, one] : bubble["definitions"].items())
-    fmt::print("  {:<12}{:>8.4f}  {}; {}\n", name, one["value"].get<double>(),
-               one["formula"].get<std::string>(), one["source"].get<std::string>());
+    fmt::print("  {:<12}{:>8.4f}  {}; {}\n", name, one["value"], one["formula"], one["source"]);
   fmt::print("\n");
 }
 
@@ -167,7 +160,7 @@ int run_schedule_simulate(const ScheduleOptions& options) {
   if (!options.json) {
     print_timeline(timeline, bubble);
     fmt::print("{}", equal_halves_advice(planned.layout));
-    fmt::print("links: {}\n", links["text"].get<std::string>());
+    fmt::print("links: {}\n", links["text"]);
     print_path(planned.plan, timeline);
     return 0;
   }

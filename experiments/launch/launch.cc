@@ -23,7 +23,7 @@
 #include "experiments/machine/output.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/stall_report.h"
-#include "experiments/predict/memory_check.h"
+#include "experiments/predict/predict_memory.h"
 #include "experiments/run/agreement.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"

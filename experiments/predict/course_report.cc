@@ -1,15 +1,15 @@
-#include "experiments/predict/course_report.h"
+#include "experiments/predict/plan_report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-
 #include <functional>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/predict/report_parts.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/trainer.h"
 #include "parallel/policies/foreseen_course.h"
@@ -190,8 +190,7 @@ Json ladder_json(const LadderRun& run) {
 Json course_json(const LadderRun& run) {
   const std::vector<CourseEpoch> epochs = epochs_of(run, run.config, "the config");
   const MachineModel& machine = run.forecast.machine;
-  const bool known = machine.moves != MoveRates{} || machine.local != LinkCosts{} ||
-                     machine.remote != LinkCosts{} || !machine.pairs.empty();
+  const bool known = machine.moves != MoveRates{} || has_links(machine);
   Json course = Json::array();
   for (std::size_t e = 0; e < epochs.size(); ++e)
     course.push_back({{"epoch", e},
@@ -239,33 +238,26 @@ Json course_report(RunConfig config, const PlanOptions& plan, const CourseOption
 }
 
 std::string course_text(const Json& report) {
+  const Json &course = report["course"], &ladder = report["ladder"];
+  const bool known = !course[0]["change_s"].is_null();
   std::string text = fmt::format(
-      "{} on {}, {} {}: {} of {} samples, {}\n\n{:>5}{:>8}{:>11}{:>11}{:>12}{:>7}  {}\n",
-      report["policy"].get<std::string>(), counted(report["world"].get<int>(), "rank"),
-      report["layout"].get<std::string>(), report["schedule"].get<std::string>(),
-      fmt::format("{} epochs", report["epochs"].get<int>()), report["samples"].get<std::int64_t>(),
-      counted(report["steps"].get<std::int64_t>(), "step"), "epoch", "frozen", "ms/step",
-      "change ms", "epoch s", "batch", "layout");
-  for (const Json& epoch : report["course"])
-    text += fmt::format("{:>5}{:>8}{:>11.4g}{:>11}{:>12.4g}{:>7}  {}\n", epoch["epoch"].get<int>(),
-                        epoch["frozen_layers"].get<int>(), epoch["step_s"].get<double>() * 1e3,
-                        epoch["change_s"].is_null()
-                            ? "?"
-                            : fmt::format("{:.3g}", epoch["change_s"].get<double>() * 1e3),
-                        epoch["seconds"].get<double>(), epoch["batch"].get<int>(),
-                        epoch["layout"].get<std::string>());
+      "{} on {}, {} {}: {} epochs of {} samples, {}\n\n{:>5}{:>8}{:>11}{:>11}{:>12}{:>7}  {}\n",
+      report["policy"], counted(report["world"], "rank"), report["layout"], report["schedule"],
+      report["epochs"], report["samples"], counted(report["steps"], "step"), "epoch", "frozen",
+      "ms/step", "change ms", "epoch s", "batch", "layout");
+  for (const Json& epoch : course) {
+    const double change = known ? epoch["change_s"].get<double>() * 1e3 : 0;
+    text += fmt::format("{:>5}{:>8}{:>11.4g}{:>11}{:>12.4g}{:>7}  {}\n", epoch["epoch"],
+                        epoch["frozen_layers"], epoch["step_s"].get<double>() * 1e3,
+                        known ? fmt::format("{:.3g}", change) : "?", epoch["seconds"],
+                        epoch["batch"], epoch["layout"]);
+  }
   text += fmt::format("\n{:<10}{:>12}{:>17}{:>13}{:>10}{:>12}{:>10}\n", "rung", "seconds",
                       "unfrozen epochs", "over static", "ceiling", "over best", "ceiling");
-  const auto cell = [](const Json& value) {
-    return value.is_null() ? std::string("-") : fmt::format("{:.2f}", value.get<double>());
-  };
-  for (const Json& rung : report["ladder"])
-    text += fmt::format("{:<10}{:>12.4g}{:>17.2f}{:>13}{:>10}{:>12}{:>10}\n",
-                        rung["rung"].get<std::string>(), rung["seconds"].get<double>(),
-                        rung["unfrozen_epochs"].get<double>(), cell(rung["over_static"]),
-                        cell(rung["ceiling_over_static"]), cell(rung["over_best"]),
-                        cell(rung["ceiling_over_best"]));
-  const Json& ladder = report["ladder"];
+  for (const Json& rung : ladder)
+    text += fmt::format("{:<10}{:>12.4g}{:>17.2f}{:>13.2f}{:>10.2f}{:>12.2f}{:>10.2f}\n",
+                        rung["rung"], rung["seconds"], rung["unfrozen_epochs"], rung["over_static"],
+                        rung["ceiling_over_static"], rung["over_best"], rung["ceiling_over_best"]);
   return text +
          fmt::format(
              "\nThe work of all {} epochs is that of {:.1f} epochs without freezing, and of {:.1f} "
@@ -275,12 +267,11 @@ std::string course_text(const Json& report) {
              "names its keys.\nA ceiling is what a rung would gain if nothing waited, moved or "
              "read: of freeze in its layout, of repack with\ngpipe at equal stages, else with the "
              "work shared equally by all ranks.\n{}",
-             report["epochs"].get<int>(), ladder[1]["unfrozen_epochs"].get<double>(),
-             ladder.back()["unfrozen_epochs"].get<double>(),
+             report["epochs"], ladder[1]["unfrozen_epochs"], ladder.back()["unfrozen_epochs"],
              100 * report["fixed_share"].get<double>(),
-             report["course"][0]["change_s"].is_null()
-                 ? "The time that a change takes is not known: give --costs or --links of a run.\n"
-                 : "");
+             known ? ""
+                   : "The time that a change takes is not known: give --costs or --links of a "
+                     "run.\n");
 }
 
 }  // namespace concertina

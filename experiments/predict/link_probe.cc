@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -207,14 +207,14 @@ LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool 
     }
     mine.cpu = end.overlap(spin, std::max((remote ? 1.5 : 4) * mine.message, 1e-3), most);
   }
-  const std::array<double, 6> figures{mine.latency, mine.message, mine.cpu,
-                                      mine.bytes,   mine.eager,   mine.half};
-  const std::vector<double> all = gather_values(world, figures);
-  const auto of = [&](int rank, std::size_t figure) {
-    return all[static_cast<std::size_t>(rank) * figures.size() + figure];
+  using Figures = std::array<double, sizeof(LinkFigures) / sizeof(double)>;
+  const std::vector<double> all = gather_values(world, std::bit_cast<Figures>(mine));
+  const auto of = [&](int rank) {
+    Figures figures;
+    std::copy_n(all.begin() + rank * std::ssize(figures), figures.size(), figures.begin());
+    return std::bit_cast<LinkFigures>(figures);
   };
-  const LinkFigures lead{of(a, 0), of(a, 1), of(a, 2), of(a, 3), of(a, 4), of(a, 5)};
-  return link_of(lead, of(b, 2), remote);
+  return link_of(of(a), of(b).cpu, remote);
 }
 
 LinkSpeed probe_speed(Communicator& world, int peer, bool leads) {

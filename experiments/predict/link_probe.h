@@ -2,7 +2,6 @@
 // Invariant: collective, fixed in order, a fraction of a second a pair; other ranks stand by.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "parallel/comm/communicator.h"

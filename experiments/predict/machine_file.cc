@@ -1,13 +1,14 @@
 #include "experiments/predict/machine_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <optional>
+#include <set>
 
 #include "core/error.h"
 #include "core/nearest.h"
@@ -23,6 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMostMachineBytes = 64 << 20;  // of a machine file
 constexpr int kMostMachineRanks = 1 << 16;             // that a machine file may speak of
+constexpr const char* kMachineHint = "a machine file, as `concertina bench links` writes it";
 
 template <class Owner>
 struct Number {
@@ -57,24 +59,23 @@ constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency
                               Number<LinkCosts>{"eager_bytes", &LinkCosts::eager_bytes}};
 
 /// The numbers of one table of a machine file.
-class MachineTable {
+class MachineTable : public TomlTable {
  public:
   MachineTable(const TomlSource& source, const toml::node& node, std::string path)
-      : source_(source), table_(source, node, std::move(path)) {}
+      : TomlTable(source, node, std::move(path)), source_(source) {}
 
   template <class Owner, std::size_t N>
   void numbers(const std::array<Number<Owner>, N>& fields, Owner& owner) {
     for (const auto& field : fields)
-      table_.take(field.key, [&](const toml::node& node, const std::string& name) {
+      take(field.key, [&](const toml::node& node, const std::string& name) {
         owner.*field.value = figure(node, name, field.key);
       });
   }
   std::optional<int> count(std::string_view key) {
     int value = -1;
-    table_.whole(key, 0, kMostMachineRanks - 1, value);
+    whole(key, 0, kMostMachineRanks - 1, value);
     return value < 0 ? std::nullopt : std::optional(value);
   }
-  TomlTable& table() { return table_; }
   /// A number; bytes may be a text, as config keys have them: "80 GiB".
   double figure(const toml::node& node, const std::string& name, std::string_view key) const {
     const std::string fix = fmt::format("{}; or leave it out", kFigures);
@@ -90,26 +91,24 @@ class MachineTable {
 
  private:
   const TomlSource& source_;
-  TomlTable table_;
 };
 
 LinkCosts read_link(MachineTable& figures) {
   LinkCosts link;
   figures.numbers(kLink, link);
   if (!(link.bandwidth > 0))
-    figures.table().refuse(fmt::format("{} = 0", figures.table().name("bytes_per_s")),
-                           "a positive bandwidth; or leave it out: there is no bound");
+    figures.refuse(fmt::format("{} = 0", figures.name("bytes_per_s")),
+                   "a positive bandwidth; or leave it out: there is no bound");
   return link;
 }
 
 std::pair<int, int> read_ends(MachineTable& figures) {
   const std::optional<int> from = figures.count("from"), to = figures.count("to");
   if (!from || !to)
-    figures.table().refuse(fmt::format("a pair has no '{}'", from ? "to" : "from"),
-                           "from = RANK and to = RANK");
+    figures.refuse(fmt::format("a pair has no '{}'", from ? "to" : "from"),
+                   "from = RANK and to = RANK");
   if (*from == *to)
-    figures.table().refuse(fmt::format("a pair is from rank {} to itself", *from),
-                           "two different ranks");
+    figures.refuse(fmt::format("a pair is from rank {} to itself", *from), "two different ranks");
   return {*from, *to};
 }
 
@@ -117,10 +116,9 @@ void read_pair(const TomlSource& source, const toml::node& node, MachineModel& m
   MachineTable figures(source, node, "pair");
   const std::pair<int, int> ends = read_ends(figures);
   if (!machine.pairs.emplace(ends, read_link(figures)).second)
-    figures.table().refuse(
-        fmt::format("a pair from {} to {} is there twice", ends.first, ends.second),
-        "one [[pair]] for each two ranks");
-  figures.table().finish();
+    figures.refuse(fmt::format("a pair from {} to {} is there twice", ends.first, ends.second),
+                   "one [[pair]] for each two ranks");
+  figures.finish();
 }
 
 MachineModel read_machine_table(const TomlSource& source, const toml::table& root) {
@@ -132,24 +130,24 @@ MachineModel read_machine_table(const TomlSource& source, const toml::table& roo
   machine.ranks_per_host = figures.count("ranks_per_host").value_or(0);
   machine.nics_per_host = figures.count("nics_per_host").value_or(0);
   for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
-    figures.table().take(key, [&](const toml::node& node, const std::string& name) {
+    figures.take(key, [&](const toml::node& node, const std::string& name) {
       MachineTable of_link(source, node, name);
       *link = read_link(of_link);
-      of_link.table().finish();
+      of_link.finish();
     });
-  figures.table().take("compared", [&](const toml::node& node, const std::string& name) {
+  figures.take("compared", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& one : source.list(node, name, "sentences in quotes"))
       machine.compared.push_back(source.text(one, name));
   });
-  figures.table().take("factors", [&](const toml::node& node, const std::string& name) {
+  figures.take("factors", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& factor : source.list(node, name, "a factor for each rank"))
       machine.factors.push_back(figures.figure(factor, name, ""));
   });
-  figures.table().take("pair", [&](const toml::node& node, const std::string& name) {
+  figures.take("pair", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& pair : source.list(node, name, "[[pair]] tables"))
       read_pair(source, pair, machine);
   });
-  figures.table().finish();
+  figures.finish();
   return machine;
 }
 
@@ -160,45 +158,24 @@ Json link_json(const LinkCosts& link) {
   return json;
 }
 
-toml::array to_array(const nlohmann::json& json);
-toml::table to_table(const nlohmann::json& json);
-
-/// Puts a value of JSON where `put` puts a value of TOML. Null has none there: it stays a text.
-template <class Put>
-void put_json(const nlohmann::json& json, const Put& put) {
-  if (json.is_object())
-    put(to_table(json));
-  else if (json.is_array())
-    put(to_array(json));
-  else if (json.is_boolean())
-    put(json.get<bool>());
-  else if (json.is_number_integer() && json <= std::numeric_limits<std::int64_t>::max())
-    put(json.get<std::int64_t>());
-  else if (json.is_number())
-    put(json.get<double>());
-  else
-    put(json.is_string() ? json.get<std::string>() : json.dump());
-}
-
-toml::array to_array(const nlohmann::json& json) {
-  toml::array array;
-  for (const nlohmann::json& value : json)
-    put_json(value, [&](auto&& one) { array.push_back(std::move(one)); });
-  return array;
-}
-
-toml::table to_table(const nlohmann::json& json) {
-  toml::table table;
+/// A value of JSON as one of TOML. Null has none there: it becomes a text.
+std::string toml_value(const nlohmann::json& json) {
+  if (json.is_null()) return "\"null\"";
+  if (!json.is_structured()) return json.dump();
+  std::vector<std::string> values;
   for (const auto& [key, value] : json.items())
-    put_json(value, [&](auto&& one) { table.insert_or_assign(key, std::move(one)); });
-  return table;
+    values.push_back((json.is_object() ? nlohmann::json(key).dump() + " = " : "") +
+                     toml_value(value));
+  return fmt::format(fmt::runtime(json.is_object() ? "{{{}}}" : "[{}]"), fmt::join(values, ", "));
 }
 
 }  // namespace
 
 MachineModel machine_from_json(const nlohmann::json& json, const std::string& source) {
   if (!json.is_object()) throw_input("the machine is no object", source, "keys and values");
-  return read_machine_table(TomlSource(source, false), to_table(json));
+  const TomlSource toml(source, false);
+  const toml::table root = parse_toml("machine = " + toml_value(json), toml, kMachineHint);
+  return read_machine_table(toml, *root["machine"].as_table());
 }
 
 Json to_json(const MachineModel& machine) {
@@ -222,7 +199,6 @@ Json to_json(const MachineModel& machine) {
 }
 
 MachineModel read_machine_file(const std::string& path) {
-  constexpr const char* kMachineHint = "a machine file, as `concertina bench links` writes it";
   const TomlSource source(path);
   return read_machine_table(
       source,
@@ -255,23 +231,15 @@ std::string machine_toml(const MachineModel& machine) {
   return text + tables;
 }
 
-namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(shipped_folder("machines"), ignored))
-    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-}  // namespace
-
 const std::vector<std::string_view>& machine_presets() {
-  static const std::vector<std::string> names = preset_names();
+  static const std::set<std::string> names = [] {
+    std::set<std::string> all;
+    std::error_code ignored;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(shipped_folder("machines"), ignored))
+      if (entry.path().extension() == ".toml") all.insert(entry.path().stem().string());
+    return all;
+  }();
   static const std::vector<std::string_view> views(names.begin(), names.end());
   return views;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <set>
 
 #include "core/arena.h"
 #include "core/error.h"
@@ -29,6 +28,13 @@ constexpr std::uint64_t kMostCostsFileBytes = 64 << 20;  // of costs.json
 constexpr std::size_t kTrained = 3, kShared = 6, kFirstUnit = 7, kUnitFigures = 4;
 constexpr const char* kCostsFileHint =
     "the directory of a run, its costs.json, or a machine file (*.toml)";
+
+constexpr std::pair<const char*, double UnitSeconds::*> kUnitSeconds[] = {
+    {"forward_s", &UnitSeconds::forward},
+    {"input_s", &UnitSeconds::input},
+    {"weight_s", &UnitSeconds::weight},
+    {"pack_s", &UnitSeconds::pack},
+    {"frozen_s", &UnitSeconds::frozen}};
 
 /// Seconds a byte of adding gradients to others.
 double combine_seconds(Backend& backend) {
@@ -176,13 +182,9 @@ MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads, Cos
 Json to_json(const MeasuredCosts& costs) {
   Json units = Json::array();
   for (std::size_t u = 0; u < costs.units.size(); ++u) {
-    const UnitSeconds& unit = costs.units[u];
-    units.push_back({{"name", costs.names[u]},
-                     {"forward_s", unit.forward},
-                     {"input_s", unit.input},
-                     {"weight_s", unit.weight},
-                     {"pack_s", unit.pack},
-                     {"frozen_s", unit.frozen}});
+    Json unit = {{"name", costs.names[u]}};
+    for (const auto& [key, seconds] : kUnitSeconds) unit[key] = costs.units[u].*seconds;
+    units.push_back(unit);
   }
   return {{"config", costs.config},
           {"threads", costs.threads},
@@ -197,16 +199,15 @@ MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& 
     costs.threads = json.at("threads").get<int>();
     for (const nlohmann::json& unit : json.at("units")) {
       costs.names.push_back(unit.at("name").get<std::string>());
-      const auto seconds = [&](const char* key) {
+      costs.units.emplace_back();
+      for (const auto& [key, seconds] : kUnitSeconds) {
+        if (seconds == &UnitSeconds::frozen && !unit.contains(key)) continue;  // an older file
         const double value = unit.at(key).get<double>();
         if (!is_figure(value))
           throw_input(fmt::format("{} of {} is {}", key, costs.names.back(), value), source,
                       fmt::format("seconds: {}", kFigures));
-        return value;
-      };
-      costs.units.push_back({seconds("forward_s"), seconds("input_s"), seconds("weight_s"),
-                             seconds("pack_s"),
-                             unit.contains("frozen_s") ? seconds("frozen_s") : 0});  // older: none
+        costs.units.back().*seconds = value;
+      }
     }
     costs.machine = machine_from_json(json.at("machine"), source);
     config_of(costs, source + ", config");

@@ -1,4 +1,4 @@
-#include "experiments/predict/memory_check.h"
+#include "experiments/predict/predict_memory.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include "core/host_name.h"
 #include "core/number_text.h"
 #include "experiments/machine/gather.h"
-#include "experiments/predict/predict_memory.h"
 
 namespace concertina {
 namespace {

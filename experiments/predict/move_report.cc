@@ -1,13 +1,14 @@
-#include "experiments/predict/move_report.h"
+#include "experiments/predict/plan_report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/number_text.h"
 #include "experiments/config/config_overrides.h"
-#include "experiments/predict/link_source.h"
 #include "experiments/predict/measured_costs.h"
+#include "experiments/predict/report_parts.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/trainer.h"
 #include "parallel/predict/move_costs.h"
@@ -37,17 +38,9 @@ Json layout_json(const ChangeEnd& end) {
           {"spare", end.assignment.world - static_cast<int>(end.assignment.working.size())}};
 }
 
-std::size_t largest_state(const Assignment& assignment, std::size_t kinds) {
-  std::size_t most = 0;
-  for (const int rank : assignment.working)
-    most = std::max(most, state_bytes(assignment, rank, kinds).total());
-  return most;
-}
-
 Json pairs_json(const PairBytes& bytes) {
   std::vector<std::pair<std::pair<int, int>, double>> pairs(bytes.begin(), bytes.end());
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(pairs, std::greater(), [](const auto& pair) { return pair.second; });
   if (pairs.size() > kPairsShown) pairs.resize(kPairsShown);
   Json json = Json::array();
   for (const auto& [ranks, count] : pairs)
@@ -66,19 +59,23 @@ Json move_report(const RunConfig& config, const PlanOptions& options, const std:
   const ChangeEnd before = end_of(config, job, options.world, from, "--from"),
                   after = end_of(config, job, options.world, to, "--to");
   const std::size_t kinds = state_kinds(job, *optimizer_of(config)).size();
-  Costs links;  // and which ranks share a host
-  add_links(machine, options.world, links);
-  const MovePlan plan = plan_moves(before.assignment, after.assignment, kinds, links.hosts,
-                                   static_cast<std::size_t>(config.parallel.move_memory.bytes));
+  const MovePlan plan =
+      plan_moves(before.assignment, after.assignment, kinds, hosts_of(machine, options.world),
+                 static_cast<std::size_t>(config.parallel.move_memory.bytes));
+  const auto largest_state = [&](const ChangeEnd& end) {
+    std::size_t most = 0;
+    for (const int rank : end.assignment.working)
+      most = std::max(most, state_bytes(end.assignment, rank, kinds).total());
+    return most;
+  };
   const PairBytes bytes = pair_bytes(plan, kinds);
   const RankBytes busiest = busiest_rank(bytes);
   Json report{{"from", layout_json(before)},
               {"to", layout_json(after)},
               {"world", options.world},
               {"moved_bytes", plan.bytes(kinds)},
-              {"state_bytes",
-               {largest_state(before.assignment, kinds), largest_state(after.assignment, kinds)}},
-              {"extra_bytes", *std::max_element(plan.extra_bytes.begin(), plan.extra_bytes.end())},
+              {"state_bytes", {largest_state(before), largest_state(after)}},
+              {"extra_bytes", std::ranges::max(plan.extra_bytes)},
               {"rounds", plan.rounds.size()},
               {"pairs", pairs_json(bytes)},
               {"busiest_rank",
@@ -98,29 +95,24 @@ std::string move_text(const Json& report) {
   const auto mib = [](const Json& bytes) { return bytes.get<double>() / (1 << 20); };
   const auto end = [&](const char* key) {
     const Json& one = report[key];
-    const int spare = one["spare"];
-    return fmt::format("{} {}{}", one["layout"].get<std::string>(),
-                       one["schedule"].get<std::string>(),
-                       spare > 0 ? fmt::format(", {} spare", spare) : "");
+    return fmt::format("{} {}{}", one["layout"], one["schedule"],
+                       one["spare"] > 0 ? fmt::format(", {} spare", one["spare"]) : "");
   };
-  std::string text = fmt::format("{} -> {} on {}\n", end("from"), end("to"),
-                                 counted(report["world"].get<std::int64_t>(), "rank"));
-  text += fmt::format("{:.2f} MiB travel between ranks, in {}\n", mib(report["moved_bytes"]),
-                      counted(report["rounds"].get<std::int64_t>(), "round"));
-  text += fmt::format(
-      "state of the largest rank: {:.2f} MiB before, {:.2f} MiB after; {:.2f} MiB more meanwhile\n",
-      mib(report["state_bytes"][0]), mib(report["state_bytes"][1]), mib(report["extra_bytes"]));
+  std::string text = fmt::format(
+      "{} -> {} on {}\n{:.2f} MiB travel between ranks, in {}\nstate of the largest rank: {:.2f} "
+      "MiB before, {:.2f} MiB after; {:.2f} MiB more meanwhile\n",
+      end("from"), end("to"), counted(report["world"], "rank"), mib(report["moved_bytes"]),
+      counted(report["rounds"], "round"), mib(report["state_bytes"][0]),
+      mib(report["state_bytes"][1]), mib(report["extra_bytes"]));
   for (const Json& pair : report["pairs"])
-    text += fmt::format("  rank {} -> rank {}: {:.2f} MiB\n", pair["from"].get<int>(),
-                        pair["to"].get<int>(), mib(pair["bytes"]));
+    text += fmt::format("  rank {} -> rank {}: {:.2f} MiB\n", pair["from"], pair["to"],
+                        mib(pair["bytes"]));
   const Json& busiest = report["busiest_rank"];
-  text +=
-      fmt::format("busiest: rank {}, {:.2f} MiB out, {:.2f} MiB in\n", busiest["rank"].get<int>(),
-                  mib(busiest["out_bytes"]), mib(busiest["in_bytes"]));
+  text += fmt::format("busiest: rank {}, {:.2f} MiB out, {:.2f} MiB in\n", busiest["rank"],
+                      mib(busiest["out_bytes"]), mib(busiest["in_bytes"]));
   if (!report.contains("seconds"))
     return text + "no links are known: give --links machine.toml for the seconds\n";
-  const Json& seconds = report["seconds"];
-  const auto ms = [&](const char* key) { return seconds[key].get<double>() * 1e3; };
+  const auto ms = [&](const char* key) { return report["seconds"][key].get<double>() * 1e3; };
   return text + fmt::format(
                     "{:.1f} ms predicted: links {:.1f}, copies {:.1f}, new memory {:.1f}, "
                     "rebuilding {:.1f}\n",

@@ -9,6 +9,8 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/index.h"
+#include "core/number_text.h"
 #include "core/profile_backend.h"
 #include "experiments/predict/predict_memory.h"
 #include "experiments/run/devices.h"
@@ -92,41 +94,35 @@ ProductRate measure_product_rate(const Model& model, const RunConfig& config, in
 
 using Json = nlohmann::ordered_json;
 
-/// A tensor that several units of the stage share counts once.
-std::size_t parameters_of(const std::vector<Bucket>& buckets, int first, int last) {
-  std::size_t count = 0;
-  for (const Bucket& bucket : buckets) {
-    const bool held = std::any_of(bucket.uses.begin(), bucket.uses.end(),
-                                  [&](int unit) { return first <= unit && unit < last; });
-    for (const BucketTensor& tensor : bucket.tensors) count += held ? tensor.count : 0;
-  }
-  return count;
-}
-
-std::size_t trained_parameters(const std::vector<Bucket>& buckets) {
+/// Parameters of the buckets that count.
+template <class Counts>
+std::size_t parameters_of(const std::vector<Bucket>& buckets, const Counts& counts) {
   std::size_t count = 0;
   for (const Bucket& bucket : buckets)
-    for (const BucketTensor& tensor : bucket.tensors) count += bucket.frozen ? 0 : tensor.count;
+    for (const BucketTensor& tensor : bucket.tensors) count += counts(bucket) ? tensor.count : 0;
   return count;
 }
 
 /// A stage of these units; `stage` and `rank` are to be filled in.
-Json stage_json(const Job& job, const Assignment& assignment, const StagePlacement& at) {
+Json stage_json(const Job& job, const Assignment& assignment, const StagePlacement& stage) {
   const std::vector<UnitSpec>& units = job.model.units;
+  const auto holds = [&](int unit) { return stage.first_unit <= unit && unit < stage.last_unit; };
   double own = 0, all = 0;
   Json names = Json::array();
   for (int unit = 0; unit < std::ssize(units); ++unit) {
-    const UnitSpec& spec = units[static_cast<std::size_t>(unit)];
-    all += total_flops(assignment.costs[static_cast<std::size_t>(unit)]);
-    if (unit < at.first_unit || unit >= at.last_unit) continue;
-    own += total_flops(assignment.costs[static_cast<std::size_t>(unit)]);
-    names.push_back(spec.name);
+    const double flops = total_flops(assignment.costs[at(unit)]);
+    all += flops;
+    if (!holds(unit)) continue;
+    own += flops;
+    names.push_back(units[at(unit)].name);
   }
   return {{"stage", 0},
           {"rank", 0},
-          {"units", {at.first_unit, at.last_unit}},
+          {"units", {stage.first_unit, stage.last_unit}},
           {"unit_names", names},
-          {"parameters", parameters_of(assignment.buckets, at.first_unit, at.last_unit)},
+          {"parameters",  // a tensor that several units of the stage share counts once
+           parameters_of(assignment.buckets,
+                         [&](const Bucket& one) { return std::ranges::any_of(one.uses, holds); })},
           {"flops_share", own / all}};
 }
 
@@ -135,11 +131,11 @@ Json pipelines_json(const Job& job, const Assignment& assignment) {
   std::map<std::pair<int, int>, Json> known;  // by units
   for (const Pipeline& pipeline : assignment.layout.pipelines) {
     Json stages = Json::array();
-    for (const StagePlacement& at : pipeline.stages) {
-      const auto [one, fresh] = known.try_emplace({at.first_unit, at.last_unit});
-      if (fresh) one->second = stage_json(job, assignment, at);
+    for (const StagePlacement& stage : pipeline.stages) {
+      const auto [one, fresh] = known.try_emplace({stage.first_unit, stage.last_unit});
+      if (fresh) one->second = stage_json(job, assignment, stage);
       one->second["stage"] = stages.size();
-      one->second["rank"] = at.rank;
+      one->second["rank"] = stage.rank;
       stages.push_back(one->second);
     }
     pipelines.push_back({{"microbatches", {pipeline.first_microbatch, pipeline.last_microbatch}},
@@ -148,43 +144,28 @@ Json pipelines_json(const Job& job, const Assignment& assignment) {
   return pipelines;
 }
 
-/// "packed weights" -> "packed_weights_bytes".
-std::string bytes_key(std::string name) {
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name + "_bytes";
-}
-
+/// Ranks with equal bytes; "packed weights" are "packed_weights_bytes".
 Json memory_json(const std::vector<RankMemory>& ranks) {
   Json groups = Json::array();
-  std::map<std::vector<std::size_t>, std::size_t> group_of;  // by the bytes of each purpose
+  std::map<std::string, std::size_t> group_of;  // by the bytes of each purpose
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    std::vector<std::size_t> parts;
-    for (const RankMemory::Purpose& part : ranks[rank].parts) parts.push_back(part.bytes);
+    std::string parts;
+    for (const RankMemory::Purpose& part : ranks[rank].parts)
+      parts += fmt::format("{} ", part.bytes);
     const auto [group, fresh] = group_of.try_emplace(std::move(parts), groups.size());
     if (!fresh) {
       groups[group->second]["ranks"].push_back(rank);
       continue;
     }
-    Json bytes = Json::object();
-    for (const RankMemory::Purpose& part : ranks[rank].parts)
-      bytes[bytes_key(part.name)] = part.bytes;
+    Json bytes;
+    for (RankMemory::Purpose part : ranks[rank].parts) {
+      std::ranges::replace(part.name, ' ', '_');
+      bytes[part.name + "_bytes"] = part.bytes;
+    }
     bytes["total_bytes"] = ranks[rank].total();
     groups.push_back({{"ranks", {rank}}, {"bytes", bytes}});
   }
   return groups;
-}
-
-void add_rate(const RunConfig& config, const PlanOptions& options, int threads, Json& report) {
-  if (options.gflops > 0) {
-    report["rate_gflops_per_s"] = options.gflops;
-    report["rate_from"] = "--rate";
-    return;
-  }
-  const ProductRate rate = measure_product_rate(*model_of(config), config, threads);
-  report["rate_gflops_per_s"] = rate.flops_per_s * 1e-9;
-  report["rate_from"] =
-      fmt::format("measured on this machine: {} x {} by {} x {}, {} thread{}", rate.shape.rows,
-                  rate.shape.in, rate.shape.in, rate.shape.out, threads, threads == 1 ? "" : "s");
 }
 
 /// The bytes of the rank that sends most gradients, and those of one piece for each part; and
@@ -284,18 +265,24 @@ PlanSource plan_source(const Job& job, const Assignment& assignment, const RunCo
     source.units = unit_seconds(costs, job, assignment, config);
     return source;
   }
-  if (source.machine.flops_per_s > 0 && options.gflops == 0) {
-    source.facts["rate_gflops_per_s"] = source.machine.flops_per_s * 1e-9;
-    source.facts["rate_from"] = options.costs;
-  } else {
-    add_rate(config, options, threads, source.facts);
+  MachineModel& machine = source.machine;
+  double gflops = options.gflops;
+  std::string from = "--rate";
+  if (gflops == 0 && machine.flops_per_s > 0) {
+    gflops = machine.flops_per_s * 1e-9;
+    from = options.costs;
+  } else if (gflops == 0) {
+    const ProductRate rate = measure_product_rate(*model_of(config), config, threads);
+    gflops = rate.flops_per_s * 1e-9;
+    from = fmt::format("measured on this machine: {} x {} by {} x {}, {}", rate.shape.rows,
+                       rate.shape.in, rate.shape.in, rate.shape.out, counted(threads, "thread"));
   }
-  source.machine.flops_per_s = source.facts["rate_gflops_per_s"].get<double>() * 1e9;
-  source.facts["left_out"] = Json::array();
-  if (source.machine.device.memory_bytes_per_s == 0)
-    source.facts["left_out"].push_back("other kernels");
-  if (update_seconds(source.machine) == 0) source.facts["left_out"].push_back("the update");
-  source.units = seconds_on(source.machine, job.model, assignment.costs);
+  machine.flops_per_s = gflops * 1e9;
+  Json left_out = Json::array();
+  if (machine.device.memory_bytes_per_s == 0) left_out.push_back("other kernels");
+  if (update_seconds(machine) == 0) left_out.push_back("the update");
+  source.facts = {{"rate_gflops_per_s", gflops}, {"rate_from", from}, {"left_out", left_out}};
+  source.units = seconds_on(machine, job.model, assignment.costs);
   return source;
 }
 
@@ -318,9 +305,10 @@ Json plan_report(const RunConfig& config, const PlanOptions& options,
                  {"schedule", config.parallel.schedule},
                  {"microbatches", job.microbatches},
                  {"leaves", job.leaves},
-                 {"parameters", parameters_of(assignment.buckets, 0, job.units())},
+                 {"parameters", parameter_count(assignment.buckets)},
                  {"frozen_units", assignment.layout.frozen_units},
-                 {"trained_parameters", trained_parameters(assignment.buckets)},
+                 {"trained_parameters",
+                  parameters_of(assignment.buckets, [](const Bucket& one) { return !one.frozen; })},
                  {"pipelines", pipelines_json(job, assignment)},
                  {"memory", memory_json(memory)},
                  {"peak_bytes", largest_total(memory)},

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/index.h"
 #include "experiments/predict/plan_report.h"
-#include "experiments/predict/rank_lines.h"
+#include "experiments/predict/report_parts.h"
 
 namespace concertina {
 namespace {
@@ -16,35 +17,31 @@ constexpr std::size_t kMostStagesInToml = 64;
 constexpr double kSameShare = 0.01;  // of a rank's total: less is no difference to a reader
 
 std::string units_text(const Json& names) {
-  const auto first = names.front().get<std::string>(), last = names.back().get<std::string>();
-  return names.size() == 1 ? first : fmt::format("{} .. {} ({})", first, last, names.size());
+  return names.size() == 1
+             ? names[0].get<std::string>()
+             : fmt::format("{} .. {} ({})", names.front(), names.back(), names.size());
 }
 
 /// Pipelines of equal stages share their lines.
 std::string layout_text(const Json& pipelines) {
   std::vector<std::pair<Json, std::vector<int>>> kinds;  // stages without ranks; pipelines
-  for (int p = 0; p < std::ssize(pipelines); ++p) {
-    Json stages = pipelines[static_cast<std::size_t>(p)]["stages"];
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    Json stages = pipelines[p]["stages"];
     for (Json& stage : stages) stage.erase("rank");
-    const auto same = std::find_if(kinds.begin(), kinds.end(),
-                                   [&](const auto& kind) { return kind.first == stages; });
-    if (same == kinds.end())
-      kinds.push_back({stages, {p}});
-    else
-      same->second.push_back(p);
+    auto kind = std::ranges::find(kinds, stages, [](const auto& one) { return one.first; });
+    if (kind == kinds.end()) kind = kinds.emplace(kind, stages, std::vector<int>{});
+    kind->second.push_back(static_cast<int>(p));
   }
   std::string text = fmt::format("{:<16}{:<7}{:<16}{:<42}{:>13}{:>9}\n", "pipeline", "stage",
                                  "rank", "units", "parameters", "FLOPs");
   for (const auto& [stages, members] : kinds)
     for (std::size_t s = 0; s < stages.size(); ++s) {
       std::vector<int> ranks;
-      for (const int p : members)
-        ranks.push_back(pipelines[static_cast<std::size_t>(p)]["stages"][s]["rank"].get<int>());
-      std::sort(ranks.begin(), ranks.end());
+      for (const int p : members) ranks.push_back(pipelines[at(p)]["stages"][s]["rank"]);
+      std::ranges::sort(ranks);
       text += fmt::format("{:<16}{:<7}{:<16}{:<42}{:>13}{:>8.1f}%\n", list_text(members), s,
                           list_text(ranks), units_text(stages[s]["unit_names"]),
-                          stages[s]["parameters"].get<std::size_t>(),
-                          100 * stages[s]["flops_share"].get<double>());
+                          stages[s]["parameters"], 100 * stages[s]["flops_share"].get<double>());
     }
   return text;
 }
@@ -66,30 +63,25 @@ struct MemoryLine {
   std::vector<int> ranks;
   std::vector<double> bytes;  // the largest of each purpose; the total is the last
   bool takes(const std::vector<double>& other) const {
-    for (std::size_t i = 0; i < bytes.size(); ++i)
-      if (std::abs(bytes[i] - other[i]) > kSameShare * other.back()) return false;
-    return true;
+    return std::ranges::equal(bytes, other, [&](double a, double b) {
+      return std::abs(a - b) <= kSameShare * other.back();
+    });
   }
 };
 
 std::string memory_lines(const Json& groups) {
   std::vector<MemoryLine> lines;
   for (const Json& group : groups) {
-    MemoryLine mine{group["ranks"].get<std::vector<int>>(), {}};
-    for (const auto& [key, value] : group["bytes"].items()) mine.bytes.push_back(value);
-    const auto line = std::find_if(lines.begin(), lines.end(),
-                                   [&](const MemoryLine& one) { return one.takes(mine.bytes); });
-    if (line == lines.end()) {
-      lines.push_back(mine);
-      continue;
-    }
-    line->ranks.insert(line->ranks.end(), mine.ranks.begin(), mine.ranks.end());
-    for (std::size_t i = 0; i < mine.bytes.size(); ++i)
-      line->bytes[i] = std::max(line->bytes[i], mine.bytes[i]);
+    std::vector<double> bytes(group["bytes"].begin(), group["bytes"].end());
+    auto line = std::ranges::find_if(lines, [&](const auto& one) { return one.takes(bytes); });
+    if (line == lines.end()) line = lines.insert(line, MemoryLine{{}, bytes});
+    line->ranks.insert(line->ranks.end(), group["ranks"].begin(), group["ranks"].end());
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      line->bytes[i] = std::max(line->bytes[i], bytes[i]);
   }
   std::string text;
   for (MemoryLine& line : lines) {
-    std::sort(line.ranks.begin(), line.ranks.end());
+    std::ranges::sort(line.ranks);
     text += fmt::format("{:<16}", list_text(line.ranks));
     for (const double bytes : line.bytes) text += fmt::format("{:>12.2f}", bytes / kMiB);
     text += "\n";
@@ -98,35 +90,35 @@ std::string memory_lines(const Json& groups) {
 }
 
 std::string memory_text(const Json& report) {
-  const Json& available = report["machine"]["available_bytes"];
+  const auto bytes_in = [&](double unit, const char* key) {
+    return report[key].get<double>() / unit;
+  };
+  const Json& machine = report["machine"];
+  const Json& free = machine["available_bytes"];
   return memory_header(report["memory"][0]["bytes"]) + memory_lines(report["memory"]) +
          fmt::format("all ranks {:.3f} GiB, the largest {:.3f} GiB{}\n",
-                     report["all_ranks_bytes"].get<double>() / kGiB,
-                     report["peak_bytes"].get<double>() / kGiB,
-                     available.is_null() ? ""
-                                         : fmt::format("; {} has {:.1f} GiB free",
-                                                       report["machine"]["name"].get<std::string>(),
-                                                       available.get<double>() / kGiB)) +
+                     bytes_in(kGiB, "all_ranks_bytes"), bytes_in(kGiB, "peak_bytes"),
+                     free.is_null() ? ""
+                                    : fmt::format("; {} has {:.1f} GiB free", machine["name"],
+                                                  free.get<double>() / kGiB)) +
          fmt::format(
-             "besides, the largest rank: {:.2f} MiB for the copy that checkpoints are "
-             "written from, {:.2f} MiB of /dev/shm for snapshots under `run`, twice "
-             "that on several hosts\n",
-             report["checkpoint_copy_bytes"].get<double>() / kMiB,
-             report["snapshot_bytes"].get<double>() / kMiB);
+             "besides, the largest rank: {:.2f} MiB for the copy that checkpoints are written "
+             "from, {:.2f} MiB of /dev/shm for snapshots under `run`, twice that on several "
+             "hosts\n",
+             bytes_in(kMiB, "checkpoint_copy_bytes"), bytes_in(kMiB, "snapshot_bytes"));
 }
 
 /// Says where the times come from.
 std::string basis_text(const Json& report) {
-  const std::string links = fmt::format("links: {}\n", report["links"]["text"].get<std::string>());
+  const std::string links = fmt::format("links: {}\n", report["links"]["text"]);
   if (report.contains("costs_from"))
-    return fmt::format("from the costs that {} measured\n{}",
-                       report["costs_from"].get<std::string>(), links);
+    return fmt::format("from the costs that {} measured\n{}", report["costs_from"], links);
   const auto left_out = report["left_out"].get<std::vector<std::string>>();
   const bool alone = std::ranges::find(left_out, "other kernels") != left_out.end();
   return fmt::format(
       "products{}, at {:.1f} GFLOP/s per rank\n({}){}\n{}",
-      alone ? " alone" : " and what is bound by memory", report["rate_gflops_per_s"].get<double>(),
-      report["rate_from"].get<std::string>(),
+      alone ? " alone" : " and what is bound by memory", report["rate_gflops_per_s"],
+      report["rate_from"],
       left_out.empty() ? "" : fmt::format("; {} come on top", fmt::join(left_out, " and ")), links);
 }
 
@@ -138,29 +130,28 @@ std::string exchange_text(const Json& report) {
   std::string text = fmt::format(
       "gradients between replicas: a rank sends {:.1f} MiB and its weights; {:.2f} ms of the "
       "step\n",
-      sent / kMiB, exchange["exposed_ms"].get<double>());
+      sent / kMiB, exchange["exposed_ms"]);
   if (sent > ring * 1.001)
     text += fmt::format(
         "{:.2f} times the bytes of a ring: the {} leaves (numerics.leaves) do not divide into one "
         "sum for each replica; a power of two for each would\n",
-        sent / ring, report["leaves"].get<int>());
+        sent / ring, report["leaves"]);
   return text;
 }
 
 std::string times_text(const Json& report) {
-  std::string text = fmt::format("{:<16}{:>12}{:>10}{:>38}\n", "rank", "busy ms", "bubble",
-                                 "peak activations, microbatch-stages");
   RankLines lines;
+  const Json& bubble = report["bubble"];
   for (std::size_t rank = 0; rank < report["busy_ms"].size(); ++rank)
     lines.add(static_cast<int>(rank),
-              fmt::format("{:>12.2f}{:>9.2f}%{:>38}", report["busy_ms"][rank].get<double>(),
-                          100 * report["bubble"]["ranks"][rank].get<double>(),
-                          report["peak_activations"]["microbatch_stages"][rank].get<int>()));
-  return text + lines.text() +
-         fmt::format("step {:.2f} ms, {:.0f} tokens/s, bubble {:.2f}%: {}",
-                     report["step_ms"].get<double>(), report["tokens_per_s"].get<double>(),
-                     100 * report["bubble"]["mean"].get<double>(), basis_text(report)) +
-         exchange_text(report);
+              fmt::format("{:>12.2f}{:>9.2f}%{:>38}", report["busy_ms"][rank],
+                          100 * bubble["ranks"][rank].get<double>(),
+                          report["peak_activations"]["microbatch_stages"][rank]));
+  return fmt::format("{:<16}{:>12}{:>10}{:>38}\n{}", "rank", "busy ms", "bubble",
+                     "peak activations, microbatch-stages", lines.text()) +
+         fmt::format("step {:.2f} ms, {:.0f} tokens/s, bubble {:.2f}%: ", report["step_ms"],
+                     report["tokens_per_s"], 100 * bubble["mean"].get<double>()) +
+         basis_text(report) + exchange_text(report);
 }
 
 /// Says what recomputation would save and cost.
@@ -168,10 +159,9 @@ std::string recompute_text(const Json& choices) {
   std::string text =
       fmt::format("{:<22}{:>20}{:>12}\n", "recompute", "largest rank, MiB", "step ms");
   for (const Json& one : choices)
-    text +=
-        fmt::format("{:<22}{:>20.2f}{:>12.2f}{}\n", one["recompute"].get<std::string>(),
-                    one["largest_rank_bytes"].get<double>() / kMiB, one["step_ms"].get<double>(),
-                    one["chosen"].get<bool>() ? "  (chosen)" : "");
+    text += fmt::format("{:<22}{:>20.2f}{:>12.2f}{}\n", one["recompute"],
+                        one["largest_rank_bytes"].get<double>() / kMiB, one["step_ms"],
+                        one["chosen"].get<bool>() ? "  (chosen)" : "");
   return text;
 }
 
@@ -180,28 +170,24 @@ std::string toml_text(const Json& report) {
   for (const Json& pipeline : report["pipelines"]) stages += pipeline["stages"].size();
   if (stages > kMostStagesInToml)
     return fmt::format("parallel.layout has {} stages: --json prints it as layout_toml\n", stages);
-  return fmt::format("parallel.layout = {}\n", report["layout_toml"].get<std::string>());
+  return fmt::format("parallel.layout = {}\n", report["layout_toml"]);
 }
 
 }  // namespace
 
 std::string plan_text(const Json& report) {
+  const auto plural = [](const Json& count) { return count == 1 ? "" : "s"; };
+  const Json &world = report["world"], &threads = report["threads"];
   std::string text = fmt::format(
       "{} of {} rank{} with {} thread{}, {}, {} microbatches in {} leaves, {} parameters\n",
-      report["layout"].get<std::string>(), report["world"].get<int>(),
-      report["world"] == 1 ? "" : "s", report["threads"].get<int>(),
-      report["threads"] == 1 ? "" : "s", report["schedule"].get<std::string>(),
-      report["microbatches"].get<int>(), report["leaves"].get<int>(),
-      report["parameters"].get<std::size_t>());
-  if (const int frozen = report["frozen_units"].get<int>(); frozen > 0)
-    text +=
-        fmt::format("the first {} unit{} frozen: {} parameters train\n", frozen,
-                    frozen == 1 ? " is" : "s are", report["trained_parameters"].get<std::size_t>());
-  text += '\n';
-  text += layout_text(report["pipelines"]) + toml_text(report) + "\n" + memory_text(report) + "\n" +
-          times_text(report) + "\n" + recompute_text(report["recompute"]);
-  for (const Json& warning : report["warnings"])
-    text += fmt::format("warning: {}\n", warning.get<std::string>());
+      report["layout"], world, plural(world), threads, plural(threads), report["schedule"],
+      report["microbatches"], report["leaves"], report["parameters"]);
+  if (const Json& frozen = report["frozen_units"]; frozen > 0)
+    text += fmt::format("the first {} unit{} frozen: {} parameters train\n", frozen,
+                        frozen == 1 ? " is" : "s are", report["trained_parameters"]);
+  text += '\n' + layout_text(report["pipelines"]) + toml_text(report) + "\n" + memory_text(report) +
+          "\n" + times_text(report) + "\n" + recompute_text(report["recompute"]);
+  for (const Json& warning : report["warnings"]) text += fmt::format("warning: {}\n", warning);
   return text;
 }
 

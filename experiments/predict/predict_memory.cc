@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "core/backend_around.h"
-#include "core/error.h"
 #include "core/number_text.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/run/checkpoint_writer.h"
@@ -172,33 +171,17 @@ void append_parts(const Assignment& assignment, int rank, bool whole_tensors, Me
   }
 }
 
-/// The memory of single ranks of one run.
-class RankPredictor {
- public:
-  RankPredictor(const RunConfig& config, const Job& job, const Assignment& assignment, int threads)
-      : config_(config),
-        job_(job),
-        assignment_(assignment),
-        threads_(threads),
-        model_(model_of(config)),
-        optimizer_(optimizer_of(config)) {}
-
-  RankMemory of(int rank) const {
+/// Returns a function from a rank of the run to its memory; all of the run outlives it.
+auto rank_predictor(const RunConfig& config, const Job& job, const Assignment& assignment,
+                    int threads) {
+  return [&, threads, model = model_of(config), optimizer = optimizer_of(config)](int rank) {
     // A backend of its own: its operators are shared by the units of one rank.
-    SharedOperators backend(make_sizing_backend(config_, threads_));
-    return StepEngine(job_, assignment_, rank, stage_factory(*model_, backend), *optimizer_,
-                      config_.optimizer.clip, backend)
+    SharedOperators backend(make_sizing_backend(config, threads));
+    return StepEngine(job, assignment, rank, stage_factory(*model, backend), *optimizer,
+                      config.optimizer.clip, backend)
         .memory();
-  }
-
- private:
-  const RunConfig& config_;
-  const Job& job_;
-  const Assignment& assignment_;
-  int threads_;
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<Optimizer> optimizer_;
-};
+  };
+}
 
 }  // namespace
 
@@ -238,14 +221,14 @@ std::vector<std::string> memory_advice(const RunConfig& config, int threads,
 
 RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
                              const Assignment& assignment, int threads) {
-  return RankPredictor(config, job, assignment, threads).of(rank);
+  return rank_predictor(config, job, assignment, threads)(rank);
 }
 
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
                                        const Assignment& assignment, int threads,
                                        std::vector<int>* largest) {
   const std::vector<RowMemory> rows = plan_memory(assignment.plan, assignment.layout);
-  const RankPredictor predictor(config, job, assignment, threads);
+  const auto memory_of = rank_predictor(config, job, assignment, threads);
   const Stages stages(assignment.layout);
   std::map<MemoryKey, RankMemory> known;
   std::map<MemoryKey, int> most;  // by all but the parts: the rank
@@ -258,7 +241,7 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
     append_parts(assignment, rank, job.whole_tensors, key);
     if (job.whole_tensors) most.try_emplace(key, rank);  // parts decide on scratch as well
     const auto [at, fresh] = known.try_emplace(std::move(key));
-    if (fresh) at->second = predictor.of(rank);
+    if (fresh) at->second = memory_of(rank);
     result.push_back(at->second);
     if (at->second.total() > result[static_cast<std::size_t>(one->second)].total())
       one->second = rank;
@@ -270,9 +253,9 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
 
 std::size_t largest_total(const std::vector<int>& ranks, const RunConfig& config, const Job& job,
                           const Assignment& assignment, int threads) {
-  const RankPredictor predictor(config, job, assignment, threads);
+  const auto memory_of = rank_predictor(config, job, assignment, threads);
   std::size_t largest = 0;
-  for (const int rank : ranks) largest = std::max(largest, predictor.of(rank).total());
+  for (const int rank : ranks) largest = std::max(largest, memory_of(rank).total());
   return largest;
 }
 

@@ -3,12 +3,13 @@
 // nothing that memory depends on share one engine, so that large worlds stay cheap.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "experiments/config/config.h"
 #include "experiments/machine/machine.h"
-#include "parallel/runtime/step_engine.h"
+#include "experiments/run/trainer.h"
 
 namespace concertina {
 
@@ -47,5 +48,21 @@ std::string what_fits(const RunConfig& config, int world, int threads, std::size
 std::vector<std::string> memory_advice(const RunConfig& config, int threads,
                                        const std::vector<RankMemory>& memory,
                                        const MemoryBytes& machine);
+
+// Whether the ranks that share a device find room for what they need there (memory_check.cc): what
+// one rank lacks is the same error on all, before anything is allocated.
+
+/// Throws Error{bad_input}, on all ranks, if the engines of the ranks that share a device want more
+/// than it has free: what each wants, and what would fit. `shared`: bytes of the host's memory that
+/// its ranks take together, if tensors are there too. Before Trainer::start(). Collective.
+void require_memory(Trainer& trainer, int threads, std::size_t shared = 0);
+
+/// Bytes that this rank could take more: its part of what is free on its device, shared with the
+/// other ranks there. Nothing where that is not known. Collective.
+std::optional<std::size_t> free_for_rank(Trainer& trainer);
+
+/// The same of a change to `next`, while and after its state moves; `trainer` has started, and goes
+/// on as it was where this throws. Collective.
+void require_memory_for(const Assignment& next, Trainer& trainer, int threads);
 
 }  // namespace concertina

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include "core/error.h"
@@ -39,13 +40,12 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-double seconds_of(std::string_view cell, const std::string& place) {
+double seconds_of(std::string_view word, const std::string& place, const std::string& fix) {
   double value = 0;
-  const char* end = cell.data() + cell.size();
-  const auto [parsed, error] = std::from_chars(cell.data(), end, value);
+  const char* end = word.data() + word.size();
+  const auto [parsed, error] = std::from_chars(word.data(), end, value);
   if (error != std::errc{} || parsed != end || !is_figure(value))
-    throw_input(fmt::format("'{}' is no cost", cell.substr(0, 40)), place,
-                fmt::format("seconds: {}", kFigures));
+    throw_input(fmt::format("'{}' is no cost", word.substr(0, 40)), place, fix);
   return value;
 }
 
@@ -55,7 +55,8 @@ StageCosts row_of(std::string_view line, const std::string& place) {
     const std::size_t comma = line.find(',');
     if ((comma == std::string_view::npos) != (i + 1 == seconds.size()))
       throw_input("a row has not three costs", place, kStageCostsHint);
-    seconds[i] = seconds_of(trimmed(line.substr(0, comma)), place);
+    seconds[i] =
+        seconds_of(trimmed(line.substr(0, comma)), place, fmt::format("seconds: {}", kFigures));
     if (comma != std::string_view::npos) line.remove_prefix(comma + 1);
   }
   return {.forward = seconds[0], .input = seconds[1], .weight = seconds[2]};
@@ -78,15 +79,15 @@ std::vector<StageCosts> read_stage_costs(const std::string& path) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
   if (left.starts_with(kByteOrderMark)) left.remove_prefix(kByteOrderMark.size());
   left = left.substr(0, left.find_last_not_of(" \t\r\n") + 1);  // without blank lines at the end
-  for (int line = 1; !left.empty(); ++line) {
-    const std::size_t end = left.find('\n');
-    const std::string_view row = trimmed(left.substr(0, end));
-    left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
-    const std::string place = fmt::format("{}:{}", path, line);
-    if (line == 1 && row != "F,I,W")
+  std::istringstream lines{std::string(left)};
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const std::string_view row = trimmed(line);
+    const std::string place = fmt::format("{}:{}", path, number);
+    if (number == 1 && row != "F,I,W")
       throw_input(fmt::format("the first line is '{}', not F,I,W", row.substr(0, 40)), place,
                   kStageCostsHint);
-    if (line > 1) rows.push_back(row_of(row, place));
+    if (number > 1) rows.push_back(row_of(row, place));
   }
   if (rows.empty()) throw_input("the file has no costs", path, kStageCostsHint);
   return rows;
@@ -96,15 +97,6 @@ const std::string kCostsHint = fmt::format(
     "three numbers such as 1,1,1, each {}; or a file.csv with the header F,I,W and a "
     "row per stage; or a run with a costs.json",
     kFigures);
-
-double number(const std::string& word) {
-  double value = 0;
-  const char* end = word.data() + word.size();
-  const auto [parsed, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc{} || parsed != end || !is_figure(value))
-    throw_input(fmt::format("'{}' is no cost", word), "--costs", kCostsHint);
-  return value;
-}
 
 /// Leaves of the reduction tree that no two pipelines of the layout share.
 int leaves_of_cut(const Layout& layout, int microbatches) {
@@ -160,9 +152,9 @@ void ScheduleCosts::read_run(const std::string& path) {
 void ScheduleCosts::read_stage(const std::vector<std::string>& words) {
   if (words.size() != 3)
     throw_input(fmt::format("{} costs are given", words.size()), "--costs", kCostsHint);
-  stage_.forward = number(words[0]);
-  stage_.input = number(words[1]);
-  stage_.weight = number(words[2]);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    stage_.*std::array{&StageCosts::forward, &StageCosts::input, &StageCosts::weight}[i] =
+        seconds_of(words[i], "--costs", kCostsHint);
 }
 
 void ScheduleCosts::read_latency(const LinkOptions& options) {

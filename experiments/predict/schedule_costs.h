@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/predict/link_source.h"
 #include "experiments/predict/measured_costs.h"
+#include "experiments/predict/report_parts.h"
 
 namespace concertina {
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/predict/report_parts.h"
+
 namespace concertina {
 namespace {
 
@@ -22,16 +24,6 @@ Json tries_json(const std::vector<ScheduleTry>& tries) {
                     {"weights", one.weights},
                     {"within", one.within}});
   return json;
-}
-
-/// The best of one schedule's tries: one within the bound, then the shortest by `length`.
-const Json& best_of(const std::vector<const Json*>& tries, const char* length) {
-  return **std::min_element(tries.begin(), tries.end(), [&](const Json* a, const Json* b) {
-    const auto key = [&](const Json& one) {
-      return std::pair(!one["within"].get<bool>(), one[length].get<double>());
-    };
-    return key(*a) < key(*b);
-  });
 }
 
 /// The end of a line of the table.
@@ -72,34 +64,37 @@ SearchedSchedule search_schedule(const ScheduleSearch& options, const ScheduleCo
 std::string search_table(const Json& report) {
   const bool opposite = report["opposite"].get<bool>();
   const char* length = report["objective"] == "step" ? "makespan" : "span";
-  std::string text = fmt::format("links: {}\n{:<20} {:>6} {:>10} {:>10} {:>12} {:>7}\n",
-                                 report["links"]["text"].get<std::string>(), "schedule", "chunks",
-                                 "makespan", "span", "activations", "tried");
-  const auto line = [](const std::string& name, const Json& one, double share,
+  std::string text =
+      fmt::format("links: {}\n{:<20} {:>6} {:>10} {:>10} {:>12} {:>7}\n", report["links"]["text"],
+                  "schedule", "chunks", "makespan", "span", "activations", "tried");
+  const auto line = [](const std::string& name, const Json& one, const Json& share,
                        const std::string& tried) {
-    return fmt::format("{:<20} {:>6} {:>10g} {:>10g} {:>12g} {:>7}", name, one["chunks"].get<int>(),
-                       one["makespan"].get<double>(), one["span"].get<double>(), share, tried);
+    return fmt::format("{:<20} {:>6} {:>10g} {:>10g} {:>12g} {:>7}", name, one["chunks"],
+                       one["makespan"], one["span"], share, tried);
+  };
+  // Of each schedule the best number of chunks: one within the bound, then the shortest.
+  const auto rank = [&](const Json& one) {
+    return std::pair(!one["within"].get<bool>(), one[length].get<double>());
   };
   const Json& named = report["named"];
-  for (std::size_t i = 0, next = 0; i < named.size(); i = next) {
-    std::vector<const Json*> tries;
-    for (; next < named.size() && named[next]["schedule"] == named[i]["schedule"]; ++next)
-      tries.push_back(&named[next]);
-    const Json& best = best_of(tries, length);
-    const int least = (*tries.front())["chunks"].get<int>();
-    const int most = (*tries.back())["chunks"].get<int>();
-    text += line(best["schedule"].get<std::string>(), best, best["share"].get<double>(),
-                 least == most ? fmt::to_string(least) : fmt::format("{}..{}", least, most)) +
+  for (auto first = named.begin(); first != named.end();) {
+    const auto last = std::find_if(first, named.end(), [&](const Json& one) {
+      return one["schedule"] != (*first)["schedule"];
+    });
+    const Json &best = *std::ranges::min_element(first, last, {}, rank),
+               &least = (*first)["chunks"], &most = (*std::prev(last))["chunks"];
+    text += line(best["schedule"], best, best["share"],
+                 least == most ? least.dump() : fmt::format("{}..{}", least, most)) +
             (best["within"].get<bool>() ? "" : "  too many") + weights_note(best, opposite);
+    first = last;
   }
-  text += line("found (" + report["from"].get<std::string>() + ")", report,
-               report["peak_activations"]["share"].get<double>(), "") +
+  text += line(fmt::format("found ({})", report["from"]), report,
+               report["peak_activations"]["share"], "") +
           weights_note(report, opposite);
   if (report["stopped"].get<bool>())
     text += "stopped by a signal: this is the best so far; not everything was tried\n";
   for (const auto& [name, one] : report["bubble"]["definitions"].items())
-    text += fmt::format("bubble {:<12} {:>8.4f}  {}\n", name, one["value"].get<double>(),
-                        one["formula"].get<std::string>());
+    text += fmt::format("bubble {:<12} {:>8.4f}  {}\n", name, one["value"], one["formula"]);
   return text;
 }
 

@@ -7,18 +7,8 @@
 
 #include "experiments/predict/schedule_costs.h"
 #include "parallel/generate/schedule_search.h"
-#include "parallel/simulate/bubble_definitions.h"
 
 namespace concertina {
-
-/// Each definition by name: {value, formula, source}.
-inline nlohmann::ordered_json definitions_json(const Plan& plan, const Timeline& timeline) {
-  nlohmann::ordered_json json;
-  for (const BubbleDefinition& one : bubble_definitions())
-    json[one.name] = {
-        {"value", one.value(plan, timeline)}, {"formula", one.formula}, {"source", one.source}};
-  return json;
-}
 
 struct SearchedSchedule {
   Plan plan;

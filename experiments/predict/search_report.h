@@ -34,22 +34,14 @@ PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& o
 /// published table was predicted well enough to tell them apart.
 inline constexpr double kTie = 0.05;
 
-/// Keys: compared (a list: what predictions for this machine were compared with, by MachineModel),
-/// tie (kTie), parameters, world, machine, software (name, about), device_memory_bytes, candidates,
-/// fitting, simulated, proven_worse, left_out (count, least_step_s), actions, budget,
-/// peak_flops_per_s, model_flops, layouts and too_large (each: within_tie (of layouts: slower than
-/// the first one by at most `tie` of it), tp, pp, dp, chunks, schedule, microbatch_samples,
-/// microbatches (of a pipeline), layers (of each stage; empty where stages begin or end within a
-/// layer), recompute, runs_here, keys (for `train`, where it runs here), plan_show_s (the step time
-/// of `plan show`, null where the layout does not run here or is too large for that), step_s,
-/// tokens_per_s, tflops_per_gpu (of hardware FLOPs), mfu, hfu (null where the peak rate is not
-/// known), memory (total_bytes, weights_bytes, optimizer_bytes, activations_bytes, reserved_bytes,
-/// margin_bytes (of the device, left free); exact: whether it is that of a run, to the byte, and
-/// reserved_bytes)); of layouts also `parts` (seconds: compute, recompute, group, bubble, transfer,
-/// reduction, update; they add up to the step) and help_most (part, seconds): the largest of these
-/// but compute and update, and `memory`: what a layout would gain that needs at most twice of it.
-/// Throws Error{bad_input} where memory or machine is missing, and where no layout fits: with the
-/// nearest miss.
+/// `compared` is MachineModel's; `layouts` fit, by step time, and `too_large` do not. Of each:
+/// `layers` of each stage, empty where stages begin or end within a layer; `keys` for `train`, null
+/// where it does not run here; `plan_show_s`, the step time of `plan show`, null also where that
+/// takes long; TFLOP/s and HFU are of hardware FLOPs, MFU and HFU null where the peak rate is not
+/// known; of `memory`, `margin_bytes` are left free, and `exact` is that of a run, to the byte. Of
+/// layouts that fit also `parts`, which add up to the step, and `help_most`: the largest part but
+/// compute and update, where `memory` is what twice of it would gain. Throws Error{bad_input} where
+/// memory or machine is missing, and where no layout fits: with the nearest miss.
 nlohmann::ordered_json search_report(const RunConfig& config, const LayoutSearchOptions& options);
 
 std::string search_text(const nlohmann::ordered_json& report);

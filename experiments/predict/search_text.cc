@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/number_text.h"
-#include "experiments/predict/predict_memory.h"
+#include "experiments/predict/report_parts.h"
 #include "experiments/predict/search_report.h"
 
 namespace concertina {
@@ -20,51 +21,43 @@ std::string share_of(const Json& value) {
   return value.is_null() ? "-" : fmt::format("{:.1f}%", 100 * value.get<double>());
 }
 
+/// Says what would shorten the step most.
 std::string advice(const Json& layout, const Json& report) {
+  static const std::map<std::string, const char*> kCures = {
+      {"bubble", "more microbatches or fewer stages: the bubble"},
+      {"transfer", "a faster network between stages: the wait for transfers"},
+      {"reduction", "a faster network or fewer replicas: the wait for their gradients and weights"},
+      {"recompute", "memory enough to recompute nothing"},
+      {"group", "a smaller tensor-parallel group or faster links in a host: its all-reduces"}};
   const Json& help = layout["help_most"];
-  const auto part = help["part"].get<std::string>();
   const double share = help["seconds"].get<double>() / layout["step_s"].get<double>();
-  const std::string less = fmt::format("{:.1f}% less time", 100 * share);
   if (share < 5e-4) return "a faster device: nearly all of the step is computation";
-  if (part == "bubble")
-    return "up to " + less + " with more microbatches or fewer stages: the bubble";
-  if (part == "transfer")
-    return "up to " + less + " with a faster network between stages: the wait for transfers";
-  if (part == "reduction")
-    return "up to " + less +
-           " with a faster network or fewer replicas: the wait for their gradients and weights";
-  if (part == "recompute") return "up to " + less + " with memory enough to recompute nothing";
-  if (part == "memory")
-    return fmt::format("{} with {} GiB per device, twice the memory", less,
+  const std::string less = fmt::format("{:.1f}% less time with ", 100 * share);
+  if (help["part"] == "memory")
+    return fmt::format("{}{} GiB per device, twice the memory", less,
                        gib(2 * report["device_memory_bytes"].get<double>()));
-  return "up to " + less +
-         " with a smaller tensor-parallel group or faster links in a host: its all-reduces";
+  return fmt::format("up to {}{}", less, kCures.at(help["part"]));
 }
 
 std::string layout_line(const Json& layout, std::size_t place) {
-  const Json& memory = layout["memory"];
-  const Json& parts = layout["parts"];
+  const Json &memory = layout["memory"], &parts = layout["parts"];
   const double step = layout["step_s"];
   const auto percent = [&](const char* part) { return 100 * parts[part].get<double>() / step; };
   std::string text = fmt::format(
       "{:>2}{} {:<74} {:>9.4g} {:>11} {:>8.4g} {:>6} {:>6}  {:>5.1f} {:>5.1f} {:>5.1f} {:>5.1f} "
       "{:>5.1f}  {:>6} = {:>5}+{:>5}+{:>5}+{:>5}, {:>5} free{}\n",
-      place, layout["within_tie"].get<bool>() && place > 1 ? "~" : " ",
-      layout["text"].get<std::string>(), step,
-      grouped(static_cast<std::int64_t>(layout["tokens_per_s"].get<double>())),
-      layout["tflops_per_gpu"].get<double>(), share_of(layout["mfu"]), share_of(layout["hfu"]),
-      percent("bubble"), percent("transfer"), percent("reduction"), percent("recompute"),
-      percent("group"), gib(memory["total_bytes"]), gib(memory["weights_bytes"]),
-      gib(memory["optimizer_bytes"]), gib(memory["activations_bytes"]),
-      gib(memory["reserved_bytes"]), gib(memory["margin_bytes"]),
+      place, layout["within_tie"].get<bool>() && place > 1 ? "~" : " ", layout["text"], step,
+      grouped(layout["tokens_per_s"].get<std::int64_t>()), layout["tflops_per_gpu"],
+      share_of(layout["mfu"]), share_of(layout["hfu"]), percent("bubble"), percent("transfer"),
+      percent("reduction"), percent("recompute"), percent("group"), gib(memory["total_bytes"]),
+      gib(memory["weights_bytes"]), gib(memory["optimizer_bytes"]),
+      gib(memory["activations_bytes"]), gib(memory["reserved_bytes"]), gib(memory["margin_bytes"]),
       memory["exact"].get<bool>() ? " exact" : "");
   if (!layout["runs_here"].get<bool>()) return text + "      does not run here\n";
+  const Json& shown = layout["plan_show_s"];
   return text + fmt::format("      runs here{}: {}\n",
-                            layout["plan_show_s"].is_null()
-                                ? ""
-                                : fmt::format(", {:.4g} s by `plan show`",
-                                              layout["plan_show_s"].get<double>()),
-                            layout["keys"].get<std::string>());
+                            shown.is_null() ? "" : fmt::format(", {:.4g} s by `plan show`", shown),
+                            layout["keys"]);
 }
 
 std::string too_large_text(const Json& report) {
@@ -78,8 +71,8 @@ std::string too_large_text(const Json& report) {
     text += fmt::format(
         "    {:<74} {:>9.4g}  needs {} GiB{}, {:.1f} too much: weights {}, optimizer {}, "
         "activations {}\n",
-        layout["text"].get<std::string>(), layout["step_s"].get<double>(),
-        gib(memory["total_bytes"]), memory["exact"].get<bool>() ? " exactly" : "", over / (1 << 30),
+        layout["text"], layout["step_s"], gib(memory["total_bytes"]),
+        memory["exact"].get<bool>() ? " exactly" : "", over / (1 << 30),
         gib(memory["weights_bytes"]), gib(memory["optimizer_bytes"]),
         gib(memory["activations_bytes"]));
   }
@@ -99,7 +92,7 @@ std::string trust_text(const Json& report) {
     text += fmt::format(
         "no prediction for {} as {} was ever compared with a measurement by this project: measure "
         "the first layouts before you choose one\n",
-        report["machine"].get<std::string>(), software);
+        report["machine"], software);
   const auto ties = std::ranges::count_if(
       report["layouts"], [](const Json& layout) { return layout["within_tie"].get<bool>(); });
   if (ties > 1)
@@ -135,13 +128,13 @@ std::string search_text(const Json& report) {
   std::string text = fmt::format(
       "{} of {}, {} GiB each, as {}\n{} layouts: {} fit; {} simulated, {} slower by their "
       "bound",
-      counted(report["world"].get<std::int64_t>(), "rank"), report["machine"].get<std::string>(),
-      gib(report["device_memory_bytes"]), report["software"]["about"].get<std::string>(),
-      count("candidates"), count("fitting"), count("simulated"), count("proven_worse"));
+      counted(report["world"], "rank"), report["machine"], gib(report["device_memory_bytes"]),
+      report["software"]["about"], count("candidates"), count("fitting"), count("simulated"),
+      count("proven_worse"));
   const Json& left = report["left_out"];
   if (const auto number = left["count"].get<std::int64_t>(); number > 0)
     text += fmt::format(", {} left out by --budget {:g} (none below {:.4g} s)", grouped(number),
-                        report["budget"].get<double>(), left["least_step_s"].get<double>());
+                        report["budget"].get<double>(), left["least_step_s"]);
   text += fmt::format(
       "\n\n    {:<74} {:>9} {:>11} {:>8} {:>6} {:>6}  {:>5} {:>5} {:>5} {:>5} {:>5}  {}\n",
       "layout", "step s", "tokens/s", "TFLOP/s", "MFU", "HFU", "bub%", "xfer%", "red%", "rec%",

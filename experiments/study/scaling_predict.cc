@@ -96,10 +96,6 @@ std::optional<Source> source_of(const ScalingPoint& point, const std::vector<std
   return Source{point.ranks, read_costs(run), run};
 }
 
-bool has_links(const MachineModel& machine) {
-  return !(machine.local == LinkCosts{} && machine.remote == LinkCosts{} && machine.pairs.empty());
-}
-
 /// The links between ranks on one host and on two, as measurements have them; as `links` says where
 /// it is given.
 MachineModel links_of(const std::vector<Source>& sources, const ScalingOptions& options) {
@@ -113,13 +109,6 @@ MachineModel links_of(const std::vector<Source>& sources, const ScalingOptions& 
       links.combine_s_per_byte = source.costs.machine.combine_s_per_byte;
   }
   return links;
-}
-
-std::vector<int> hosts_of(int ranks, int ranks_per_host) {
-  std::vector<int> hosts;
-  for (int rank = 0; rank < ranks; ++rank)
-    hosts.push_back(ranks_per_host > 0 ? rank / ranks_per_host : 0);
-  return hosts;
 }
 
 /// One thing after the other is taken away, and what the step gets shorter by is its part.
@@ -200,9 +189,8 @@ std::vector<ScalingResult> scaling_results(const RunConfig& config, const Scalin
     const Costs costs = plan_costs(job, assignment,
                                    unit_seconds(source->costs, job, assignment, at_point), machine);
     const bool shares = result.point.ranks <= options.measured || options.ranks_per_host > 0;
-    result.predicted =
-        predicted_parts(assignment, costs, hosts_of(result.point.ranks, options.ranks_per_host),
-                        shares ? options.cores : 0);
+    result.predicted = predicted_parts(assignment, costs, hosts_of(machine, result.point.ranks),
+                                       shares ? options.cores : 0);
     result.predicted_from = source->text;
     result.layout = short_form(assignment.layout);
     result.flops = model_flops(job.model, job.microbatches);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -12,43 +11,9 @@
 #include "parallel/generate/expand.h"
 #include "parallel/generate/row_judge.h"
 #include "parallel/generate/schedule_registry.h"
-#include "parallel/plan/reduction_tree.h"
 
 namespace concertina {
 namespace {
-
-/// Buffers in which a replica sums its gradients.
-int gradient_buffers(const PlanProblem& problem, const PlanCandidate& candidate) {
-  if (!problem.software.sums_by_tree) return 1;
-  const int leaves = default_leaves(problem.batch / candidate.samples);
-  const int own = leaves % candidate.dp == 0 ? leaves / candidate.dp : 1;
-  return std::bit_width(static_cast<unsigned>(own));
-}
-
-/// All but the activations of a rank.
-PlanMemory state_of(const PlanProblem& problem, const PlanCandidate& candidate, double parameters) {
-  const Software& software = problem.software;
-  const ParameterBytes& bytes = problem.bytes();
-  const double received = software.received_bytes * (candidate.dp - 1.0) / candidate.dp;
-  const double gradients = bytes.gradient * gradient_buffers(problem, candidate);
-  return {.weights = parameters * (bytes.weight + gradients + received),
-          .optimizer = parameters * bytes.optimizer / (software.sharded ? candidate.dp : 1),
-          .reserved = problem.machine.device.reserved_bytes};
-}
-
-/// The memory of the fullest rank, whose activations are `activations(rank)` and its scratch.
-template <class Activations>
-PlanMemory largest_of(const PlanProblem& problem, const PlanCandidate& candidate,
-                      const PipelineWork& work, const Activations& activations) {
-  PlanMemory largest;
-  for (int rank = 0; rank < candidate.pp; ++rank) {
-    const RankShare& share = work.shares[at(rank)];
-    PlanMemory mine = state_of(problem, candidate, share.parameters);
-    mine.activations = share.scratch + activations(rank);
-    if (mine.total() > largest.total()) largest = mine;
-  }
-  return largest;
-}
 
 constexpr std::size_t kTooLarge = 4;  // that are shown
 
@@ -59,16 +24,21 @@ struct Considered {
   bool exact = false;
 };
 
-/// Returns the slots of a schedule without a promise: counted in its order of actions, with as many
-/// microbatches as fill it.
+/// The most microbatches of stages that each rank keeps: as the schedule promises, 1F1B's by rank;
+/// else counted in its order of actions, with as many microbatches as fill it.
 class Peaks {
  public:
   std::vector<int> of(const PlanCandidate& candidate, int microbatches) {
-    std::vector<int> promised = promised_peaks(candidate, microbatches);
-    if (!promised.empty()) return promised;
-    const int enough = std::min(microbatches, 4 * candidate.pp);
-    auto [known, fresh] =
-        known_.try_emplace({candidate.schedule, candidate.pp, candidate.chunks, enough});
+    const int p = candidate.pp;
+    const Schedule& schedule = find_schedule(candidate.schedule).value;
+    if (const auto claim = schedule.peak.at(p, microbatches, candidate.chunks)) {
+      std::vector<int> peaks(at(p), static_cast<int>(claim->value));
+      for (int rank = 0; candidate.schedule == "1f1b" && rank < p; ++rank)
+        peaks[at(rank)] = std::min(microbatches, p - rank);
+      return peaks;
+    }
+    const int enough = std::min(microbatches, 4 * p);
+    auto [known, fresh] = known_.try_emplace({candidate.schedule, p, candidate.chunks, enough});
     if (fresh) known->second = counted_peaks(candidate, enough);
     return known->second;
   }
@@ -109,12 +79,10 @@ class LayoutSearch {
   std::vector<Considered> consider(const std::vector<PlanCandidate>& candidates) {
     std::vector<Considered> fitting;
     for (const PlanCandidate& candidate : candidates) {
-      Considered one{candidate, {}, 0, 0, false};
-      const PipelineWork work = pipeline_work(problem_, candidate, table_);
-      one.memory = memory_of(problem_, candidate, work,
-                             peaks_.of(candidate, candidate.microbatches(problem_.batch)));
-      one.likely = likely_seconds(problem_, candidate, work);
-      one.least = least_seconds(problem_, candidate, work);
+      const CandidateModel model(problem_, candidate, table_);
+      const Considered one{
+          candidate, model.memory(peaks_.of(candidate, candidate.microbatches(problem_.batch))),
+          model.likely_seconds(), model.least_seconds(), false};
       (one.memory.total() <= problem_.memory ? fitting : too_large_).push_back(one);
     }
     return fitting;
@@ -165,9 +133,9 @@ class LayoutSearch {
     ++outcome_.simulated;
     FoundLayout found = found_of(one.candidate);
     found.simulated = true;
-    const PipelineWork work = pipeline_work(problem_, one.candidate, table_);
-    found.step = simulate_step(problem_, one.candidate, work, false);
-    found.memory = memory_of(problem_, one.candidate, work, found.step.slots);
+    const CandidateModel model(problem_, one.candidate, table_);
+    found.step = model.simulated(false);
+    found.memory = model.memory(found.step.slots);
     if (found.step.seconds < to_beat()) make_exact(found);
     if (found.memory.total() > problem_.memory) {
       too_large_.push_back(
@@ -194,8 +162,7 @@ class LayoutSearch {
   /// Where the time of the best ones goes.
   void explain() {
     for (FoundLayout& found : outcome_.best)
-      found.step = simulate_step(problem_, found.candidate,
-                                 pipeline_work(problem_, found.candidate, table_), true);
+      found.step = CandidateModel(problem_, found.candidate, table_).simulated(true);
   }
 
   void choose_too_large() {
@@ -242,43 +209,6 @@ class LayoutSearch {
 };
 
 }  // namespace
-
-PlanMemory memory_of(const PlanProblem& problem, const PlanCandidate& candidate,
-                     const PipelineWork& work, const std::vector<RowMemory>& rows) {
-  return largest_of(problem, candidate, work, [&](int rank) {
-    const RowMemory& row = rows[at(rank)];
-    double bytes = row.boundaries() * work.boundary_bytes;
-    for (const StageSlots& slots : row.stages)
-      bytes += slots.saved * work.bytes[at(slots.stage)].saved +
-               slots.grads * work.bytes[at(slots.stage)].grads;
-    return bytes;
-  });
-}
-
-PlanMemory memory_of(const PlanProblem& problem, const PlanCandidate& candidate,
-                     const PipelineWork& work, const std::vector<int>& peaks) {
-  const Placement placement = find_schedule(candidate.schedule).value.placement;
-  std::vector<double> kept(at(candidate.pp));  // of one microbatch on all stages of the rank
-  for (int stage = 0; stage < candidate.stages(); ++stage) {
-    const int inner = (stage > 0 ? 1 : 0) + (stage + 1 < candidate.stages() ? 1 : 0);
-    kept[at(rank_of_stage(placement, stage, candidate.pp))] +=
-        work.bytes[at(stage)].saved + inner * work.boundary_bytes;
-  }
-  return largest_of(problem, candidate, work,
-                    [&](int rank) { return peaks[at(rank)] * kept[at(rank)] / candidate.chunks; });
-}
-
-std::vector<int> promised_peaks(const PlanCandidate& candidate, int microbatches) {
-  const int p = candidate.pp;
-  std::vector<int> peaks;
-  const auto claim =
-      find_schedule(candidate.schedule).value.peak.at(p, microbatches, candidate.chunks);
-  if (!claim) return peaks;
-  const int most = static_cast<int>(claim->value);
-  for (int rank = 0; rank < p; ++rank)
-    peaks.push_back(candidate.schedule == "1f1b" ? std::min(microbatches, p - rank) : most);
-  return peaks;
-}
 
 SearchOutcome search_layouts(const PlanProblem& problem,
                              const std::vector<PlanCandidate>& candidates,

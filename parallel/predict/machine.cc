@@ -23,6 +23,10 @@ double update_seconds(const MachineModel& machine) {
   return over(kUpdateBytes, machine.device.memory_bytes_per_s);
 }
 
+bool has_links(const MachineModel& machine) {
+  return machine.local != LinkCosts{} || machine.remote != LinkCosts{} || !machine.pairs.empty();
+}
+
 MachineModel with_links(MachineModel machine, const MachineModel& other) {
   machine.ranks_per_host = other.ranks_per_host;
   machine.local = other.local;

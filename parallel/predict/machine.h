@@ -82,6 +82,9 @@ double local_rate(const MachineModel& machine);
 /// and writes, where nothing better is known.
 double update_seconds(const MachineModel& machine);
 
+/// Whether any message between ranks is known to take time.
+bool has_links(const MachineModel& machine);
+
 /// `machine` with the links of `other`, its ranks on as many hosts, and its moves if it has any.
 MachineModel with_links(MachineModel machine, const MachineModel& other);
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "parallel/plan/moves.h"
 #include "parallel/predict/machine.h"

@@ -97,57 +97,40 @@ std::vector<int> chunks_of(const Entry<Schedule>& schedule, int pp, const PlanPr
   return result;
 }
 
-class Enumeration {
- public:
-  Enumeration(const PlanProblem& problem, const SearchSpace& space)
-      : problem_(problem), space_(space) {}
+bool divides_units(const PlanProblem& problem, int tp) {
+  return std::ranges::all_of(problem.model.units,
+                             [&](const UnitSpec& unit) { return unit.cost.split.parts % tp == 0; });
+}
 
-  std::vector<PlanCandidate> run() {
-    const int host = space_.ranks_per_host > 0 ? space_.ranks_per_host : space_.world;
-    for (int tp = 1; tp <= std::min(kMostTp, host); tp *= 2)
-      if (space_.world % tp == 0 && host % tp == 0 && divides_units(tp) && tried(space_.tp, tp))
-        add_tp(tp);
-    return std::move(found_);
-  }
-
- private:
-  bool divides_units(int tp) const {
-    return std::ranges::all_of(problem_.model.units, [&](const UnitSpec& unit) {
-      return unit.cost.split.parts % tp == 0;
-    });
-  }
-
-  void add_tp(int tp) {
-    const int ranks = space_.world / tp;
-    for (const int pp : divisors(ranks)) {
-      if (pp > problem_.layers() || !tried(space_.pp, pp)) continue;
-      const int dp = ranks / pp;
-      if (problem_.batch % dp != 0) continue;
-      for (const int samples : divisors(problem_.batch / dp))
-        if (tried(space_.samples, samples))
-          add_schedules({.tp = tp, .pp = pp, .dp = dp, .samples = samples});
-    }
-  }
-
-  void add_schedules(PlanCandidate candidate) {
-    for (const Entry<Schedule>& schedule : schedules()) {
-      if (!is_searchable(schedule) || !tried(space_.schedules, std::string(schedule.name)))
-        continue;
-      candidate.schedule = schedule.name;
-      for (const int chunks : chunks_of(schedule, candidate.pp, problem_, space_)) {
-        candidate.chunks = chunks;
-        for (const Entry<Recompute>& recompute : kRecompute) {
-          candidate.recompute = recompute.value;
-          if (tried(space_.recompute, recompute.value)) found_.push_back(candidate);
-        }
+/// All depths, microbatches, schedules, chunks and recomputation with groups of `tp`.
+void add_candidates(const PlanProblem& problem, const SearchSpace& space, int tp,
+                    std::vector<PlanCandidate>& found) {
+  for (const int pp : divisors(space.world / tp)) {
+    const int dp = space.world / tp / pp;
+    if (pp > problem.layers() || !tried(space.pp, pp) || problem.batch % dp != 0) continue;
+    for (const int samples : divisors(problem.batch / dp)) {
+      if (!tried(space.samples, samples)) continue;
+      for (const Entry<Schedule>& schedule : schedules()) {
+        if (!is_searchable(schedule) || !tried(space.schedules, std::string(schedule.name)))
+          continue;
+        for (const int chunks : chunks_of(schedule, pp, problem, space))
+          for (const Entry<Recompute>& recompute : kRecompute)
+            if (tried(space.recompute, recompute.value))
+              found.push_back({tp, pp, dp, chunks, schedule.name, samples, recompute.value});
       }
     }
   }
+}
 
-  const PlanProblem& problem_;
-  const SearchSpace& space_;
-  std::vector<PlanCandidate> found_;
-};
+std::vector<PlanCandidate> all_candidates(const PlanProblem& problem, const SearchSpace& space) {
+  std::vector<PlanCandidate> found;
+  const int host = space.ranks_per_host > 0 ? space.ranks_per_host : space.world;
+  for (int tp = 1; tp <= std::min(kMostTp, host); tp *= 2)
+    if (space.world % tp == 0 && host % tp == 0 && divides_units(problem, tp) &&
+        tried(space.tp, tp))
+      add_candidates(problem, space, tp, found);
+  return found;
+}
 
 }  // namespace
 
@@ -183,7 +166,7 @@ void refuse_option(const PlanProblem& problem, const SearchSpace& space) {
     SearchSpace wider = space;
     (wider.*list).clear();
     std::set<decltype(value_of(PlanCandidate{}))> values;
-    for (const PlanCandidate& candidate : Enumeration(problem, wider).run())
+    for (const PlanCandidate& candidate : all_candidates(problem, wider))
       values.insert(value_of(candidate));
     if (values.empty()) return;
     throw_input(fmt::format("no layout of {} has {} {}", counted(space.world, "rank"), option,
@@ -209,7 +192,7 @@ int smaller_world(const PlanProblem& problem, SearchSpace space) {
   constexpr int kNearby = 64;
   const int least = std::max(1, space.world - kNearby);
   while (--space.world >= least)
-    if (!Enumeration(problem, space).run().empty()) return space.world;
+    if (!all_candidates(problem, space).empty()) return space.world;
   return 0;
 }
 
@@ -241,7 +224,7 @@ std::string_view text_of(Cuts cuts) {
 std::vector<PlanCandidate> plan_candidates(const PlanProblem& problem, const SearchSpace& space) {
   for (const std::string& name : space.schedules)
     lookup(std::span<const Entry<Schedule>>(schedules()), name, "schedule", "--schedules");
-  std::vector<PlanCandidate> found = Enumeration(problem, space).run();
+  std::vector<PlanCandidate> found = all_candidates(problem, space);
   if (found.empty()) refuse_space(problem, space);
   return found;
 }

@@ -4,7 +4,6 @@
 // allow is there once, in one order.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/exchange_order.h"
 #include "core/index.h"
-#include "parallel/plan/plan_index.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {
@@ -164,8 +163,7 @@ Costs plan_costs(const Job& job, const Assignment& assignment,
         rank.refresh += factor * units[at(unit)].pack;
     }
   const std::vector<StagePlacement> stages = assignment.layout.stages();
-  const bool free = machine.local == LinkCosts{} && machine.remote == LinkCosts{} &&
-                    machine.pairs.empty() && machine.combine_s_per_byte == 0;
+  const bool free = !has_links(machine) && machine.combine_s_per_byte == 0;
   Pieces pieces(job, assignment, stages);
   std::vector<int> shared(assignment.buckets.size(), -1);
   for (const std::size_t b : exchange_order(assignment.buckets)) {

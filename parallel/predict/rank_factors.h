@@ -18,8 +18,8 @@ std::vector<int> pass_kinds(const std::vector<UnitCost>& costs);
 /// `seconds[r][p]`: what rank r measured of pass p, which is of kind `kinds[p]`; 0: nothing.
 /// Returns a factor for each rank, 0 where it measured nothing: seconds = factor of the rank x
 /// seconds of the kind, by least squares of the logarithms. Ranks are compared as far as kinds link
-/// them, within each such group against its median (of two, the faster one); a rank that has no kind
-/// in common with any other has 1.
+/// them, within each such group against its median (of two, the faster one); a rank that has no
+/// kind in common with any other has 1.
 std::vector<double> rank_factors(const std::vector<std::vector<double>>& seconds,
                                  const std::vector<int>& kinds);
 

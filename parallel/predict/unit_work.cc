@@ -1,6 +1,5 @@
 #include "parallel/predict/unit_work.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 

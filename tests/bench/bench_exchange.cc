@@ -14,7 +14,7 @@
 #include "core/step_history.h"
 #include "experiments/machine/gather.h"
 #include "experiments/predict/link_probe.h"
-#include "experiments/predict/link_source.h"
+#include "experiments/predict/report_parts.h"
 #include "experiments/predict/machine_file.h"
 #include "parallel/generate/assign.h"
 #include "parallel/predict/move_costs.h"

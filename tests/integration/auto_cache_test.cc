@@ -6,7 +6,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/error.h"
-#include "experiments/predict/memory_check.h"
+#include "experiments/predict/predict_memory.h"
 #include "tests/far_backend.h"
 #include "tests/integration/cached_training.h"
 #include "tests/planned.h"

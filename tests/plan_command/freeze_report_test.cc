@@ -9,7 +9,7 @@
 #include <random>
 
 #include "experiments/config/config_toml.h"
-#include "experiments/predict/course_report.h"
+#include "experiments/predict/plan_report.h"
 
 namespace concertina {
 namespace {

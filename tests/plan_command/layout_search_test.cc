@@ -63,10 +63,9 @@ TEST(LayoutMemory, StateIsBytesPerParameter) {
        {Expected{"megatron", 4, 12}, {"deepspeed", 4, 3}, {"concertina", 6 + 3 * 4 + 3, 2}}) {
     const PlanProblem problem = problem_of(config, 0, one.software);
     WorkTable table(problem);
-    const PipelineWork work = pipeline_work(problem, candidate, table);
-    const PlanMemory memory =
-        memory_of(problem, candidate, work, std::vector<int>{8, 7, 6, 5, 4, 3, 2, 1});
-    const double parameters = work.shares[0].parameters;
+    const CandidateModel model(problem, candidate, table);
+    const PlanMemory memory = model.memory(std::vector<int>{8, 7, 6, 5, 4, 3, 2, 1});
+    const double parameters = model.parameters(0);
     EXPECT_NEAR(parameters * 8 / (12 * 12288.0 * 12288 * 12 + 51200 * 12288.0), 1, 0.01);
     EXPECT_NEAR(memory.weights / parameters, one.weights, 1e-3) << one.software;
     EXPECT_DOUBLE_EQ(memory.optimizer, one.optimizer * parameters) << one.software;
@@ -167,8 +166,8 @@ TEST(PlannerSearch, FindsWhatTryingEverythingFinds) {
       EXPECT_EQ(found.best[i].step.seconds, all.best[i].step.seconds) << name;
     WorkTable table(one);
     for (const FoundLayout& layout : all.best) {
-      const PipelineWork work = pipeline_work(one, layout.candidate, table);
-      EXPECT_LE(least_seconds(one, layout.candidate, work), layout.step.seconds * (1 + 1e-9))
+      EXPECT_LE(CandidateModel(one, layout.candidate, table).least_seconds(),
+                layout.step.seconds * (1 + 1e-9))
           << to_text(layout.candidate);
       EXPECT_LE(layout.memory.total(), one.memory);
       const StepPrediction& step = layout.step;
@@ -246,10 +245,8 @@ TEST(LayoutMemory, IsNearlyThatOfARunOfEveryFamily) {
         PlanProblem problem = problem_of(config, 0);
         problem.machine.device.reserved_bytes = 0;
         WorkTable table(problem);
-        const PipelineWork work = pipeline_work(problem, candidate, table);
-        const double modelled = memory_of(problem, candidate, work,
-                                          simulate_step(problem, candidate, work, false).slots)
-                                    .total();
+        const CandidateModel model(problem, candidate, table);
+        const double modelled = model.memory(model.simulated(false).slots).total();
         RunConfig own = config;
         own.parallel.pp = 4, own.parallel.dp = 2, own.parallel.chunks = candidate.chunks;
         own.parallel.schedule = schedule;

@@ -1,6 +1,5 @@
 // `concertina plan` without a launch: its memory is every rank's own, its text stays short.
 #include "experiments/predict/plan_report.h"
-#include "experiments/predict/move_report.h"
 
 #include <gtest/gtest.h>
 

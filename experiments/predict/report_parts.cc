@@ -1,11 +1,12 @@
-#include "experiments/predict/link_source.h"
+#include "experiments/predict/report_parts.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 
 #include "parallel/plan/plan_index.h"
+#include "parallel/simulate/bubble_definitions.h"
 
 namespace concertina {
 namespace {
@@ -52,18 +53,52 @@ std::string unused_pairs_text(int ranks, const Costs& costs) {
 
 }  // namespace
 
+std::string list_text(const std::vector<int>& numbers) {
+  const int stride = numbers.size() > 1 ? numbers[1] - numbers[0] : 1;
+  bool even = true;
+  for (std::size_t i = 1; i < numbers.size(); ++i)
+    even = even && numbers[i] - numbers[i - 1] == stride;
+  if (even && stride == 1 && numbers.size() > 2)
+    return fmt::format("{}-{}", numbers.front(), numbers.back());
+  if (numbers.size() <= 4) return fmt::format("{}", fmt::join(numbers, ","));
+  if (even) return fmt::format("{},{},...,{}", numbers[0], numbers[1], numbers.back());
+  return fmt::format("{},{},... ({})", numbers[0], numbers[1], numbers.size());
+}
+
+void RankLines::add(int rank, const std::string& line) {
+  const auto [entry, fresh] = index_.try_emplace(line, lines_.size());
+  if (fresh) {
+    lines_.push_back(&entry->first);
+    ranks_.emplace_back();
+  }
+  ranks_[entry->second].push_back(rank);
+}
+
+std::string RankLines::text() const {
+  std::string all;
+  for (std::size_t i = 0; i < lines_.size(); ++i)
+    all += fmt::format("{:<16}{}\n", list_text(ranks_[i]), *lines_[i]);
+  return all;
+}
+
 nlohmann::ordered_json links_json(const LinkSource& source, const Layout& layout,
                                   const Costs& costs) {
   const auto pairs = exchanges(layout);
   const bool free = std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) {
     return costs.link(pair.first, pair.second) == LinkCosts{};
   });
+  using Json = nlohmann::ordered_json;
+  return {{"from", source.name.empty() ? Json() : Json(source.name)},
+          {"free", free},
+          {"text", (pairs.empty() ? "none needed" : links_text(source, free, costs)) +
+                       unused_pairs_text(rank_count(layout), costs)}};
+}
+
+nlohmann::ordered_json definitions_json(const Plan& plan, const Timeline& timeline) {
   nlohmann::ordered_json json;
-  json["from"] = nullptr;
-  if (!source.name.empty()) json["from"] = source.name;
-  json["free"] = free;
-  json["text"] = pairs.empty() ? "none needed" : links_text(source, free, costs);
-  json["text"] = json["text"].get<std::string>() + unused_pairs_text(rank_count(layout), costs);
+  for (const BubbleDefinition& one : bubble_definitions())
+    json[one.name] = {
+        {"value", one.value(plan, timeline)}, {"formula", one.formula}, {"source", one.source}};
   return json;
 }
 

@@ -369,7 +369,7 @@ struct SpanCrossEntropy {
 
 /// The loss of logits[R,K] x at scores[R,K] y, fp32: row_loss[R] is the sum of (x - y)^2, or of
 /// -y log p - (1 - y) log(1 - p) with p = 1 / (1 + e^-x), over the K of a row. A score that is
-/// kNoScore (core/batch.h) is ignored: its loss and its gradient are 0. If `training`, logits
+/// kNoScore (core/model/batch.h) is ignored: its loss and its gradient are 0. If `training`, logits
 /// become their own gradient times loss_scale; else they stay.
 struct ScoreLoss {
   static constexpr std::string_view kName = "score loss";

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/nearest.h"
+#include "core/text/nearest.h"
 
 namespace concertina {
 

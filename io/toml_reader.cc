@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "core/nearest.h"
+#include "core/text/nearest.h"
 #include "io/toml_text.h"
 
 namespace concertina {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 #include "core/registry.h"
 
 namespace concertina {

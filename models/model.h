@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 #include "core/options.h"
 #include "core/registry.h"
 #include "models/units/unit.h"

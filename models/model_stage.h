@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/stage.h"
+#include "core/model/stage.h"
 #include "models/model.h"
 #include "models/units/unit.h"
 

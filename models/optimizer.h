@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/optimizer.h"
+#include "core/model/optimizer.h"
 #include "core/options.h"
 #include "core/registry.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 
 namespace concertina {
 

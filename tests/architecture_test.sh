@@ -107,8 +107,8 @@ violations() {
     'cuda[a-zA-Z_]*\.h|cuda/|cublas|cudnn|cutlass|nvml|nvtx|cooperative_groups' \
     'core/cuda/|tests/core/cuda_emulation/|parallel/comm/nccl_' $all
   forbid "$1" 'HDF5 headers only in io/' 'hdf5|H5[A-Z]' 'io/' $all
-  forbid "$1" 'headers of tars and images only in their files of io/datasets/' \
-    'archive(_entry)?\.h|png\.h|jpeglib\.h' 'io/datasets/(tar|image)_' $all
+  forbid "$1" 'headers of tars and images only in their files of io/images/' \
+    'archive(_entry)?\.h|png\.h|jpeglib\.h' 'io/images/(tar|image)_' $all
   forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
   forbid "$1" 'the command line (CLI11) is for experiments/commands/' 'CLI/' 'experiments/commands/' $all
   forbid "$1" 'the program does not include tests' 'tests/' $none core models parallel io experiments
@@ -122,7 +122,7 @@ violations() {
     core models parallel io experiments
   refuse "$1" 'the entry of a registry says which keys it reads' \
     '"(data\.(windows|mean|deviation|crop|flip|stride)|freeze\.(max|unfreeze|unfreeze_rise)|elastic\.(depth|replicas|schedule|least_gain))"' \
-    'experiments/config/|io/datasets/|parallel/(policies|repartition)/' \
+    'experiments/config/|io/(datasets|images|labelled)/|parallel/(policies|repartition)/' \
     core models parallel io experiments
   colours "$1"
   program='core models parallel io experiments'
@@ -132,8 +132,8 @@ violations() {
   spelled "$1" 'the files of a study are named in experiments/study/study_folder.h' \
     'study\.toml|results\.csv|(trial|requeues)\.json|submissions\.jsonl|slurm\.txt|overrides\.toml' \
     'experiments/study/study_folder\.h' $program
-  spelled "$1" 'the files of a checkpoint are named in io/checkpoint_format.h' \
-    'manifest\.(json|sha256)' 'io/checkpoint_format\.h' $program
+  spelled "$1" 'the files of a checkpoint are named in io/checkpoint/checkpoint_format.h' \
+    'manifest\.(json|sha256)' 'io/checkpoint/checkpoint_format\.h' $program
   refuse "$1" 'files are read by io/file.h and io/log_lines.h, which never wait and state a limit; a stream is for /proc' \
     'ifstream [a-z]+\(|fopen\(|std::fstream' \
     'core/process_state\.cc|experiments/(doctor/cluster_probe|launcher/child_process|machine/(machine|program))\.cc|io/file_lock\.cc' \
@@ -210,6 +210,7 @@ table='io: models
 models: io'
 must_fail models/a.cc '#include "io/file.h"' io/a.cc '#include "models/model.h"'
 table=
+must_fail core/a.cc "$(yes 'int x;' | head -n 5001)"
 must_fail core/a.h '#include "core/b.h"' core/b.h '#include "core/a.h"'
 must_fail parallel/predict/a.cc '#include <nlohmann/json.hpp>'
 must_fail experiments/run/a.cc 'throw_input(fmt::format("{} has no effect", key));'
@@ -259,7 +260,7 @@ must_pass tests/core/cuda_emulation/a.h '#include <cuda_runtime_api.h>'
 must_pass io/a.h '#include <hdf5.h>'
 must_pass io/export/a.cc '#include <google/protobuf/message.h>'
 must_pass core/cpu/a.cc '#include <oneapi/dnnl/dnnl.hpp>'
-must_pass models/a.cc '#include "core/stage.h"  // not "parallel/plan/layout.h"'
+must_pass models/a.cc '#include "core/model/stage.h"  // not "parallel/plan/layout.h"'
 must_pass experiments/a.cc '#include "parallel/comm/mpi_environment.h"'
 must_pass tests/a.cc '#include "io/file.h"'
 must_pass experiments/commands/train.cc '#include "experiments/commands/command.h"'

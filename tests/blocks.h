@@ -1,10 +1,10 @@
-// The canonical grid of a bucket as a list: what core/model_spec.h says by arithmetic.
+// The canonical grid of a bucket as a list: what core/model/model_spec.h says by arithmetic.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 
 namespace concertina {
 

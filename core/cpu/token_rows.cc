@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/batch.h"
 #include "core/cpu/run_op.h"
 #include "core/error.h"
+#include "core/model/batch.h"
 
 namespace concertina::cpu {
 namespace {

@@ -13,8 +13,8 @@
 
 #ifdef CONCERTINA_LOOP_BODIES
 
-#include "core/batch.h"
 #include "core/cpu/vector.h"
+#include "core/model/batch.h"
 
 namespace concertina::cpu {
 namespace {

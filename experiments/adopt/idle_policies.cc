@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 namespace {

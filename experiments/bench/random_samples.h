@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 #include "experiments/config/config.h"
 
 namespace concertina {

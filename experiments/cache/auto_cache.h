@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "core/frozen_outputs.h"
+#include "core/model/frozen_outputs.h"
 #include "experiments/cache/cache_room.h"
 #include "experiments/cache/prefix_digests.h"
 #include "experiments/cache/slot_plan.h"

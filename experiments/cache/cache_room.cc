@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 namespace {
@@ -61,7 +61,8 @@ namespace {
 std::string why_computed(const CacheUse& use) {
   if (use.misses == 0 || use.samples == 0) return "";
   const auto number = [](std::uint64_t value) { return grouped(static_cast<std::int64_t>(value)); };
-  std::string text = fmt::format("; {} were computed, each sample at least once", number(use.misses));
+  std::string text =
+      fmt::format("; {} were computed, each sample at least once", number(use.misses));
   if (use.slots < use.samples)
     text += fmt::format(": the budgets hold {} of the {} of an epoch", number(use.slots),
                         number(use.samples));

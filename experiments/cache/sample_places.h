@@ -3,10 +3,10 @@
 // shorter or elsewhere. What they do is a matter of processor, library and shape, so it is tried.
 #pragma once
 
-#include "core/batch.h"
 #include "core/memory.h"
-#include "core/model_spec.h"
-#include "core/stage.h"
+#include "core/model/batch.h"
+#include "core/model/model_spec.h"
+#include "core/model/stage.h"
 
 namespace concertina {
 

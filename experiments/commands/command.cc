@@ -6,7 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "core/nearest.h"
+#include "core/text/nearest.h"
 #include "experiments/config/config_environment.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"

@@ -8,8 +8,8 @@
 #include "core/backend.h"
 #include "core/clock.h"
 #include "core/cuda/device.h"
-#include "core/number_text.h"
-#include "core/text_table.h"
+#include "core/text/number_text.h"
+#include "core/text/text_table.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"
 #include "experiments/doctor/cluster_probe.h"
@@ -17,7 +17,7 @@
 #include "experiments/machine/machine.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/threads.h"
-#include "io/snapshot_file.h"
+#include "io/checkpoint/snapshot_file.h"
 
 namespace concertina {
 namespace {

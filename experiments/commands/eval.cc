@@ -16,8 +16,8 @@
 #include "experiments/run/best_commit.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
-#include "io/checkpoint_commit.h"
-#include "io/checkpoint_reader.h"
+#include "io/checkpoint/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_reader.h"
 #include "io/datasets/split_files.h"
 #include "models/task.h"
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/graph.h"
+#include "core/model/graph.h"
 
 namespace concertina {
 

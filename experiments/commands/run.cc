@@ -12,7 +12,7 @@
 #include "experiments/commands/supervised_options.h"
 #include "experiments/launcher/slurm.h"
 #include "experiments/machine/launch_watch.h"
-#include "io/snapshot_file.h"
+#include "io/checkpoint/snapshot_file.h"
 
 namespace concertina {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/launcher/slurm.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/signals.h"

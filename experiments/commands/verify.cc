@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/bench/random_samples.h"
 #include "experiments/commands/command.h"
 #include "experiments/launch/launch.h"

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/number_text.h"
 #include "core/precision.h"
+#include "core/text/number_text.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "io/datasets/dataset.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/nearest.h"
+#include "core/text/nearest.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "core/index.h"
-#include "core/number_text.h"
 #include "core/step_history.h"
+#include "core/text/number_text.h"
 #include "experiments/machine/machine.h"
 
 namespace concertina {
@@ -67,7 +67,9 @@ const HostCheck kHostChecks[] = {
     {true, "disk", [](auto&, auto& host) { return host.refusal; }, "run.dir can be written",
      "free some space, raise the quota, or set run.dir to where you may write"},
     {true, "locks",
-     [](auto&, auto& host) { return std::string(host.excluded ? "" : "a lock that another host holds is granted"); },
+     [](auto&, auto& host) {
+       return std::string(host.excluded ? "" : "a lock that another host holds is granted");
+     },
      "one process holds a lock in run.dir, so that a run has one launch",
      "mount it with locks between hosts (NFS without nolock, Lustre with flock)"},
     {false, "locks",

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/index.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/doctor/cluster_judgement.h"
 
 namespace concertina {

@@ -8,7 +8,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/machine/exit.h"
 #include "experiments/machine/gather.h"
 #include "io/datasets/mixture.h"

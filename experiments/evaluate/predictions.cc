@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "io/datasets/questions.h"
+#include "io/labelled/questions.h"
 #include "models/task.h"
 
 namespace concertina {

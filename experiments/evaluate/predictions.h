@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/batch.h"
+#include "core/model/batch.h"
 #include "experiments/config/config.h"
 #include "experiments/evaluate/class_counts.h"
 #include "io/datasets/dataset.h"

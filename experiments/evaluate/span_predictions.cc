@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "experiments/evaluate/predictions.h"
-#include "io/datasets/questions.h"
+#include "io/labelled/questions.h"
 #include "io/squad_score.h"
 
 namespace concertina {

@@ -11,8 +11,8 @@
 #include "experiments/hugging_face/harmless_keys.h"
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/planning.h"
+#include "io/checkpoint/safetensors_folder.h"
 #include "io/file.h"
-#include "io/safetensors_folder.h"
 #include "io/strict_json.h"
 #include "models/task.h"
 

@@ -10,7 +10,7 @@
 
 #include "experiments/hugging_face/published_config.h"
 #include "experiments/hugging_face/published_pieces.h"
-#include "io/safetensors_folder.h"
+#include "io/checkpoint/safetensors_folder.h"
 
 namespace concertina {
 

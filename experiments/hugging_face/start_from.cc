@@ -14,7 +14,7 @@
 #include "experiments/machine/gather.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/text_identity.h"
-#include "io/checkpoint_format.h"
+#include "io/checkpoint/checkpoint_format.h"
 #include "io/strict_json.h"
 #include "models/task.h"
 

@@ -12,7 +12,7 @@
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
-#include "io/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_commit.h"
 #include "io/run_files.h"
 #include "models/hugging_face.h"
 #include "models/task.h"

@@ -8,7 +8,7 @@
 
 #include "experiments/config/config.h"
 #include "experiments/run/best_commit.h"
-#include "io/checkpoint_reader.h"
+#include "io/checkpoint/checkpoint_reader.h"
 
 namespace concertina {
 

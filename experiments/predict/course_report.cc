@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/predict/report_parts.h"
 #include "experiments/run/planning.h"

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/nearest.h"
+#include "core/text/nearest.h"
 #include "experiments/config/byte_size.h"
 #include "experiments/machine/program.h"
 #include "io/file.h"

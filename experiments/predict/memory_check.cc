@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/host_name.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/machine/gather.h"
 
 namespace concertina {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/predict/measured_costs.h"
 #include "experiments/predict/report_parts.h"

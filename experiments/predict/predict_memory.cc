@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/backend_around.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/devices.h"

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
 #include "io/file.h"

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/index.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/config/byte_size.h"
 #include "experiments/predict/machine_file.h"
 #include "experiments/predict/predict_memory.h"

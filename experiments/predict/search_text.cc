@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/predict/report_parts.h"
 #include "experiments/predict/search_report.h"
 

@@ -60,7 +60,7 @@ def write_text(options, files, out):
 
 
 def write_tsv(options, files, out):
-    """What data.format = "tsv" reads (io/datasets/tsv.cc): a first line with names, no quotes."""
+    """What data.format = "tsv" reads (io/labelled/tsv.cc): a first line with names, no quotes."""
     texts = [options.sentence] + ([options.sentence2] if options.sentence2 else [])
     rows = Rows(files, texts + [options.label])
     for name in texts:

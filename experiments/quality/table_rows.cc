@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/utf8.h"
+#include "core/text/utf8.h"
 #include "experiments/run/planning.h"
 #include "io/datasets/content_hash.h"
 #include "io/datasets/sentences.h"
 #include "io/datasets/split_files.h"
-#include "io/datasets/table_columns.h"
+#include "io/labelled/table_columns.h"
 #include "io/tables/table.h"
 
 namespace concertina {

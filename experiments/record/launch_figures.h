@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 #include "experiments/cache/cache_room.h"
 #include "experiments/config/config.h"
 #include "experiments/evaluate/evaluate.h"

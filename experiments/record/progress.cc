@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/clock.h"
-#include "core/number_text.h"
 #include "core/step_history.h"
+#include "core/text/number_text.h"
 #include "experiments/machine/output.h"
 
 namespace concertina {

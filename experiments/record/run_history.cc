@@ -8,11 +8,11 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/record/run_lines.h"
-#include "io/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/log_lines.h"
 #include "io/run_files.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/report/recorded_figures.h"
 #include "experiments/timeline/timeline_drawing.h"
 
@@ -113,8 +113,7 @@ std::string recorded_timeline(const RunTrace& trace, const ReportFigures& figure
       predicted_waits(trace, figures)};
   const TimelineUnits units{
       .time_label = "ms", .time_unit = " ms", .time = 1e-3, .bytes = false, .in_page = true};
-  return svg_in_page(
-      draw_timelines({predicted, measured_panel(trace, figures)}, units, kInches));
+  return svg_in_page(draw_timelines({predicted, measured_panel(trace, figures)}, units, kInches));
 }
 
 }  // namespace concertina

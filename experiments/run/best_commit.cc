@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/run/run_identity.h"
-#include "io/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_commit.h"
 
 namespace concertina {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "io/checkpoint_reader.h"
+#include "io/checkpoint/checkpoint_reader.h"
 
 namespace concertina {
 

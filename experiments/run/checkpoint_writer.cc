@@ -13,8 +13,8 @@
 #include "experiments/machine/gather.h"
 #include "experiments/machine/machine.h"
 #include "experiments/run/run_identity.h"
-#include "io/checkpoint_commit.h"
-#include "io/checkpoint_shard.h"
+#include "io/checkpoint/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_shard.h"
 #include "parallel/plan/moves.h"
 #include "parallel/runtime/step_sums.h"
 

@@ -21,8 +21,8 @@
 
 #include "core/error.h"
 #include "experiments/run/trainer.h"
-#include "io/checkpoint_shard.h"
-#include "io/snapshot_file.h"
+#include "io/checkpoint/checkpoint_shard.h"
+#include "io/checkpoint/snapshot_file.h"
 
 namespace concertina {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "core/optimizer.h"
+#include "core/model/optimizer.h"
 #include "experiments/config/config.h"
 #include "io/datasets/dataset.h"
 #include "models/model.h"

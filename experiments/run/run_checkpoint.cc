@@ -13,8 +13,8 @@
 #include "experiments/run/best_commit.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/shared_snapshot.h"
-#include "io/checkpoint_commit.h"
-#include "io/checkpoint_reader.h"
+#include "io/checkpoint/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_reader.h"
 
 namespace concertina {
 namespace {

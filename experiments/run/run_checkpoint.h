@@ -9,7 +9,7 @@
 
 #include "experiments/run/best_commit.h"
 #include "experiments/run/trainer.h"
-#include "io/snapshot_file.h"
+#include "io/checkpoint/snapshot_file.h"
 
 namespace concertina {
 

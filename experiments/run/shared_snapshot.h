@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "io/snapshot_file.h"
+#include "io/checkpoint/snapshot_file.h"
 #include "parallel/comm/communicator.h"
 
 namespace concertina {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/run/state_hash.h"
 #include "parallel/generate/assign.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/record/training_clock.h"
 #include "experiments/study/config_values.h"

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "io/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/run_files.h"
 #include "io/sha256.h"

@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/record/run_history.h"
 #include "experiments/study/trial_launch.h"
 #include "io/metrics.h"

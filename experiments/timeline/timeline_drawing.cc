@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/timeline/timeline_panel.h"
 #include "io/figure/axis_ticks.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/nearest.h"
-#include "core/number_text.h"
+#include "core/text/nearest.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 namespace {

@@ -15,7 +15,7 @@
 #include "experiments/record/run_history.h"
 #include "experiments/train/selection.h"
 #include "experiments/train/snapshots.h"
-#include "io/run_directory.h"
+#include "io/checkpoint/run_directory.h"
 
 namespace concertina {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/config/config_environment.h"
 #include "experiments/predict/plan_report.h"
 #include "experiments/predict/predict_memory.h"

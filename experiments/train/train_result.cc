@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "core/version.h"
 #include "experiments/launch/launch.h"
 #include "experiments/machine/exit.h"

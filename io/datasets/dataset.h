@@ -1,4 +1,4 @@
-// Training data: samples of named fields (core/batch.h), in three splits.
+// Training data: samples of named fields (core/model/batch.h), in three splits.
 // Invariants: what a sample holds is a pure function of the files and of SampleAt, so any process
 // writes it at any time; no sample of one split has anything of another.
 #pragma once
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/batch.h"
+#include "core/model/batch.h"
 #include "core/options.h"
 #include "core/registry.h"
 #include "io/corpus.h"
@@ -69,7 +69,7 @@ struct SampleAt {
 
 struct Splits;  // io/datasets/split_files.h
 
-class QuestionAnswers;  // io/datasets/questions.h
+class QuestionAnswers;  // io/labelled/questions.h
 
 /// What a split holds, whatever the tokenizer: figures on splits of one digest are of the same
 /// data.
@@ -87,7 +87,7 @@ class Dataset {
   Dataset(const Dataset&) = delete;
   Dataset& operator=(const Dataset&) = delete;
 
-  /// The fields of its samples; the makers are in core/batch.h.
+  /// The fields of its samples; the makers are in core/model/batch.h.
   virtual std::span<const Field> fields() const = 0;
   /// Tokens are in [0, vocabulary()); 0: it has none, or its files do not say.
   virtual std::int64_t vocabulary() const = 0;

@@ -1,4 +1,4 @@
-// The samples of a dataset as the batches of steps (core/batch.h).
+// The samples of a dataset as the batches of steps (core/model/batch.h).
 // Invariants: what a step holds is a pure function of (dataset, seed, step); an epoch visits each
 // of its samples once; only the train split is trained on.
 //

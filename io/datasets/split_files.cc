@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "io/datasets/windows.h"
 #include "io/sha256.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/nearest.h"
 #include "core/rng.h"
+#include "core/text/nearest.h"
 #include "io/datasets/text_overlap.h"
 #include "io/sha256.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/utf8.h"
+#include "core/text/utf8.h"
 
 namespace concertina {
 namespace {

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <map>
 
-#include "core/utf8.h"
+#include "core/text/utf8.h"
 #include "io/figure/drawing.h"
 
 namespace concertina {

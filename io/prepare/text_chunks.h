@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "io/corpus.h"
-#include "io/datasets/labelled_rows.h"
+#include "io/labelled/labelled_rows.h"
 #include "io/tokenizers/tokenizer.h"
 
 namespace concertina {

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "core/error.h"
-#include "io/tokenizers/json_rules.h"
-#include "io/tokenizers/unicode.h"
+#include "io/tokenizers/characters/json_rules.h"
+#include "io/tokenizers/characters/unicode.h"
 
 namespace concertina {
 namespace {

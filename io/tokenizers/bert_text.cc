@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/utf8.h"
-#include "io/tokenizers/library_characters.h"
-#include "io/tokenizers/unicode.h"
+#include "core/text/utf8.h"
+#include "io/tokenizers/characters/library_characters.h"
+#include "io/tokenizers/characters/unicode.h"
 
 namespace concertina {
 namespace {

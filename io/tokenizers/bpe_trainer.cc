@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "io/tokenizers/byte_pairs.h"
-#include "io/tokenizers/unicode.h"
+#include "io/tokenizers/characters/unicode.h"
 
 namespace concertina {
 namespace {

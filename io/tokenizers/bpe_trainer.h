@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/tokenizers/word_pattern.h"
+#include "io/tokenizers/characters/word_pattern.h"
 
 namespace concertina {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/utf8.h"
-#include "io/tokenizers/unicode.h"
+#include "core/text/utf8.h"
+#include "io/tokenizers/characters/unicode.h"
 
 namespace concertina {
 namespace {

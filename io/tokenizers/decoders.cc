@@ -7,9 +7,9 @@
 #include "core/error.h"
 #include "core/registry.h"
 #include "io/tokenizers/byte_pairs.h"
-#include "io/tokenizers/json_rules.h"
+#include "io/tokenizers/characters/json_rules.h"
+#include "io/tokenizers/characters/unicode.h"
 #include "io/tokenizers/normalizers.h"
-#include "io/tokenizers/unicode.h"
 
 namespace concertina {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/decoders.h"
-#include "io/tokenizers/json_rules.h"
 #include "io/tokenizers/marks.h"
 #include "io/tokenizers/normalizers.h"
 #include "io/tokenizers/pipeline.h"

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/registry.h"
-#include "io/tokenizers/json_rules.h"
+#include "io/tokenizers/characters/json_rules.h"
 
 namespace concertina {
 namespace {

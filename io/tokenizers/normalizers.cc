@@ -4,13 +4,13 @@
 
 #include "core/error.h"
 #include "core/registry.h"
-#include "core/utf8.h"
+#include "core/text/utf8.h"
 #include "io/tokenizers/bert_text.h"
-#include "io/tokenizers/character_map.h"
-#include "io/tokenizers/json_rules.h"
-#include "io/tokenizers/library_characters.h"
-#include "io/tokenizers/unicode.h"
-#include "io/tokenizers/word_pattern.h"
+#include "io/tokenizers/characters/character_map.h"
+#include "io/tokenizers/characters/json_rules.h"
+#include "io/tokenizers/characters/library_characters.h"
+#include "io/tokenizers/characters/unicode.h"
+#include "io/tokenizers/characters/word_pattern.h"
 
 namespace concertina {
 namespace {

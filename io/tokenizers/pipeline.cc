@@ -4,8 +4,8 @@
 
 #include "core/error.h"
 #include "io/sha256.h"
+#include "io/tokenizers/characters/unicode.h"
 #include "io/tokenizers/pre_tokenizers.h"
-#include "io/tokenizers/unicode.h"
 #include "io/tokenizers/word_memory.h"
 
 namespace concertina {

@@ -5,11 +5,11 @@
 
 #include "core/error.h"
 #include "core/registry.h"
-#include "core/utf8.h"
+#include "core/text/utf8.h"
 #include "io/tokenizers/byte_pairs.h"
-#include "io/tokenizers/json_rules.h"
-#include "io/tokenizers/library_characters.h"
-#include "io/tokenizers/unicode.h"
+#include "io/tokenizers/characters/json_rules.h"
+#include "io/tokenizers/characters/library_characters.h"
+#include "io/tokenizers/characters/unicode.h"
 
 namespace concertina {
 namespace {

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "io/tokenizers/characters/word_pattern.h"
 #include "io/tokenizers/stages.h"
-#include "io/tokenizers/word_pattern.h"
 
 namespace concertina {
 

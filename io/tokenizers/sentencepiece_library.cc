@@ -10,8 +10,8 @@
 
 #include "core/error.h"
 #include "io/sha256.h"
+#include "io/tokenizers/characters/unicode.h"
 #include "io/tokenizers/tokenizer_files.h"
-#include "io/tokenizers/unicode.h"
 
 namespace concertina {
 namespace {

@@ -8,7 +8,7 @@
 #include "io/file.h"
 #include "io/sha256.h"
 #include "io/strict_json.h"
-#include "io/tokenizers/json_rules.h"
+#include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/vocabulary_files.h"
 
 namespace concertina {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "core/error.h"
-#include "core/utf8.h"
+#include "core/text/utf8.h"
 
 namespace concertina {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/registry.h"
-#include "io/tokenizers/json_rules.h"
+#include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/unigram.h"
 
 namespace concertina {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "core/graph.h"
+#include "core/model/graph.h"
 #include "core/operators.h"
 #include "core/rotary.h"
 #include "models/units/norm.h"

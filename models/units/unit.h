@@ -15,8 +15,8 @@
 
 #include "core/backend.h"
 #include "core/error.h"
-#include "core/graph.h"
-#include "core/model_spec.h"
+#include "core/model/graph.h"
+#include "core/model/model_spec.h"
 #include "core/tensor.h"
 
 namespace concertina {

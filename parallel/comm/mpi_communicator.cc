@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/exchange_order.h"
 #include "core/log.h"
+#include "core/model/exchange_order.h"
 #include "parallel/comm/mpi_environment.h"
 #include "parallel/comm/mpi_work.h"
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/exchange_order.h"
 #include "core/index.h"
 #include "core/log.h"
+#include "core/model/exchange_order.h"
 #include "parallel/comm/mpi_ulfm.h"
 
 namespace concertina {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "parallel/generate/one_replica.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/schedule_registry.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 
 namespace concertina {
 

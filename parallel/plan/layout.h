@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 #include "parallel/plan/partition.h"
 
 namespace concertina {

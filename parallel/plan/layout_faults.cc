@@ -2,7 +2,7 @@
 
 #include <fmt/ranges.h>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 
 namespace concertina::faults {
 namespace {

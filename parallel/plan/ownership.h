@@ -1,13 +1,13 @@
 // Which holder of a bucket owns which part of it: reduces its gradient, keeps its optimizer state,
 // updates it and saves it (optimizer state sharding, Rajbhandari et al. 2020, stage 1).
 // Invariants: parts are contiguous, disjoint, cover the bucket and are cut between blocks of the
-// canonical grid (core/model_spec.h), so norms and hashes do not depend on the cut.
+// canonical grid (core/model/model_spec.h), so norms and hashes do not depend on the cut.
 #pragma once
 
 #include <functional>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 #include "parallel/plan/layout.h"
 
 namespace concertina {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 namespace {

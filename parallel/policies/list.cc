@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "parallel/policies/freeze_policy.h"
 
 namespace concertina {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "parallel/policies/freeze_policy.h"
 
 namespace concertina {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/model_spec.h"
-#include "core/stage.h"
+#include "core/model/model_spec.h"
+#include "core/model/stage.h"
 
 namespace concertina {
 

@@ -10,8 +10,8 @@
 
 #include "core/error.h"
 #include "core/index.h"
-#include "core/number_text.h"
 #include "core/registry.h"
+#include "core/text/number_text.h"
 #include "parallel/generate/schedule_registry.h"
 
 namespace concertina {

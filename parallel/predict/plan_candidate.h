@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 #include "parallel/plan/partition.h"
 #include "parallel/predict/machine.h"
 

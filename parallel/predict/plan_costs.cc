@@ -5,8 +5,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/exchange_order.h"
 #include "core/index.h"
+#include "core/model/exchange_order.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 
 namespace concertina {
 

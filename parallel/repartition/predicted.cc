@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/index.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "parallel/generate/passes.h"
 #include "parallel/repartition/choices.h"
 

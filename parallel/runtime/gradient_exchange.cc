@@ -4,8 +4,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/exchange_order.h"
 #include "core/index.h"
+#include "core/model/exchange_order.h"
 
 namespace concertina {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/arena.h"
-#include "core/stage.h"
+#include "core/model/stage.h"
 #include "parallel/comm/communicator.h"
 #include "parallel/plan/assignment.h"
 #include "parallel/runtime/gradient_tree.h"

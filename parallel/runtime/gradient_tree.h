@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/stage.h"
+#include "core/model/stage.h"
 #include "parallel/plan/reduction_tree.h"
 
 namespace concertina {

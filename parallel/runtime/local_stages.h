@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/arena.h"
-#include "core/frozen_outputs.h"
-#include "core/stage.h"
+#include "core/model/frozen_outputs.h"
+#include "core/model/stage.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/runtime/buffer_pool.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/exchange_order.h"
+#include "core/model/exchange_order.h"
 
 namespace concertina {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/arena.h"
-#include "core/optimizer.h"
+#include "core/model/optimizer.h"
 #include "parallel/plan/moves.h"
 
 namespace concertina {

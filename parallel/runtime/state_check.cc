@@ -6,9 +6,9 @@
 
 #include "core/clock.h"
 #include "core/digest.h"
-#include "core/exchange_order.h"
 #include "core/failpoint.h"
 #include "core/index.h"
+#include "core/model/exchange_order.h"
 #include "parallel/runtime/redistribute.h"
 
 namespace concertina {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/arena.h"
-#include "core/batch.h"
 #include "core/memory.h"
+#include "core/model/batch.h"
 #include "parallel/plan/job.h"
 #include "parallel/plan/layout.h"
 

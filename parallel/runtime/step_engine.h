@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/arena.h"
-#include "core/batch.h"
 #include "core/error.h"
+#include "core/model/batch.h"
 #include "parallel/runtime/executor.h"
 #include "parallel/runtime/step_batch.h"
 #include "parallel/runtime/update.h"

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/exchange_order.h"
 #include "core/index.h"
-#include "core/number_text.h"
+#include "core/model/exchange_order.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 

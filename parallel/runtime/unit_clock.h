@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/kernel_clock.h"
-#include "core/model_spec.h"
-#include "core/stage.h"
+#include "core/model/model_spec.h"
+#include "core/model/stage.h"
 #include "core/step_history.h"
 
 namespace concertina {

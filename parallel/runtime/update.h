@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/optimizer.h"
+#include "core/model/optimizer.h"
 #include "parallel/comm/communicator.h"
 #include "parallel/comm/watchdog.h"
 #include "parallel/runtime/gradient_exchange.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "core/stage.h"
+#include "core/model/stage.h"
 #include "parallel/plan/assignment.h"
 #include "parallel/runtime/groups.h"
 #include "parallel/runtime/phased_exchange.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/exchange_order.h"
 #include "core/index.h"
+#include "core/model/exchange_order.h"
 
 namespace concertina {
 

@@ -1,5 +1,5 @@
 // When the messages of exchanges pass: phase by phase, posted step by step, as communicators do
-// (core/exchange_order.h, parallel/comm/mpi_work.h).
+// (core/model/exchange_order.h, parallel/comm/mpi_work.h).
 // Invariants: exchanges of one group start in one order on each of its ranks, in each phase; a
 // phase begins on a holder when the one before has ended there; a message passes once both its ends
 // are posted; it is done on its receiver when it is there, on its sender when the receiver's answer

@@ -11,11 +11,11 @@
 #include <cstring>
 #include <span>
 
-#include "io/checkpoint_commit.h"
-#include "io/checkpoint_reader.h"
-#include "io/checkpoint_shard.h"
+#include "io/checkpoint/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_reader.h"
+#include "io/checkpoint/checkpoint_shard.h"
+#include "io/checkpoint/snapshot_file.h"
 #include "io/file.h"
-#include "io/snapshot_file.h"
 
 namespace concertina {
 namespace {

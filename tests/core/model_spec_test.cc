@@ -1,4 +1,4 @@
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 
 #include <fmt/format.h>
 #include <rapidcheck.h>

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <sstream>
 
-#include "core/utf8.h"
+#include "core/text/utf8.h"
 #include "io/figure/drawing.h"
 
 namespace concertina {

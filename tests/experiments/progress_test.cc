@@ -9,8 +9,8 @@
 #include <limits>
 #include <sstream>
 
-#include "core/number_text.h"
 #include "core/step_history.h"
+#include "core/text/number_text.h"
 #include "experiments/machine/output.h"
 #include "experiments/record/monitor.h"
 

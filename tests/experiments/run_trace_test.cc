@@ -14,7 +14,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/number_text.h"
+#include "core/text/number_text.h"
 #include "experiments/record/tracing.h"
 #include "experiments/report/recorded_figures.h"
 #include "tests/synthetic_trace.h"

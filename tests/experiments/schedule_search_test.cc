@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "experiments/commands/schedule_options.h"
+#include "experiments/commands/schedule/schedule_options.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/check.h"
 #include "parallel/simulate/simulate.h"

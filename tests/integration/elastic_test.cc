@@ -15,7 +15,7 @@
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
-#include "io/checkpoint_reader.h"
+#include "io/checkpoint/checkpoint_reader.h"
 #include "parallel/generate/assign.h"
 #include "parallel/repartition/grown_batch.h"
 #include "tests/integration/training.h"

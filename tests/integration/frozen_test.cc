@@ -12,7 +12,7 @@
 #include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
-#include "io/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_commit.h"
 #include "io/file.h"
 #include "io/sha256.h"
 #include "models/model.h"

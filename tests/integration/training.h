@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "core/batch.h"
+#include "core/model/batch.h"
 #include "experiments/run/trainer.h"
 
 namespace concertina {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "io/checkpoint_commit.h"
-#include "io/checkpoint_reader.h"
-#include "io/checkpoint_shard.h"
+#include "io/checkpoint/checkpoint_commit.h"
+#include "io/checkpoint/checkpoint_reader.h"
+#include "io/checkpoint/checkpoint_shard.h"
 #include "tests/io/io_test.h"
 
 namespace concertina {

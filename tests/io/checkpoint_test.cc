@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "io/checkpoint_view.h"
+#include "io/checkpoint/checkpoint_view.h"
 #include "io/file.h"
 #include "tests/io/checkpoint_fixture.h"
 

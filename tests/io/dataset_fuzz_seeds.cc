@@ -1,6 +1,6 @@
 // Sound files of each format of data, as bytes.
-#include "io/datasets/image_codec.h"
-#include "io/datasets/tar_shard.h"
+#include "io/images/image_codec.h"
+#include "io/images/tar_shard.h"
 #include "tests/io/fuzz_seeds.h"
 #include "tests/io/token_files.h"
 #include "tests/io/webdataset_files.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "io/datasets/image_codec.h"
+#include "io/images/image_codec.h"
 #include "tests/io/webdataset_files.h"
 
 namespace concertina {

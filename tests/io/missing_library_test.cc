@@ -2,8 +2,8 @@
 // meson.build links it with their stubs.
 #include <gtest/gtest.h>
 
-#include "io/datasets/image_codec.h"
-#include "io/datasets/tar_shard.h"
+#include "io/images/image_codec.h"
+#include "io/images/tar_shard.h"
 #include "tests/io/webdataset_files.h"
 
 namespace concertina {

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "io/checkpoint/safetensors_folder.h"
 #include "io/file.h"
-#include "io/safetensors_folder.h"
 #include "io/strict_json.h"
 #include "io/token_file.h"
 #include "io/tokenizers/byte_pairs.h"
+#include "io/tokenizers/characters/word_pattern.h"
 #include "io/tokenizers/sentencepiece_library.h"
-#include "io/tokenizers/word_pattern.h"
 #include "tests/io/fuzz_seeds.h"
 #include "tests/io/token_files.h"
 

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "core/batch.h"
+#include "core/model/batch.h"
 #include "tests/io/reader_files.h"
 #include "tests/io/token_files.h"
 

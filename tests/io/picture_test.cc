@@ -1,5 +1,5 @@
 // Pictures, against what Pillow and torchvision make of them: tests/golden/make_pictures.py.
-#include "io/datasets/picture.h"
+#include "io/images/picture.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "io/datasets/augment.h"
-#include "io/datasets/picture_ops.h"
+#include "io/images/augment.h"
+#include "io/images/picture_ops.h"
 #include "tests/io/webdataset_files.h"
 
 namespace concertina {

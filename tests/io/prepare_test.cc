@@ -1,13 +1,13 @@
 // Text in chunks: the tokens and documents are those of the whole, wherever it is cut.
 #include <gtest/gtest.h>
 
-#include "io/datasets/table_text.h"
+#include "io/labelled/table_text.h"
 #include "io/prepare/chunk_file.h"
 #include "io/prepare/text_chunks.h"
 #include "io/sha256.h"
 #include "io/token_file.h"
 #include "io/tokenizers/bpe_trainer.h"
-#include "io/tokenizers/unicode.h"
+#include "io/tokenizers/characters/unicode.h"
 #include "tests/io/reader_files.h"
 
 namespace concertina {

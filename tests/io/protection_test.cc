@@ -10,10 +10,10 @@
 #include <set>
 
 #include "io/corpus.h"
-#include "io/datasets/image_codec.h"
 #include "io/datasets/masked_tokens.h"
-#include "io/datasets/tar_shard.h"
 #include "io/datasets/views.h"
+#include "io/images/image_codec.h"
+#include "io/images/tar_shard.h"
 #include "io/sha256.h"
 #include "io/tables/table.h"
 #include "tests/io/reader_files.h"

@@ -1,5 +1,5 @@
 // A run's directory: one owner at a time, and nothing that is no run is ever written to.
-#include "io/run_directory.h"
+#include "io/checkpoint/run_directory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

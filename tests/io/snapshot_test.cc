@@ -1,6 +1,6 @@
 // Snapshots in memory: what is read is what was written, of the newest step that all ranks have;
 // what is damaged or missing is never read.
-#include "io/snapshot_file.h"
+#include "io/checkpoint/snapshot_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

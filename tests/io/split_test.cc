@@ -7,8 +7,8 @@
 #include <set>
 
 #include "io/datasets/content_hash.h"
-#include "io/datasets/questions.h"
 #include "io/datasets/split_files.h"
+#include "io/labelled/questions.h"
 #include "tests/io/reader_files.h"
 
 namespace concertina {

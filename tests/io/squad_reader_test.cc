@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "io/datasets/questions.h"
+#include "io/labelled/questions.h"
 #include "io/squad_score.h"
 #include "tests/io/reader_files.h"
 

@@ -8,11 +8,11 @@
 #include <set>
 #include <utility>
 
-#include "core/batch.h"
-#include "io/datasets/labelled_rows.h"
+#include "core/model/batch.h"
 #include "io/datasets/sentences.h"
 #include "io/datasets/source.h"
 #include "io/datasets/split_files.h"
+#include "io/labelled/labelled_rows.h"
 #include "io/tables/table.h"
 #include "tests/io/reader_files.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/tokenizers/unicode.h"
+#include "io/tokenizers/characters/unicode.h"
 
 namespace concertina::tokenizer_corpus {
 

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "io/datasets/sentences.h"
 #include "io/file.h"
-#include "io/tokenizers/library_characters.h"
+#include "io/tokenizers/characters/library_characters.h"
 #include "io/tokenizers/published_tokenizer.h"
 #include "io/tokenizers/tokenizer.h"
 #include "tests/io/io_test.h"

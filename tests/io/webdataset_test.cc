@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "io/datasets/image_codec.h"
-#include "io/datasets/webdataset_samples.h"
+#include "io/images/image_codec.h"
+#include "io/images/webdataset_samples.h"
 
 namespace concertina {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 #include "models/model_stage.h"
 #include "tests/buffer.h"
 

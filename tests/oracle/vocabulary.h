@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/batch.h"
+#include "core/model/batch.h"
 #include "tests/oracle/values.h"
 
 namespace concertina::oracle {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/model_spec.h"
+#include "core/model/model_spec.h"
 #include "core/rng.h"
 
 namespace concertina {

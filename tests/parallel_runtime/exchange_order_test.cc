@@ -1,5 +1,5 @@
 // The order of exchanges: no two ranks send to the same one in a step, and everything gets there.
-#include "core/exchange_order.h"
+#include "core/model/exchange_order.h"
 
 #include <gtest/gtest.h>
 

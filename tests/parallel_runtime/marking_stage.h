@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/stage.h"
+#include "core/model/stage.h"
 #include "parallel/plan/job.h"
 #include "parallel/plan/layout.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/backend.h"
-#include "core/stage.h"
+#include "core/model/stage.h"
 #include "parallel/plan/schedule.h"
 
 namespace concertina {

@@ -4,7 +4,7 @@
 // Legend: S samples, N patches of P x P pixels, C width. Templates: N elements an access.
 #include <numeric>
 
-#include "core/batch.h"
+#include "core/model/batch.h"
 #include "core/cuda/kernels/column_sums.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"

@@ -2,7 +2,7 @@
 // elements an access.
 #include <cfloat>
 
-#include "core/batch.h"
+#include "core/model/batch.h"
 #include "core/cuda/kernels/column_sums.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"

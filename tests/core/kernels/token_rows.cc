@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/batch.h"
+#include "core/model/batch.h"
 #include "tests/core/kernels/cases.h"
 #include "tests/core/kernels/differences.h"
 #include "tests/core/kernels/rates.h"

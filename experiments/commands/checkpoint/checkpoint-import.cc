@@ -1,0 +1,86 @@
+// `concertina checkpoint import`: a run of a model as Hugging Face's transformers stores it.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "experiments/commands/command.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/hugging_face/kept_files.h"
+#include "experiments/hugging_face/model_from.h"
+#include "experiments/hugging_face/start_from.h"
+#include "experiments/launch/launch.h"
+#include "experiments/machine/gather.h"
+#include "experiments/run/checkpoint_writer.h"
+#include "io/checkpoint/checkpoint_commit.h"
+#include "io/checkpoint/run_directory.h"
+#include "io/run_files.h"
+
+namespace concertina {
+namespace {
+
+struct ImportOptions : CommandOptions {
+  std::string folder, out;
+  std::vector<std::string> sets;
+};
+
+/// Throws if --set has a key that the other options say.
+void require_own_keys(const std::vector<std::string>& sets) {
+  RunConfig given;
+  for (const std::string& assignment : sets) set_config(assignment, given);
+  for (const char* const key : {"model.from", "run.dir", "run.name"})
+    if (given.origins.contains(key))
+      throw_input(fmt::format("the folder and --out say what {} is", key), "--set",
+                  fmt::format("no --set {}", key));
+}
+
+/// Makes the run `out` with the weights of `folder` as a checkpoint at step 0. Collective.
+int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
+  namespace fs = std::filesystem;
+  require_own_keys(options.sets);
+  ConfigOptions asked;
+  asked.sets = options.sets;
+  const fs::path out = fs::absolute(options.out).lexically_normal();
+  asked.defaults.push_back("model.from=" + fs::absolute(options.folder).string());
+  asked.defaults.push_back("run.dir=" + out.parent_path().string());
+  asked.defaults.push_back("run.name=" + out.filename().string());
+  const RunConfig config = load(asked);
+  Launch launch(config, mpi, "checkpoint import");
+  const bool leads = launch.leads();
+  launch.trainer.initialize();
+  start_from(launch.trainer, launch.config);
+  launch.begin();
+  std::optional<RunDirectory> owned;
+  together(launch.world, [&] {
+    if (!leads) return;
+    const bool there = RunDirectory::exists(config.run.dir, config.run.name);
+    owned.emplace(config.run.dir, config.run.name);
+    // Without either it is an import that was killed or had no room: it is made anew.
+    if (there &&
+        (fs::exists(run_file(owned->path(), kMetricsFile)) || newest_commit(owned->checkpoints())))
+      throw_input("this run is there already", options.out, "another --out");
+    owned->write_config(write_config(with_absolute_paths(launch.config)));
+    keep_model_from(launch.config);
+    keep_for_export(launch.config, {});
+  });
+  save_checkpoint(launch.trainer, checkpoint_directory(launch.config), 0, launch.identity(false));
+  if (leads) print_once(fmt::format("{}: the model of {}\n", out.string(), options.folder));
+  return 0;
+}
+
+void add_import_options(CLI::App& app, ImportOptions& options) {
+  app.add_option("folder", options.folder, "has config.json and model.safetensors")
+      ->type_name("DIRECTORY")
+      ->required();
+  app.add_option("--out", options.out, "the run to make")->type_name("DIRECTORY")->required();
+  app.add_option("--set", options.sets, "set a config key; may be repeated")
+      ->type_name("TABLE.KEY=VALUE");
+}
+
+}  // namespace
+
+Command command_checkpoint_import() {
+  return make_command<ImportOptions>("make a run of a model that transformers has stored",
+                                     add_import_options, run_checkpoint_import);
+}
+
+}  // namespace concertina

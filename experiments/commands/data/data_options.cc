@@ -1,0 +1,75 @@
+#include "experiments/commands/data/data_options.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "experiments/commands/python_command.h"
+#include "experiments/quality/table_rows.h"
+#include "io/datasets/dataset.h"
+#include "io/file.h"
+
+namespace concertina {
+
+void add_data_options(CLI::App& app, DataFileOptions& options, const char* files) {
+  app.add_option("files", options.files, files)->type_name("FILE|@FILE")->required();
+  std::vector<std::string> formats;
+  for (const std::string_view name : names_of(dataset_formats())) formats.emplace_back(name);
+  app.add_option("--format", options.format, "what the files are: as data.format")
+      ->check(CLI::IsMember(formats));
+  app.add_option("--tokenizer", options.tokenizer, "as data.tokenizer")->type_name("FILE|bytes");
+  app.add_option("--context", options.context, "tokens of a sample, as model.context")
+      ->check(whole_number(1, std::int64_t{1} << 24))
+      ->capture_default_str();
+  app.add_option("--set", options.sets,
+                 "set one config key, such as data.validation=0.1 or data.validation_files=FILE; "
+                 "may be repeated")
+      ->type_name("TABLE.KEY=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_json_option(app, options);
+}
+
+void add_quality_options(CLI::App& app, DataFileOptions& options) {
+  app.add_option("--near", options.near,
+                 "least share of runs of 5 bytes that two texts have in common, to be nearly the "
+                 "same; 0: do not look")
+      ->type_name("SHARE")
+      ->check(number(0, 1))
+      ->capture_default_str();
+  app.add_option("--report", options.report, "write a page of what is found, with examples")
+      ->type_name("FILE.html");
+}
+
+RunConfig data_config(const DataFileOptions& options) {
+  ConfigOptions given;
+  given.defaults = {"data.validation=0"};
+  std::vector<std::string> files;
+  for (const std::string& file : options.files)
+    (file.starts_with('@') ? given.sources : files).push_back(file);
+  given.sets = options.sets;
+  if (!options.format.empty()) given.sets.push_back("data.format=" + options.format);
+  if (!options.tokenizer.empty()) given.sets.push_back("data.tokenizer=" + options.tokenizer);
+  if (options.given("--context"))
+    given.sets.push_back(fmt::format("model.context={}", options.context));
+  RunConfig config = load(given);
+  // Without a task, a table is one of classes.
+  if (given.sources.empty() && config.data.documents == "auto" &&
+      !config.origins.contains("model.task") && !config.origins.contains("model.family"))
+    config.data.documents = "alone";
+  if (!files.empty())
+    (files_key(config) == "data.text" ? config.data.text : config.data.files) = files;
+  return config;
+}
+
+int look_at_rows(const DataFileOptions& options, const RunConfig& config,
+                 std::map<std::string, std::string> words) {
+  if (!options.report.empty()) require_output(options.report, "--report");
+  const bool counts_tokens =
+      config.origins.contains("data.tokenizer") || config.origins.contains("model.context");
+  words["near"] = fmt::format("{}", options.near);
+  if (!options.report.empty()) words["report"] = options.report;
+  if (options.json) words["json"] = "true";
+  return call_python("data-quality", words, table_rows(config, counts_tokens));
+}
+
+}  // namespace concertina

@@ -1,0 +1,47 @@
+// `concertina plan freeze`: what freezing gives a run that nobody has launched, part by part.
+#include "experiments/commands/plan/plan_options.h"
+
+namespace concertina {
+namespace {
+
+struct PlanFreezeOptions : PredictionSource {
+  CourseOptions course;
+};
+
+int run_plan_freeze(const PlanFreezeOptions& options) {
+  CourseOptions course = options.course;
+  if (options.config.freeze.policy == "none")
+    throw_input("nothing freezes", "freeze.policy", "--policy POLICY, such as pipetransformer");
+  course.progress = slow_teller();
+  const nlohmann::ordered_json report =
+      course_report(options.config, plan_options(options), course);
+  print_once(options.json ? json_line(report) : course_text(report));
+  return 0;
+}
+
+void add_plan_freeze_options(CLI::App& app, PlanFreezeOptions& options) {
+  app.add_option_function<std::string>(
+         "--policy",
+         [&](const std::string& name) { options.sets.push_back("freeze.policy=" + name); },
+         "in place of the config's freeze.policy")
+      ->type_name("POLICY");
+  app.add_option("--epochs", options.course.epochs, "of the run")
+      ->check(whole_number(1, 10000))
+      ->capture_default_str();
+  app.add_option("--samples", options.course.samples, "of an epoch, in place of those of data.text")
+      ->check(whole_number(1, std::int64_t{1} << 50));
+  add_world_option(app, options.plan.world);
+  add_source_options(app, options, /*rates=*/true);
+  add_json_option(app, options);
+}
+
+}  // namespace
+
+Command command_plan_freeze() {
+  return make_command<PlanFreezeOptions>(
+      "frozen layers, layout and time of each epoch, and the ladder from a static run to all "
+      "parts, with ceilings",
+      add_plan_freeze_options, run_plan_freeze);
+}
+
+}  // namespace concertina

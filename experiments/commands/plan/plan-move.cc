@@ -1,0 +1,39 @@
+// `concertina plan move`: what a change of the layout would move, without a launch.
+#include "experiments/commands/plan/plan_options.h"
+
+namespace concertina {
+namespace {
+
+struct PlanMoveOptions : PredictionSource {
+  std::string from, to;
+};
+
+int run_plan_move(const PlanMoveOptions& options) {
+  if (options.from.empty() && options.to.empty())
+    throw_input("nothing says between which layouts", "concertina plan move",
+                "--from KEYS, --to KEYS or both, such as --to \"parallel.pp=2\"");
+  const nlohmann::ordered_json moves =
+      move_report(options.config, plan_options(options), options.from, options.to);
+  print_once(options.json ? json_line(moves) : move_text(moves));
+  return 0;
+}
+
+void add_plan_move_options(CLI::App& app, PlanMoveOptions& options) {
+  add_world_option(app, options.plan.world);
+  app.add_option("--from", options.from,
+                 "the layout before the change: keys on top of the config, such as "
+                 "\"parallel.pp=4 parallel.dp=1\"; left out: the config's own")
+      ->type_name("KEYS");
+  app.add_option("--to", options.to, "the layout after it, as --from")->type_name("KEYS");
+  add_source_options(app, options, /*rates=*/false);
+  add_json_option(app, options);
+}
+
+}  // namespace
+
+Command command_plan_move() {
+  return make_command<PlanMoveOptions>("what a change of the layout would move, and its seconds",
+                                       add_plan_move_options, run_plan_move);
+}
+
+}  // namespace concertina

@@ -1,0 +1,53 @@
+#include "experiments/commands/plan/plan_options.h"
+
+#include <filesystem>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "experiments/predict/machine_file.h"
+
+namespace concertina {
+
+void add_world_option(CLI::App& app, int& world) {
+  app.add_option("--world", world, "ranks to plan for; none is launched")
+      ->check(whole_number(1, kMostPlannedRanks))
+      ->capture_default_str();
+}
+
+void add_source_options(CLI::App& app, PredictionSource& options, bool rates) {
+  if (rates)
+    app.add_option("--rate", options.plan.gflops, "GFLOP/s of one rank, in place of measuring it")
+        ->type_name("GFLOPS")
+        ->check(number(1e-3, 1e9));
+  app.add_option("--costs", options.plan.costs,
+                 "what to predict from: the directory of a run, or a machine file (*.toml)")
+      ->type_name("RUN|FILE");
+  app.add_option("--machine", options.machine,
+                 "in place of --costs: a preset (a100-40gb, a100-80gb, h100, h200, laptop) or a "
+                 "machine file")
+      ->type_name("NAME|FILE");
+  app.add_option("--links", options.plan.links,
+                 "what messages take, in place of the links in --costs: a machine file, or a run")
+      ->type_name("RUN|FILE");
+}
+
+PlanOptions plan_options(const PredictionSource& options) {
+  PlanOptions plan = options.plan;
+  options.excludes("--costs", "--machine", options.given("--machine"));
+  const bool measured =
+      !plan.costs.empty() && std::filesystem::path(plan.costs).extension() != ".toml";
+  if (measured) options.excludes("--rate", "the costs of a run", true);
+  if (!options.machine.empty()) plan.costs = machine_path(options.machine);
+  return plan;
+}
+
+std::function<void(const std::string&)> slow_teller() {
+  return [told = now()](const std::string& what) mutable {
+    constexpr double kSilence = 5;  // seconds
+    if (now() < told + kSilence) return;
+    told = now();
+    log::info("{}", what);
+  };
+}
+
+}  // namespace concertina

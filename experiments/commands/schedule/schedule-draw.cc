@@ -1,0 +1,210 @@
+// `concertina schedule draw`: predicted steps of schedules as a picture, or in letters.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/error.h"
+#include "core/text/number_text.h"
+#include "experiments/commands/schedule/schedule_options.h"
+#include "experiments/machine/output.h"
+#include "experiments/timeline/timeline_drawing.h"
+#include "io/figure/write_figure.h"
+
+namespace concertina {
+namespace {
+
+struct DrawOptions : ScheduleOptions {
+  std::vector<std::string> schedules;  // a panel each
+  std::string out;                     // the picture
+  double width = 6.75;                 // inches
+  bool grid = false;
+};
+
+const std::vector<std::string> kPictures{".svg", ".pdf", ".png", ".tex", ".html"};
+
+/// "NAME:4" is NAME with 4 chunks.
+bool names_chunks(const std::string& schedule) {
+  const std::size_t colon = schedule.rfind(':');
+  return colon != std::string::npos && is_schedule(schedule.substr(0, colon));
+}
+
+ScheduleOptions options_for(const ScheduleOptions& options, const std::string& schedule) {
+  ScheduleOptions one = options;
+  one.schedule = schedule;
+  const std::size_t colon = schedule.rfind(':');
+  if (!names_chunks(schedule)) return one;
+  std::string chunks = schedule.substr(colon + 1);
+  if (!whole_number(1, 64)(chunks).empty())
+    throw_input(fmt::format("'{}' is no number of chunks", chunks), schedule,
+                "NAME:CHUNKS, such as interleaved-1f1b:4");
+  one.schedule = schedule.substr(0, colon);
+  one.chunks = std::stoi(chunks);
+  return one;
+}
+
+/// Which part of the model a stage has: --costs speak of a rank.
+double share_of_stage(const Layout& layout) {
+  return static_cast<double>(working_ranks(layout).size()) /
+         static_cast<double>(layout.pipelines[0].stages.size());
+}
+
+TimelinePanel panel_of(const std::string& name, const ScheduleOptions& options,
+                       const ScheduleCosts& costs) {
+  Planned planned = plan_of(options);
+  Costs of_plan =
+      costs.of(planned.layout, planned.plan, share_of_stage(planned.layout), planned.leaves);
+  Timeline timeline = simulate(planned.plan, planned.layout, of_plan);
+  return {name, std::move(planned.plan), std::move(planned.layout), std::move(of_plan),
+          std::move(timeline)};
+}
+
+/// Files say how many ranks and microbatches they have; names follow the first of them.
+std::vector<TimelinePanel> panels_of(const ScheduleOptions& options,
+                                     const std::vector<std::string>& schedules,
+                                     const ScheduleCosts& costs) {
+  std::vector<TimelinePanel> panels(schedules.size());
+  std::optional<int> ranks = options.ranks, microbatches = options.microbatches;
+  for (const bool names : {false, true})
+    for (std::size_t i = 0; i < panels.size(); ++i) {
+      ScheduleOptions one = options_for(options, schedules[i]);
+      if (is_schedule(one.schedule) != names) continue;
+      if (names) one.ranks = ranks, one.microbatches = microbatches;
+      panels[i] = panel_of(schedules[i], one, costs);
+      if (!ranks) ranks = static_cast<int>(panels[i].ranks());
+      if (!microbatches) microbatches = panels[i].microbatches();
+    }
+  return panels;
+}
+
+/// Throws where the files do not fit beside each other, before anything is drawn.
+void require_same_ranks(const std::vector<TimelinePanel>& panels) {
+  for (const TimelinePanel& panel : panels)
+    if (panel.ranks() != panels[0].ranks())
+      throw_input(
+          fmt::format("{} has {}, but {} has {}", panels[0].name,
+                      counted(static_cast<std::int64_t>(panels[0].ranks()), "rank"), panel.name,
+                      counted(static_cast<std::int64_t>(panel.ranks()), "rank")),
+          panel.name, "a picture for each of them");
+}
+
+double longest_of(const std::vector<TimelinePanel>& panels) {
+  double longest = 0;
+  for (const TimelinePanel& panel : panels) longest = std::max(longest, panel.timeline.makespan);
+  return longest;
+}
+
+TimelineUnits units_of(const ScheduleOptions& options, const ScheduleCosts& costs,
+                       const std::vector<TimelinePanel>& panels) {
+  TimelineUnits units;
+  units.bytes = costs.measured();
+  if (!units.bytes && options.links.links.empty()) {  // no clock says what the numbers are
+    units.time_label = fmt::format("time (F, I, W of a rank: {})", options.costs);
+    return units;
+  }
+  const double longest = longest_of(panels);
+  const auto [unit, name] = longest >= 1      ? std::pair{1.0, "s"}
+                            : longest >= 1e-3 ? std::pair{1e-3, "ms"}
+                                              : std::pair{1e-6, "µs"};
+  units.time = unit;
+  units.time_unit = std::string(" ") + name;
+  units.time_label = fmt::format("time ({})", name);
+  return units;
+}
+
+GridLook look_of_terminal() {
+  if (::isatty(STDOUT_FILENO) != 1) return {};
+  const char* no_color = std::getenv("NO_COLOR");
+  return {static_cast<std::size_t>(terminal_columns(stdout)),
+          no_color == nullptr || *no_color == '\0'};
+}
+
+nlohmann::ordered_json report_of(const std::vector<TimelinePanel>& panels, const std::string& out) {
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const TimelinePanel& panel : panels) {
+    const IdleShares idle = idle_shares(panel);
+    entries.push_back({{"schedule", panel.name},
+                       {"makespan", panel.timeline.makespan},
+                       {"bubble", panel.timeline.mean_bubble},
+                       {"by_cause",
+                        {{"schedule", idle.schedule},
+                         {"imbalance", idle.imbalance},
+                         {"transfer", idle.transfer},
+                         {"gradients_and_optimizer", idle.exchange}}}});
+  }
+  return {{"out", out}, {"schedules", entries}};
+}
+
+std::string command_of(const DrawOptions& options) {
+  std::string text = fmt::format("concertina schedule draw {}", fmt::join(options.schedules, " "));
+  for (const auto& [name, value] : {std::pair{"--ranks", options.ranks},
+                                    {"--microbatches", options.microbatches},
+                                    {"--chunks", options.chunks}})
+    if (value) text += fmt::format(" {} {}", name, *value);
+  text += " --costs " + options.costs;
+  if (!options.links.links.empty()) text += " --links " + options.links.links;
+  if (const auto bytes = options.links.boundary_bytes)
+    text += fmt::format(" --boundary-bytes {:g}", *bytes);
+  return text;
+}
+
+int run_schedule_draw(const DrawOptions& options) {
+  if (options.grid && !options.out.empty())
+    throw_input("--grid prints letters, --out writes a picture", "--grid", "one of them");
+  for (const char* const option : {"--width", "--json"})
+    options.excludes(option, "--grid", options.grid);
+  options.excludes("--chunks", "chunks in every name",
+                   std::ranges::all_of(options.schedules, names_chunks));
+  if (options.grid) return print_grid(options, options.schedules);
+  if (options.out.empty())
+    throw_input(
+        "nothing says where the picture is to go", "--out",
+        "--out FILE.svg (or .pdf, .png, .tex, .html), or --grid for letters in the terminal");
+  require_figure(options.out, kPictures);
+  const ScheduleCosts costs = costs_of(options);
+  const std::vector<TimelinePanel> panels = panels_of(options, options.schedules, costs);
+  require_same_ranks(panels);
+  const TimelineUnits units = units_of(options, costs, panels);
+  write_figure(options.out, draw_timelines(panels, units, options.width), command_of(options));
+  fmt::print("{}", options.json ? json_line(report_of(panels, options.out))
+                                : fmt::format("wrote {}\n", options.out));
+  return 0;
+}
+
+void add_draw_options(CLI::App& app, DrawOptions& options) {
+  app.add_option("schedules", options.schedules,
+                 "a panel each: a name (`schedule list`), with its own number of chunks if need be "
+                 "(interleaved-1f1b:4), or a file with one row of actions per rank")
+      ->type_name("NAME|FILE")
+      ->required();
+  app.add_option(
+         "--out", options.out,
+         fmt::format("the picture; its extension says what it is: {}", fmt::join(kPictures, ", ")))
+      ->type_name("FILE");
+  app.add_option("--width", options.width,
+                 "inches: 3.25 is a column of a page of two, 6.75 the page")
+      ->check(number(1.5, 40))
+      ->capture_default_str();
+  add_plan_options(app, options);
+  add_grid_option(app, options.grid);
+  add_cost_options(app, options);
+  add_json_option(app, options);
+}
+
+}  // namespace
+
+int print_grid(const ScheduleOptions& options, const std::vector<std::string>& schedules) {
+  const std::vector<TimelinePanel> panels = panels_of(options, schedules, costs_of(options));
+  require_same_ranks(panels);
+  fmt::print("{}", timeline_grid(panels, look_of_terminal()));
+  return 0;
+}
+
+Command command_schedule_draw() {
+  return make_command<DrawOptions>("predicted timelines as a picture", add_draw_options,
+                                   run_schedule_draw);
+}
+
+}  // namespace concertina

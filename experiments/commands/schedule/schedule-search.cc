@@ -1,0 +1,128 @@
+// `concertina schedule search`: the best schedule for costs and a memory bound.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <limits>
+
+#include "core/clock.h"
+#include "core/text/number_text.h"
+#include "experiments/commands/schedule/schedule_options.h"
+#include "experiments/machine/signals.h"
+#include "experiments/predict/schedule_search_report.h"
+#include "io/file.h"
+#include "parallel/predict/machine.h"
+
+namespace concertina {
+namespace {
+
+struct SearchOptions : ScheduleOptions {
+  ScheduleSearch search;
+  std::string objective = "step", write;
+  bool force = false;
+};
+
+/// Says what a long search does: on a terminal in one line, else by a line now and then. Ends it at
+/// a SIGINT, SIGTERM or SIGUSR1.
+class SearchTeller {
+ public:
+  bool operator()(const SearchProgress& progress) {
+    if (const double time = now(); time > told_ + (terminal_ ? 1 : kSilence)) {
+      told_ = time;
+      const std::string best =
+          std::isfinite(progress.best) ? fmt::format("{:g}", progress.best) : "none yet";
+      fmt::print(stderr, "{}search: {} s, {}, {}, best so far {}{}", terminal_ ? "\r\x1b[K" : "",
+                 static_cast<int>(time - start_), progress.doing, counted(progress.chunks, "chunk"),
+                 best, terminal_ ? "" : "\n");
+      std::fflush(stderr);
+      line_ = terminal_;
+    }
+    return !stop_waits();
+  }
+  /// Clears the line, so that what follows begins at its start.
+  void end() {
+    if (line_) fmt::print(stderr, "\r\x1b[K");
+    std::fflush(stderr);
+  }
+
+ private:
+  static constexpr double kSilence = 5;  // seconds
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  const double start_ = now();
+  double told_ = start_;
+  bool line_ = false;
+};
+
+int run_schedule_search(const SearchOptions& options) {
+  options.needs("--force", "--write", !options.write.empty());
+  if (!options.write.empty()) require_output(options.write, "--write");
+  if (!options.write.empty() && !options.force)
+    require_nothing_at(options.write, "another --write, or --force to replace what is there");
+  ScheduleSearch search = options.search;
+  search.ranks = options.ranks.value_or(kUsualRanks);
+  search.microbatches = options.microbatches.value_or(kUsualMicrobatches);
+  search.leaves = options.leaves;
+  search.objective = options.objective == "span" ? Objective::span : Objective::step;
+  search.free_bytes = free_bytes();
+  hold_stop_signals();
+  SearchTeller teller;
+  search.goes_on = std::ref(teller);
+  const SearchedSchedule found = search_schedule(search, costs_of(options));
+  teller.end();
+  if (!options.write.empty()) atomic_replace(options.write, to_text(found.plan));
+  fmt::print("{}", options.json ? json_line(found.report) : search_table(found.report));
+  if (found.report["stopped"].get<bool>()) return static_cast<int>(Exit::preempted);
+  return 0;
+}
+
+void add_bounds(CLI::App& app, SearchOptions& options) {
+  app.add_option("--objective", options.objective,
+                 "what is to be short: the step, or the longest span of a rank from its first to "
+                 "its last action, for which ranks need not start or end together")
+      ->check(CLI::IsMember({"step", "span"}))
+      ->capture_default_str();
+  app.add_option("--memory", options.search.memory,
+                 "activations that a rank may keep, in microbatches of its share of the model "
+                 "(1f1b keeps as many as ranks); 0: any number")
+      ->check(number(0, kMostFigure))
+      ->capture_default_str();
+  app.add_option("--kept-for-w", options.search.kept_for_weight,
+                 "share of a microbatch's activations that its W still needs after its I, in "
+                 "--memory; `train` keeps all of them until W: 1")
+      ->check(number(0, 1))
+      ->capture_default_str();
+  app.add_flag("--opposite", options.search.opposite,
+               "also find opposite pipelines, which keep weights twice: --memory does not count "
+               "weights");
+}
+
+void add_search_options(CLI::App& app, SearchOptions& options) {
+  add_shape_options(app, options);
+  add_cost_options(app, options);
+  add_bounds(app, options);
+  app.add_option("--max-chunks", options.search.max_chunks,
+                 fmt::format("each schedule is tried with every number of chunks (stages per rank) "
+                             "that it has, up to this one; 0: {}, or with the costs of a run as "
+                             "many as its units allow",
+                             kMaxChunks))
+      ->check(whole_number(0, 64))
+      ->capture_default_str();
+  app.add_option("--seed", options.search.seed, "of the search's moves")
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
+  app.add_option("--write", options.write, "the schedule found, for parallel.schedule")
+      ->type_name("FILE");
+  app.add_flag("--force", options.force, "with --write: replace a file that is there already");
+  add_json_option(app, options);
+}
+
+}  // namespace
+
+Command command_schedule_search() {
+  return make_command<SearchOptions>("the best schedule for costs and memory", add_search_options,
+                                     run_schedule_search);
+}
+
+}  // namespace concertina

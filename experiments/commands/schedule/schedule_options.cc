@@ -1,0 +1,163 @@
+#include "experiments/commands/schedule/schedule_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <tuple>
+
+#include "core/error.h"
+#include "core/text/nearest.h"
+#include "experiments/config/schedule_file.h"
+#include "experiments/machine/machine.h"
+#include "parallel/generate/one_replica.h"
+#include "parallel/generate/passes.h"
+#include "parallel/predict/machine.h"
+
+namespace concertina {
+namespace {
+
+/// Throws unless a stage of each pipeline, which has one unit a stage, is left to train.
+void freeze(Layout& layout, int stages) {
+  for (const Pipeline& pipeline : layout.pipelines)
+    if (const auto all = std::ssize(pipeline.stages); stages >= all)
+      throw_input(fmt::format("--frozen {} of {} stages: nothing is left to train", stages, all),
+                  "--frozen", fmt::format("--frozen from 0 to {}", all - 1));
+  layout.frozen_units = stages;
+}
+
+/// One replica of ranks x chunks stages, one unit a stage.
+Planned generate(const ScheduleOptions& options) {
+  const Entry<Schedule>& schedule = find_schedule(options.schedule);
+  const Folding folding = folding_of(schedule, options.chunks.value_or(0));
+  const int ranks = options.ranks.value_or(kUsualRanks);
+  const int microbatches = options.microbatches.value_or(kUsualMicrobatches);
+  require_room(std::int64_t{ranks} * folding.chunks, microbatches, free_bytes());
+  auto [layout, leaves] = one_replica(ranks, microbatches, options.leaves, folding);
+  freeze(layout, options.frozen);
+  Plan plan = make_plan(layout, options.schedule, {.leaf_microbatches = microbatches / leaves});
+  return {std::move(plan), std::move(layout), &schedule.value, folding.chunks, leaves};
+}
+
+/// Throws Error{bad_input} where the command line says of a file what the file does not say itself.
+void require_agreement(const ScheduleOptions& options, const ScheduleFile& file) {
+  const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
+  const auto chunks = options.chunks.value_or(0) == 0 ? std::nullopt : options.chunks;
+  for (const auto& [option, given, is] :
+       {std::tuple{"--ranks", options.ranks, file.ranks()},
+        {"--microbatches", options.microbatches, file.microbatches()},
+        {"--chunks", chunks, stages / file.ranks()}})
+    if (given && *given != is)
+      throw_input(fmt::format("{} {} is given, but the file has {}", option, *given, is),
+                  options.schedule, fmt::format("leave out {}: the file says it", option));
+}
+
+/// The schedule that `train` would run.
+Planned read(const ScheduleOptions& options) {
+  if (std::error_code error; !std::filesystem::exists(options.schedule, error)) {
+    throw_input(
+        fmt::format("'{}' is neither a schedule nor a file", options.schedule), "command line",
+        one_of(nearest_word(options.schedule, names_of(schedules())), names_of(schedules())) +
+            ", or a file");
+  }
+  ScheduleFile file = read_schedule_file(options.schedule);
+  freeze(file.layout, options.frozen);
+  std::int64_t cells = 0;
+  for (const Pipeline& pipeline : file.layout.pipelines)
+    cells += std::ssize(pipeline.stages) * pipeline.microbatches();
+  require_room(1, cells, free_bytes());
+  require_agreement(options, file);
+  const int leaves = leaves_of(options.leaves, file.microbatches());
+  Plan plan = complete(std::move(file.plan), file.layout, options.schedule,
+                       {.leaf_microbatches = file.microbatches() / leaves});
+  return {std::move(plan), std::move(file.layout), nullptr, 1, leaves};
+}
+
+}  // namespace
+
+void add_schedule_option(CLI::App& app, ScheduleOptions& options) {
+  app.add_option("schedule", options.schedule,
+                 "name (`schedule list`), or file with one row of actions per rank")
+      ->type_name("NAME|FILE")
+      ->required();
+}
+
+void add_shape_options(CLI::App& app, ScheduleOptions& options) {
+  app.add_option("--ranks", options.ranks, "pipeline ranks; a schedule file says it itself")
+      ->check(whole_number(1, 4096))
+      ->default_str(fmt::to_string(kUsualRanks));
+  app.add_option("--microbatches", options.microbatches,
+                 "microbatches of a step; a schedule file says it itself")
+      ->check(whole_number(1, 65536))
+      ->default_str(fmt::to_string(kUsualMicrobatches));
+  app.add_option("--leaves", options.leaves,
+                 "leaves of the gradient sum, a divisor of the microbatches (numerics.leaves of a "
+                 "run); left out: the largest that is at most 16")
+      ->check(whole_number(1, 65536));
+}
+
+void add_plan_options(CLI::App& app, ScheduleOptions& options) {
+  app.add_option("--chunks", options.chunks, "stages per rank; 0: as many as it wants")
+      ->check(whole_number(0, 64))
+      ->default_str("0");
+  app.add_option("--frozen", options.frozen,
+                 "leading stages that only run forward, fewer than there are (see freeze.units)")
+      ->check(whole_number(0, 65536))
+      ->capture_default_str();
+  add_shape_options(app, options);
+}
+
+void add_cost_options(CLI::App& app, ScheduleOptions& options) {
+  app.add_option(
+         "--costs", options.costs,
+         "seconds of F, I and W of a microbatch on a stage (search, draw: on a rank); or a file "
+         "with the header F,I,W and a row per stage; or the directory of a run that has "
+         "measured its units")
+      ->type_name("F,I,W|FILE.csv|RUN")
+      ->capture_default_str();
+  app.add_option("--links", options.links.links,
+                 "what messages take: a machine file (`bench links --write`), or a run; left out: "
+                 "the links of the run in --costs, else transfers are free")
+      ->type_name("FILE|RUN");
+  app.add_option("--boundary-bytes", options.links.boundary_bytes,
+                 "of a message between stages; with --links and --costs F,I,W in seconds")
+      ->type_name("BYTES")
+      ->check(number(0, 1e15));
+  app.add_option("--latency", options.links.latency,
+                 "in place of --links: every message between ranks leaves when its producer ends, "
+                 "takes so long and occupies nobody, as published simulations have it")
+      ->type_name("SECONDS")
+      ->check(number(0, kMostFigure));
+}
+
+void add_grid_option(CLI::App& app, bool& grid) {
+  app.add_flag("--grid", grid, "the predicted timeline in letters");
+}
+
+ScheduleCosts costs_of(const ScheduleOptions& options) {
+  // A path may have a comma.
+  std::error_code error;
+  if (std::filesystem::exists(options.costs, error))
+    return ScheduleCosts({options.costs}, options.links);
+  return ScheduleCosts(CLI::detail::split(options.costs, ','), options.links);
+}
+
+bool is_schedule(std::string_view name) {
+  return std::ranges::any_of(schedules(), [&](const auto& entry) { return entry.name == name; });
+}
+
+double free_bytes() {
+  const auto machine = memory();
+  return machine ? static_cast<double>(machine->available) : std::numeric_limits<double>::max();
+}
+
+Planned plan_of(const ScheduleOptions& options) {
+  Planned planned = is_schedule(options.schedule) ? generate(options) : read(options);
+  if (options.compute_only)
+    for (std::vector<Action>& row : planned.plan.rows)
+      std::erase_if(row, [](const Action& action) { return !is_compute(action.kind); });
+  return planned;
+}
+
+}  // namespace concertina

@@ -1,0 +1,160 @@
+// `concertina study run`.
+#include "experiments/study/sampler.h"
+#include "experiments/study/study_run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+
+#include "core/error.h"
+#include "core/text/number_text.h"
+#include "experiments/commands/command.h"
+#include "experiments/commands/study/study_options.h"
+#include "experiments/study/trial_launch.h"
+
+namespace concertina {
+namespace {
+
+struct StudyRunCommand : StudyFileOptions {
+  std::string sampler;
+  std::optional<int> jobs;
+  std::optional<double> time_limit;
+};
+
+/// The study's file with what the command line says of launching.
+NamedStudy study_of(const StudyRunCommand& options) {
+  NamedStudy study = read_named_study(options);
+  StudySpec& spec = study.spec;
+  if (options.jobs) spec.launch.jobs = *options.jobs;
+  if (options.time_limit) spec.launch.time_limit = *options.time_limit;
+  const SearchMethod& method = method_of(spec.search);
+  if (!options.sampler.empty()) {
+    if (!method.proposes())
+      throw_input("--sampler is given, but the study is searched in another way", options.file,
+                  "[search] method = \"sampler\" and metric = \"validation_loss\"");
+    spec.search.options[std::string(method.program)] = options.sampler;
+  }
+  if (method.proposes() && option<std::string>(spec.search.options, method.program).empty())
+    throw_input("there is no sampler", options.file,
+                "--sampler \"PROGRAM ARGUMENT ...\"; or command in [search]");
+  return study;
+}
+
+/// What `run` would launch: refuses what that refuses, and leaves out trials that have ended.
+void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) {
+  std::map<int, TrialState> states;
+  if (std::filesystem::exists(paths.study())) {
+    require_same_study(paths.root, spec);
+    for (const TrialRecord& trial : read_study(paths.root).trials)
+      states[trial.number] = trial.state;
+  }
+  std::string text;
+  for (const Trial& trial : trials_of(spec)) {
+    const TrialState state = states[trial.number];
+    const bool failed = state == TrialState::failed || state == TrialState::timed_out;
+    if (state != TrialState::open && !(failed && retry_failed)) continue;
+    text += fmt::format("{}: {}\n   {}\n", trial.number, settings_text(trial.settings),
+                        launch_line(spec, paths, trial, own_program()));
+  }
+  print_once(text.empty() ? "no trial is left\n" : text);
+}
+
+nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummary& summary) {
+  nlohmann::ordered_json json = {{"study", folder.paths().root},
+                                 {"results", folder.paths().results()},
+                                 {"done", summary.done},
+                                 {"failed", summary.failed},
+                                 {"timed_out", summary.timed_out},
+                                 {"stopped", summary.stopped},
+                                 {"elsewhere", summary.elsewhere.size()},
+                                 {"interrupted", summary.interrupted},
+                                 {"best", nullptr}};
+  if (!summary.unlike.empty()) json["unlike"] = summary.unlike;
+  if (summary.best) {
+    json["best"] = {{"trial", summary.best->number},
+                    {"settings", nlohmann::ordered_json::object()}};
+    for (const auto& [key, value] : summary.best->settings) json["best"]["settings"][key] = value;
+  }
+  return json;
+}
+
+std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
+                         const StudySummary& summary) {
+  std::string text = fmt::format("{} done", counted(summary.done, "trial"));
+  for (const auto& [count, what] :
+       {std::pair(summary.stopped, "stopped"), std::pair(summary.failed, "failed"),
+        std::pair(summary.timed_out, "timed out")})
+    if (count > 0) text += fmt::format(", {} {}", count, what);
+  text += "\n";
+  if (summary.best)
+    text += fmt::format("best {}: {} by trial {} ({})\n", spec.search.metric,
+                        cell_text(cell_of(*summary.best, spec.search.metric)), summary.best->number,
+                        settings_text(summary.best->settings));
+  if (!summary.unlike.empty())
+    text += fmt::format("{}: no best trial: {}\n", spec.search.metric, summary.unlike);
+  if (!summary.elsewhere.empty()) {
+    std::vector<int> numbers;
+    for (const auto& [number, who] : summary.elsewhere) numbers.push_back(number);
+    text += fmt::format(
+        "left out, as other processes run them: {}; once they have ended: "
+        "concertina study collect {}\n",
+        to_ranges(numbers), folder.paths().root);
+  }
+  if (summary.failed + summary.timed_out > 0)
+    text += "the same command with --retry-failed runs those that failed once more\n";
+  if (summary.interrupted)
+    text += "stopped by a signal: the same command goes on with what is left\n";
+  return text + fmt::format("results: {}\n", folder.paths().results());
+}
+
+void reopen_failed(StudyFolder& folder) {
+  std::vector<int> failed;
+  for (const auto& [number, trial] : folder.trials())
+    if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
+      failed.push_back(number);
+  folder.reopen(failed);
+}
+
+int run_study(const StudyRunCommand& options) {
+  require_no_launcher("run");
+  options.excludes("--json", "--dry-run", options.dry_run);
+  const auto [spec, toml, directory] = study_of(options);
+  require_launcher(spec);
+  if (options.dry_run) {
+    preview(spec, StudyPaths(directory, spec), options.retry_failed);
+    return 0;
+  }
+  hold_study_signals();
+  StudyFolder folder(directory, spec, toml);
+  if (options.retry_failed) reopen_failed(folder);
+  StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
+  const StudySummary summary = run.run(stop_signal, wait_for_trials);
+  print_once(options.json ? json_line(summary_json(folder, summary))
+                          : summary_text(spec, folder, summary));
+  if (summary.interrupted) return static_cast<int>(Exit::preempted);
+  const bool all = summary.failed + summary.timed_out == 0 && summary.elsewhere.empty();
+  return static_cast<int>(all ? Exit::ok : Exit::failure);
+}
+
+void add_study_run_options(CLI::App& app, StudyRunCommand& options) {
+  add_study_file_options(app, options, "run", "what would be launched; nothing is");
+  app.add_option("--jobs", options.jobs,
+                 "trials side by side, each on cores of its own; in place of launch.jobs")
+      ->check(whole_number(1, 1 << 16));
+  app.add_option("--time-limit", options.time_limit,
+                 "seconds of a trial, 0: none; in place of launch.time_limit")
+      ->check(number(0, 1e9));
+  app.add_option("--sampler", options.sampler,
+                 "the program that says what to try; in place of search.command")
+      ->type_name("CMD");
+}
+
+}  // namespace
+
+Command command_study_run() {
+  return make_command<StudyRunCommand>("run the trials of a study, or those that are left",
+                                       add_study_run_options, run_study);
+}
+
+}  // namespace concertina

@@ -1,0 +1,190 @@
+// `concertina study scaling`.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "experiments/commands/command.h"
+#include "experiments/commands/python_command.h"
+#include "experiments/commands/study/study_options.h"
+#include "experiments/machine/threads.h"
+#include "experiments/study/scaling.h"
+#include "experiments/study/study_run.h"
+#include "experiments/study/trial_launch.h"
+#include "io/file.h"
+
+namespace concertina {
+namespace {
+
+struct ScalingCommand : ConfigOptions {
+  std::string ranks = "1,2,4", mode = "strong", grow = "dp", microbatches, directory = "studies",
+              hosts;
+  std::optional<int> measure;
+  ScalingOptions scaling;
+};
+
+std::vector<int> ascending(const std::string& text, const std::string& option) {
+  std::vector<int> values;
+  for (const std::string& word : CLI::detail::split(text, ',')) {
+    std::string value = word;
+    if (const std::string wrong = whole_number(1, 1 << 20)(value); !wrong.empty())
+      throw_input(wrong, option, option + " 1,2,4");
+    values.push_back(std::stoi(value));
+  }
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+/// "h1:2,h2:2": hosts with as many ranks each; the ranks of one, 0 where no hosts are named.
+int ranks_per_host(const std::string& hosts) {
+  int slots = 0;
+  if (hosts.empty()) return 0;
+  for (const std::string& host : CLI::detail::split(hosts, ',')) {
+    const std::size_t colon = host.find(':');
+    std::string count = colon == std::string::npos ? "1" : host.substr(colon + 1);
+    if (const std::string wrong = whole_number(1, 1 << 16)(count); !wrong.empty() || colon == 0)
+      throw_input(fmt::format("'{}' is not HOST:RANKS", host), "--hosts", "--hosts h1:2,h2:2");
+    if (slots != 0 && slots != std::stoi(count))
+      throw_input("hosts have different numbers of ranks", "--hosts",
+                  "as many ranks on each: h1:2,h2:2");
+    slots = std::stoi(count);
+  }
+  return slots;
+}
+
+/// The threads of a rank where the config does not say it: as many for one rank as for the most
+/// that are measured, else a speed-up would be that of the ranks that lost threads.
+int equal_threads(const ScalingOptions& scaling) {
+  int most = scaling.ranks.front();
+  for (const int ranks : scaling.ranks)
+    if (ranks <= scaling.measured) most = ranks;
+  if (scaling.ranks_per_host > 0) most = std::min(most, scaling.ranks_per_host);
+  return threads_of(0, std::vector<RankCores>(static_cast<std::size_t>(most), own_cores()), 0);
+}
+
+/// Fills in what the command line leaves open.
+void complete(ScalingCommand& options) {
+  ScalingOptions& scaling = options.scaling;
+  scaling.ranks = ascending(options.ranks, "--ranks");
+  if (!options.microbatches.empty())
+    scaling.microbatches = ascending(options.microbatches, "--microbatches");
+  scaling.weak = options.mode == "weak";
+  scaling.grows_pipeline = options.grow == "pp";
+  scaling.ranks_per_host = ranks_per_host(options.hosts);
+  const auto cores = static_cast<int>(one_per_core(allowed_cpus()).size());
+  const auto hosts = static_cast<int>(std::ranges::count(options.hosts, ',')) + 1;
+  const int slots = scaling.ranks_per_host > 0 ? scaling.ranks_per_host * hosts : cores;
+  scaling.measured = options.measure.value_or(slots);
+  scaling.measured = std::max(scaling.measured, scaling.ranks.front());
+  int& threads = options.config.run.threads;
+  if (threads == 0) threads = equal_threads(scaling);
+  scaling.threads = threads;
+  scaling.cores = std::max(1, cores / threads);
+  if (!options.hosts.empty() && scaling.launch.command.empty())
+    scaling.launch.command = fmt::format(
+        "mpirun --host {} --map-by slot -n {{ranks}} {{program}} {{args}}", options.hosts);
+}
+
+/// The study that measures, run to its end.
+StudySummary measure(const ScalingCommand& options, const std::string& toml,
+                     const StudyPaths& paths) {
+  StudySpec spec =
+      read_study_spec(toml, "scaling", [](std::size_t, const std::string& base) { return base; });
+  spec.launch = options.scaling.launch;
+  require_launcher(spec);
+  hold_study_signals();
+  StudyFolder folder(paths.root, spec, toml);
+  StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
+  return run.run(stop_signal, wait_for_trials);
+}
+
+/// Run directories by point and round, in the order of the study's trials.
+std::vector<std::vector<std::string>> runs_of(const ScalingCommand& options,
+                                              const StudyPaths& paths, std::size_t points) {
+  std::vector<std::vector<std::string>> runs(points);
+  const std::vector<ScalingPoint> all = scaling_points(options.config, options.scaling);
+  int number = 0;
+  for (int round = 0; round < options.scaling.rounds; ++round)
+    for (std::size_t i = 0; i < points; ++i)
+      if (all[i].ranks <= options.scaling.measured) runs[i].push_back(paths.run(++number));
+  return runs;
+}
+
+int run_scaling(const ScalingCommand& given) {
+  ScalingCommand options = given;
+  complete(options);
+  require_layouts(options.config, options.scaling);
+  const std::string toml = scaling_toml(options.config, options.scaling);
+  const std::string root =
+      (std::filesystem::path(options.directory) / options.scaling.name).string();
+  const StudySpec spec =
+      read_study_spec(toml, "scaling", [](std::size_t, const std::string& base) { return base; });
+  const StudyPaths paths(root, spec);
+  const StudySummary summary = measure(options, toml, paths);
+  if (summary.interrupted) {
+    print_once("stopped by a signal: the same command goes on with what is left\n");
+    return static_cast<int>(Exit::preempted);
+  }
+  const std::size_t points = scaling_points(options.config, options.scaling).size();
+  const std::vector<ScalingResult> results =
+      scaling_results(options.config, options.scaling, runs_of(options, paths, points));
+  const nlohmann::ordered_json report = scaling_json(results, options.scaling);
+  atomic_replace(root + "/scaling.json", report.dump(2) + "\n");
+  print_once(options.json ? json_line(report)
+                          : scaling_text(report) + fmt::format("{}/scaling.json\n", root));
+  if (const int code = call_python("scaling-figures", {{"folder", root}}, report); code != 0)
+    return code;
+  return static_cast<int>(summary.failed + summary.timed_out > 0 ? Exit::failure : Exit::ok);
+}
+
+void declare_scaling(CLI::App& app, ScalingCommand& options) {
+  ScalingOptions& scaling = options.scaling;
+  app.add_option("--ranks", options.ranks, "numbers of ranks, separated by commas")
+      ->type_name("N,N,...")
+      ->capture_default_str();
+  app.add_option("--mode", options.mode, "strong: the batch stays; weak: it grows with the ranks")
+      ->check(CLI::IsMember({"strong", "weak"}))
+      ->capture_default_str();
+  app.add_option("--grow", options.grow,
+                 "what grows with the ranks: replicas (dp) or the pipeline (pp); the other one is "
+                 "the config's")
+      ->check(CLI::IsMember({"dp", "pp"}))
+      ->capture_default_str();
+  app.add_option("--measure", options.measure,
+                 "launch up to so many ranks, predict the others; left out: as many as there are "
+                 "cores, or slots of --hosts")
+      ->check(whole_number(1, 1 << 16));
+  app.add_option("--rounds", scaling.rounds,
+                 "launches of each number of ranks, by turns; the median counts")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  app.add_option("--microbatches", options.microbatches,
+                 "further numbers of microbatches, for the line t = a + b m")
+      ->type_name("M,M,...");
+  app.add_option("--hosts", options.hosts, "hosts and their ranks, for mpirun; all alike")
+      ->type_name("HOST:RANKS,...");
+  app.add_option("--launcher", scaling.launch.command,
+                 "the command of a launch, with {ranks}, {program} and {args}")
+      ->type_name("CMD");
+  app.add_option("--time-limit", scaling.launch.time_limit, "seconds of a launch; 0: none")
+      ->check(number(0, 1e9))
+      ->capture_default_str();
+  app.add_option(
+         "--links", scaling.links,
+         "what messages take, for predictions: a machine file or a run; left out: as measured")
+      ->type_name("FILE|RUN");
+  app.add_option("--name", scaling.name, "of the study's folder")->capture_default_str();
+  add_studies_directory(app, options.directory);
+  add_json_option(app, options);
+}
+
+}  // namespace
+
+Command command_study_scaling() {
+  return make_command<ScalingCommand>(
+      "one config at several numbers of ranks: measured, and predicted beyond", declare_scaling,
+      run_scaling);
+}
+
+}  // namespace concertina

@@ -1,0 +1,90 @@
+// `concertina study trial`.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "experiments/commands/command.h"
+#include "experiments/commands/study/study_options.h"
+#include "experiments/study/sampler.h"
+#include "experiments/study/study_run.h"
+#include "experiments/study/submission.h"
+#include "experiments/study/trial_launch.h"
+
+namespace concertina {
+namespace {
+
+struct StudyTrialCommand : CommandOptions {
+  std::string study, launcher;
+  int number = 0;
+};
+
+constexpr int kMostLostNodes = 10;  // then it is the trial that fails, not the nodes
+
+StudyRunOptions trial_options(int number) {
+  StudyRunOptions options{.program = own_program(), .cores = {}, .trial = number};
+  if (const std::optional<int> restarts = slurm_restarts()) {
+    options.requeued = true;
+    options.grace = 1e9;  // Slurm itself ends a task that takes too long
+    options.several_nodes = slurm_nodes() > 1 && *restarts < kMostLostNodes;
+  }
+  return options;
+}
+
+void require_trial(const StudySpec& spec, const StudyTrialCommand& options) {
+  if (!method_of(spec.search).independent())
+    throw_input("the trials of a search cannot run one by one: each follows from those that ended",
+                options.study, "concertina study run: one process runs a search");
+  const std::vector<Trial> trials = trials_of(spec);
+  if (options.number > static_cast<int>(trials.size()))
+    throw_input(fmt::format("there is no trial {}", options.number), options.study,
+                fmt::format("a number from 1 to {}", trials.size()));
+}
+
+int run_trial(const StudyTrialCommand& options) {
+  require_no_launcher("trial");
+  StudySpec spec = read_study_folder_spec(options.study);
+  require_trial(spec, options);
+  set_launcher(options.launcher, spec);
+  spec.launch.jobs = 1;
+  hold_study_signals();
+  StudyFolder folder(options.study, spec, options.number);
+  if (const auto found = folder.trials().find(options.number);
+      found != folder.trials().end() && found->second.record.state != TrialState::open) {
+    print_once(fmt::format("trial {} has ended before: {}\n", options.number,
+                           name_of(found->second.record.state)));
+    return 0;
+  }
+  require_launcher(spec);
+  StudyRun run(spec, folder, trial_options(options.number));
+  const StudySummary summary = run.run(stop_signal, wait_for_trials);
+  if (!summary.elsewhere.empty())
+    throw_input(summary.elsewhere.begin()->second, folder.paths().trial(options.number),
+                "wait until it has ended, or stop it");
+  if (summary.interrupted) {
+    print_once(
+        fmt::format("trial {} was stopped: the same command goes on with it\n", options.number));
+    requeue_slurm_job();
+    return static_cast<int>(Exit::preempted);
+  }
+  return static_cast<int>(summary.failed + summary.timed_out > 0 ? Exit::failure : Exit::ok);
+}
+
+void add_study_trial_options(CLI::App& app, StudyTrialCommand& options) {
+  add_study_folder(app, options.study);
+  app.add_option("number", options.number, "of the trial, from 1")
+      ->type_name("NUMBER")
+      ->check(whole_number(1, 1 << 30))
+      ->required();
+  add_launcher_option(app, options.launcher);
+}
+
+}  // namespace
+
+Command command_study_trial() {
+  return make_command<StudyTrialCommand>(
+      "run one trial of a study's folder, as each task of the array job does",
+      add_study_trial_options, run_trial);
+}
+
+}  // namespace concertina

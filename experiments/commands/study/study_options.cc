@@ -1,0 +1,136 @@
+#include "experiments/commands/study/study_options.h"
+#include "experiments/config/config_environment.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <map>
+
+#include "core/error.h"
+#include "experiments/config/config_keys.h"
+#include "experiments/config/config_toml.h"
+#include "experiments/study/study_folder.h"
+#include "io/file.h"
+#include "parallel/comm/mpi_environment.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::uint64_t kMostStudyBytes = 16 << 20;
+
+sigset_t child_signal() {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  return child;
+}
+
+}  // namespace
+
+void add_launcher_option(CLI::App& app, std::string& launcher) {
+  app.add_option("--launcher", launcher,
+                 "mpirun (default) or srun, where the study's [launch] has no command")
+      ->type_name("NAME");
+}
+
+namespace {
+
+/// The text that the study's copy of its file has after the file's. Sorted: their order says
+/// nothing.
+std::string overrides_text(const std::vector<std::string>& sets) {
+  std::map<std::string, std::string> lines;
+  for (const std::string& set : sets) {
+    RunConfig scratch;
+    set_config(set, scratch);
+    const std::string key = set.substr(0, set.find('='));
+    lines[key] = value_text(*find_key(key), scratch);
+  }
+  std::string text = lines.empty() ? "" : "\n# from the command line\n[override]\n";
+  for (const auto& [key, value] : lines) text += fmt::format("{} = {}\n", key, value);
+  return text;
+}
+
+}  // namespace
+
+void add_study_folder(CLI::App& app, std::string& directory) {
+  app.add_option("study", directory, "the study's folder, such as studies/NAME")
+      ->type_name("STUDY")
+      ->required();
+}
+
+void add_studies_directory(CLI::App& app, std::string& directory) {
+  app.add_option("--dir", directory, "where the study's folder is made")
+      ->type_name("DIR")
+      ->capture_default_str();
+}
+
+void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std::string& does,
+                            const std::string& shows) {
+  app.add_option(
+         "study", options.file,
+         "the study's file (studies.md of the guide has more), or the folder of one that began")
+      ->type_name("STUDY.toml|FOLDER")
+      ->required();
+  app.add_option("--set,sets", options.sets,
+                 "config keys of all trials, in place of those of [set]")
+      ->type_name("TABLE.KEY=VALUE");
+  add_studies_directory(app, options.directory);
+  app.add_flag("--retry-failed", options.retry_failed,
+               does + " trials that failed, or took too long, once more");
+  app.add_flag("--dry-run", options.dry_run, "print " + shows);
+  add_json_option(app, options);
+}
+
+NamedStudy read_named_study(const StudyFileOptions& options) {
+  const bool began = std::filesystem::is_directory(options.file);
+  options.excludes("--dir", "the folder of a study", began);
+  NamedStudy study;
+  if (began) {
+    if (!options.sets.empty())
+      throw_input("the keys of a study that has begun stay as they are", options.sets.front(),
+                  "the study's file with these keys, and another --dir or `name`");
+    study.spec = read_study_folder_spec(options.file);
+    study.toml = read_file(StudyPaths(options.file, study.spec).study(), kMostStudyBytes);
+    study.folder = options.file;
+    return study;
+  }
+  study.spec = read_study_file(options.file, study.toml, overrides_text(options.sets));
+  const std::string& name = study.spec.name;
+  if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
+    throw_input(fmt::format("'{}' is no name of a folder", name), options.file, "name = \"NAME\"");
+  study.folder = (std::filesystem::path(options.directory) / name).string();
+  if (std::filesystem::exists(study.folder + "/" + kStudyFile)) {
+    study.spec = grown_from(read_study_folder_spec(study.folder), std::move(study.spec));
+    study.toml += grown_text(study.spec);
+  }
+  return study;
+}
+
+void require_no_launcher(const std::string& command) {
+  if (expected_world_size() > 1)
+    throw_input(
+        "a study launches its trials itself", "command line",
+        fmt::format("concertina study {} without mpirun or srun; [launch] has their launcher",
+                    command));
+  // Its trials would have these keys, whatever their own files say.
+  if (const Variables variables = environment_variables(); !variables.empty())
+    throw_input("the keys of a study's trials are those of its file",
+                "environment variable " + variables[0].first,
+                fmt::format("unset {}, and the key in the study's file", variables[0].first));
+}
+
+void hold_study_signals() {
+  hold_stop_signals();
+  const sigset_t child = child_signal();
+  sigprocmask(SIG_BLOCK, &child, nullptr);
+}
+
+void wait_for_trials() {
+  const sigset_t child = child_signal();
+  const timespec soon{.tv_sec = 0, .tv_nsec = 100'000'000};
+  sigtimedwait(&child, nullptr, &soon);
+}
+
+}  // namespace concertina

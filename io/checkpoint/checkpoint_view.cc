@@ -1,0 +1,127 @@
+#include "io/checkpoint/checkpoint_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/checkpoint/hdf5_handle.h"
+#include "io/file.h"
+#include "io/sha256.h"
+
+namespace concertina {
+namespace {
+
+/// Boxes of [begin, end) in the sub-array at `prefix` (indices of the leading dimensions).
+void add_boxes(const std::vector<std::int64_t>& shape, std::vector<std::uint64_t> prefix,
+               std::uint64_t begin, std::uint64_t end, std::vector<Box>& boxes) {
+  if (begin >= end) return;
+  const std::size_t axis = prefix.size();
+  std::uint64_t inner = 1;  // elements of one index of `axis`
+  for (std::size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
+  const auto add_slice = [&](std::uint64_t index, std::uint64_t first, std::uint64_t last) {
+    std::vector<std::uint64_t> deeper = prefix;
+    deeper.push_back(index);
+    add_boxes(shape, std::move(deeper), first, last, boxes);
+  };
+  const std::uint64_t first_whole = (begin + inner - 1) / inner, last_whole = end / inner;
+  if (first_whole > last_whole) {  // within one index
+    add_slice(last_whole, begin - last_whole * inner, end - last_whole * inner);
+    return;
+  }
+  if (begin < first_whole * inner)
+    add_slice(first_whole - 1, begin + inner - first_whole * inner, inner);
+  if (first_whole < last_whole) {
+    Box box{prefix, std::vector<std::uint64_t>(axis, 1)};
+    box.start.push_back(first_whole);
+    box.count.push_back(last_whole - first_whole);
+    box.start.resize(shape.size(), 0);
+    for (std::size_t i = axis + 1; i < shape.size(); ++i) box.count.push_back(shape[i]);
+    boxes.push_back(std::move(box));
+  }
+  add_slice(last_whole, 0, end - last_whole * inner);
+}
+
+/// Maps one stored piece into the virtual dataset that `properties` will create.
+void map_piece(hid_t properties, const ShardRecord& shard, const StoredPiece& piece,
+               const std::string& part) {
+  const std::string source = fmt::format("{}/{}.{}", piece.tensor, part, piece.offset);
+  const std::vector<hsize_t> dims(piece.shape.begin(), piece.shape.end());
+  hsize_t done = 0;
+  for (const Box& box : boxes_of_range(piece.shape, piece.offset, piece.offset + piece.count)) {
+    const std::vector<hsize_t> start(box.start.begin(), box.start.end());
+    const std::vector<hsize_t> count(box.count.begin(), box.count.end());
+    hsize_t elements = 1;
+    for (const hsize_t n : count) elements *= n;
+    const Hid to = make_dataspace(dims, source);
+    check_hdf5(
+        H5Sselect_hyperslab(to, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
+        "H5Sselect_hyperslab", source);
+    const Hid from = make_dataspace({piece.count}, source);
+    check_hdf5(H5Sselect_hyperslab(from, H5S_SELECT_SET, &done, nullptr, &elements, nullptr),
+               "H5Sselect_hyperslab", source);
+    check_hdf5(H5Pset_virtual(properties, to, shard.file.c_str(), source.c_str(), from),
+               "H5Pset_virtual", source);
+    done += elements;
+  }
+}
+
+void build(const Hdf5Image& image, const std::vector<ShardRecord>& shards) {
+  const Hid file = image.open(Hdf5Image::Access::create);
+  for (const auto& [tensor, places] : index_pieces(shards)) {
+    const StoredPiece& first = shards[places[0].first].pieces[places[0].second];
+    const std::vector<hsize_t> dims(first.shape.begin(), first.shape.end());
+    for (const StoredPart& part : first.parts) {
+      const std::string name = tensor + "/" + part.name;
+      const Hid properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate", name);
+      for (const auto& [shard, piece] : places)
+        map_piece(properties, shards[shard], shards[shard].pieces[piece], part.name);
+      const Hid links = make_link_properties(name);
+      const Hid space = make_dataspace(dims, name);
+      const Hid dataset(
+          H5Dcreate2(file, name.c_str(), H5T_IEEE_F32LE, space, links, properties, H5P_DEFAULT),
+          H5Dclose, "H5Dcreate2", name);
+    }
+  }
+}
+
+/// At least what HDF5 will need, as shard_bytes_bound(): about twice what is measured.
+std::uint64_t bytes_bound(const std::vector<ShardRecord>& shards) {
+  std::uint64_t bytes = 64 << 10;
+  for (const auto& [tensor, places] : index_pieces(shards)) {
+    std::uint64_t mappings = 0;
+    for (const auto& [shard, place] : places) {
+      const StoredPiece& piece = shards[shard].pieces[place];
+      mappings += boxes_of_range(piece.shape, piece.offset, piece.offset + piece.count).size();
+    }
+    const StoredPiece& first = shards[places[0].first].pieces[places[0].second];
+    const std::uint64_t mapping = 192 + 32 * first.shape.size() + 2 * tensor.size();
+    bytes += first.parts.size() * ((8 << 10) + mappings * mapping);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<Box> boxes_of_range(const std::vector<std::int64_t>& shape, std::uint64_t begin,
+                                std::uint64_t end) {
+  std::vector<Box> boxes;
+  add_boxes(shape, {}, begin, end, boxes);
+  return boxes;
+}
+
+ViewRecord write_view(const std::string& directory, const std::vector<ShardRecord>& shards) {
+  const std::string path = directory + "/" + kViewName;
+  File file(path, File::Mode::create);
+  file.reserve(bytes_bound(shards));
+  const Hdf5Image image(path, H5F_LIBVER_LATEST);
+  build(image, shards);
+  std::vector<std::byte> content(image.file().size());
+  image.file().read_at(0, content);
+  file.truncate(content.size());
+  file.write_at(0, content);
+  file.sync();
+  file.close();
+  return {content.size(), sha256_hex(content)};
+}
+
+}  // namespace concertina

@@ -1,0 +1,252 @@
+#include "io/checkpoint/run_directory.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include <optional>
+
+#include "core/error.h"
+#include "io/checkpoint/checkpoint_commit.h"
+#include "io/file.h"
+#include "io/run_files.h"
+#include "io/sha256.h"
+#include "io/strict_json.h"
+
+namespace concertina {
+namespace {
+
+// Whose a directory of checkpoints is.
+// Invariant: a directory that holds commits of one run is never written to by another, also where
+// the two have the same config; a run keeps its commits when its directory is moved.
+/// A run, wherever its directory is: `id` is made at its first start and stays.
+struct RunIdentity {
+  std::string id;         // 32 hex digits
+  std::string name;       // run.name, for messages
+  std::string directory;  // absolute, as of now
+};
+
+namespace stdfs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kRunId = "/run.id";
+constexpr const char* kRunKey = "/run.key";
+
+template <std::size_t kBytes>
+std::string random_hex() {
+  std::array<unsigned char, kBytes> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    throw_io("getrandom", "the id of a new run");
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+bool is_id(const std::string& text) {
+  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+std::optional<RunIdentity> read_owner(const std::string& path) {
+  if (std::error_code error; !stdfs::exists(path, error)) return std::nullopt;
+  const Json json = parse_json<Json>(read_file(path, 1 << 16));
+  const auto text = [&](const char* key) {
+    return json.is_object() && json.contains(key) && json[key].is_string()
+               ? json[key].get<std::string>()
+               : std::string();
+  };
+  if (!is_id(text("id")))
+    throw_input("this file does not say whose the checkpoints beside it are", path,
+                "remove it if they are this run's");
+  return RunIdentity{text("id"), text("name"), text("directory")};
+}
+
+/// The same run in two places: one was copied from the other.
+bool is_copy(const RunIdentity& owner, const RunIdentity& run) {
+  std::error_code error;
+  return !stdfs::equivalent(owner.directory, run.directory, error) && !error &&
+         read_run_id(owner.directory) == run.id;
+}
+
+/// The identity of the run in `directory`, which must exist; its files run.id and run.key are made
+/// if absent.
+RunIdentity run_identity(const std::string& directory) {
+  stdfs::path absolute = stdfs::absolute(directory).lexically_normal();
+  if (!absolute.has_filename()) absolute = absolute.parent_path();
+  std::string id = read_run_id(directory);
+  if (id.empty()) {
+    id = random_hex<16>();
+    atomic_replace(directory + kRunId, id + '\n');
+  }
+  if (read_run_key(directory).empty())
+    atomic_replace(directory + kRunKey, random_hex<32>() + '\n', 0600);
+  return {id, absolute.filename().string(), absolute.string()};
+}
+
+/// Makes `checkpoints`, which this process has locked, `run`'s. Bad input if it holds checkpoints
+/// of another run, or of a copy of this one. One without checkpoints, or without an owner (as older
+/// versions left them), becomes `run`'s.
+void claim_checkpoints(const std::string& checkpoints, const RunIdentity& run) {
+  const std::string path = checkpoints + "/owner.json";
+  const std::optional<RunIdentity> owner = read_owner(path);
+  if (owner && newest_commit(checkpoints)) {
+    const std::string other = fmt::format("'{}' ({})", owner->name, owner->directory);
+    const std::string fix = fmt::format(
+        "a checkpoint.dir of its own for each run; if {{}}, remove {} and start again", path);
+    if (owner->id != run.id)
+      throw_input(fmt::format("these are checkpoints of another run, {}", other), checkpoints,
+                  fmt::format(fmt::runtime(fix), "they are this run's"));
+    if (is_copy(*owner, run))
+      throw_input(fmt::format("these are checkpoints of {}, of which this run is a copy", other),
+                  checkpoints, fmt::format(fmt::runtime(fix), "only this one goes on with them"));
+  }
+  if (owner && owner->id == run.id && owner->directory == run.directory) return;
+  const Json json = {{"id", run.id}, {"name", run.name}, {"directory", run.directory}};
+  atomic_replace(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
+}
+
+namespace stdfs = std::filesystem;
+
+constexpr const char* kLock = "run.lock";
+constexpr const char* kCheckpointLock = "checkpoints.lock";  // may lie in a run's own directory
+
+std::string checked_path(const std::string& root, const std::string& name) {
+  const bool plain =
+      std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > ' ' && c != '/'; });
+  if (name.empty() || name == "." || name == ".." || !plain)
+    throw_input(fmt::format("'{}' cannot be the name of a run", name), "run.name",
+                "a plain file name without spaces, such as bible-small");
+  return (root.empty() ? "." : root) + "/" + name;
+}
+
+/// Whether `concertina run` makes a file of that name, which it may do before a launch has begun.
+bool of_supervisor(const std::string& name) {
+  return name == kSupervisorLock || name == kRestartsFile || name == kFaultsFile;
+}
+
+/// A directory without config.toml may hold what an interrupted first start left: its lock file,
+/// which it makes before anything else, and then whatever; before that temporary files.
+void require_own(const std::string& path) {
+  std::error_code error;
+  if (stdfs::is_regular_file(path + "/" + kLock, error)) return;
+  for (stdfs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    const bool left = it->path().extension() == ".tmp" ||
+                      of_supervisor(it->path().filename().string()) ||
+                      (it->is_directory(error) && stdfs::is_empty(it->path(), error));
+    if (!left)
+      throw_input(fmt::format("this directory is no run: it has '{}' and no config.toml",
+                              it->path().filename().string()),
+                  path, "another run.name or run.dir, or an empty directory");
+  }
+  if (error) {
+    errno = error.value();
+    throw_io("list", path);
+  }
+}
+
+void require_writable(const std::string& path) {
+  const std::string probe = path + "/probe.tmp";
+  ::unlink(probe.c_str());
+  File(probe, File::Mode::create).close();
+  ::unlink(probe.c_str());
+}
+
+/// A path at which this user cannot make a run is a wrong path; a full or broken disk is not.
+void refuse_unwritable(const std::function<void()>& prepare) {
+  try {
+    prepare();
+  } catch (const Error& error) {
+    const int code = error.system_error();
+    if (code == 0 || code == ENOSPC || code == EDQUOT || code == EIO) throw;
+    throw Error(Exit::bad_input, error.message(), error.where(), error.fix());
+  }
+}
+
+}  // namespace
+
+std::string read_run_id(const std::string& directory) {
+  const std::string path = directory + kRunId;
+  if (std::error_code error; !stdfs::is_regular_file(path, error)) return {};
+  std::string text = read_file(path, 4096);
+  text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
+  return is_id(text) ? text : std::string();
+}
+
+std::string read_run_key(const std::string& directory) {
+  const std::string path = directory + kRunKey;
+  try {
+    std::string text = read_file(path, 4096, FilePlace::secret);
+    text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
+    if (is_sha256_hex(text)) return text;
+    warn_once(path, "this is no key: snapshots that were made with it are not believed");
+  } catch (const Error& error) {
+    if (error.system_error() != ENOENT)
+      warn_once(path,
+                "snapshots that were made with this key are not believed: " + error.message());
+  }
+  return {};
+}
+
+bool RunDirectory::exists(const std::string& root, const std::string& name) {
+  std::error_code error;
+  return stdfs::is_regular_file(run_file(checked_path(root, name), kConfigFile), error);
+}
+
+void RunDirectory::require_usable(const std::string& root, const std::string& name) {
+  stdfs::path path = stdfs::absolute(checked_path(root, name));
+  std::error_code error;
+  if (stdfs::exists(path, error) && !exists(root, name)) require_own(path.string());
+  while (!stdfs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
+  const bool directory = stdfs::is_directory(path, error);
+  if (directory && ::access(path.c_str(), W_OK | X_OK) == 0) return;
+  const int code = directory ? errno : ENOTDIR;
+  throw Error(Exit::bad_input, fmt::format("nothing can be written here: {}", std::strerror(code)),
+              path.string(), "another run.dir", code);
+}
+
+RunDirectory::RunDirectory(Place place)
+    : path_(std::move(place.path)),
+      checkpoints_(place.checkpoints.empty() ? run_file(path_, kCheckpointFolder)
+                                             : std::move(place.checkpoints)) {}
+
+RunDirectory::~RunDirectory() {
+  if (!made_ || existing_) return;
+  std::error_code ignored;  // such as of a directory where others have put something
+  for (const char* name : {"checkpoints/owner.json", "checkpoints/checkpoints.lock", "checkpoints",
+                           "run.id", "run.key", kLock, ""})
+    stdfs::remove(stdfs::path(path_) / name, ignored);
+}
+
+RunDirectory::RunDirectory(const std::string& root, const std::string& name,
+                           const std::string& checkpoints)
+    : RunDirectory(Place{checked_path(root, name), checkpoints}) {
+  std::error_code error;
+  const bool is_new = !stdfs::exists(path_, error);
+  refuse_unwritable([&] { make_directories(path_); });
+  existing_ = exists(root, name);
+  if (!existing_) require_own(path_);
+  refuse_unwritable([&] {
+    lock_ = FileLock(path_ + "/" + kLock, "this run directory",
+                     "wait until it has ended, or choose another run.name");
+    made_ = is_new;
+    require_writable(path_);
+    make_directories(checkpoints_);
+    require_writable(checkpoints_);
+    checkpoint_lock_ = FileLock(checkpoints_ + "/" + kCheckpointLock, "this checkpoint.dir",
+                                "wait until it has ended, or choose another checkpoint.dir");
+  });
+  recover_commits(checkpoints_);
+  claim_checkpoints(checkpoints_, run_identity(path_));
+}
+
+void RunDirectory::write_config(const std::string& toml) {
+  atomic_replace(run_file(path_, kConfigFile), toml);
+  existing_ = true;
+}
+
+}  // namespace concertina

@@ -1,0 +1,230 @@
+#include "io/checkpoint/safetensors_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include <regex>
+#include <system_error>
+
+#include "core/error.h"
+#include "io/strict_json.h"
+
+namespace concertina {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::uint64_t kMostIndex = 100'000'000;
+
+[[noreturn]] void refuse_entry(const std::string& name, const std::string& what,
+                               const std::string& path, const std::string& fix) {
+  throw_input(fmt::format("the tensor '{}' {}", name.substr(0, 100), what), path, fix);
+}
+
+/// Where each file ends, if it has at most `most` bytes of tensors; 0: any number.
+std::vector<std::size_t> file_ends(const std::vector<StoredTensor>& tensors, std::uint64_t most) {
+  std::vector<std::size_t> ends;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (most > 0 && bytes > 0 && bytes + tensors[i].bytes() > most) {
+      ends.push_back(i);
+      bytes = 0;
+    }
+    bytes += tensors[i].bytes();
+  }
+  ends.push_back(tensors.size());
+  return ends;
+}
+
+}  // namespace
+
+bool has_safetensors(const std::string& folder) {
+  return std::ranges::any_of(std::array{kSafetensors, kSafetensorsIndex}, [&](const char* file) {
+    std::error_code ignored;
+    return std::filesystem::exists(std::filesystem::path(folder) / file, ignored);
+  });
+}
+
+SafetensorsFolder::SafetensorsFolder(const std::string& folder) : folder_(folder) {
+  const fs::path single = fs::path(folder) / kSafetensors;
+  const std::string index_path = (fs::path(folder) / kSafetensorsIndex).string();
+  std::error_code ignored;
+  if (fs::exists(single, ignored)) {
+    files_.push_back(std::make_unique<SafetensorsFile>(single.string()));
+    for (const auto& [name, tensor] : files_[0]->tensors()) places_[name] = files_[0].get();
+    return;
+  }
+  for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
+    if (const fs::path path = fs::path(folder) / pickle;
+        !fs::exists(index_path, ignored) && fs::exists(path, ignored))
+      throw_input("the weights are a pickle, which may run any code when it is read", path.string(),
+                  fmt::format("python3 experiments/prepare/weights_import.py {} writes them as "
+                              "safetensors, and runs none of it",
+                              folder));
+  if (!fs::exists(index_path, ignored))
+    throw_input("there is no model.safetensors here, nor an index of several", folder,
+                "a folder that transformers' save_pretrained() wrote");
+  const nlohmann::json index = parse_strict_object(read_file(index_path, kMostIndex), index_path);
+  if (!index.contains("weight_map") || !index["weight_map"].is_object())
+    throw_input("there is no object 'weight_map'", index_path, "{\"weight_map\": {...}}");
+  std::map<std::string, const SafetensorsFile*> opened;
+  for (const auto& [name, file] : index["weight_map"].items()) {
+    const std::string file_name = file.is_string() ? file.get<std::string>() : "";
+    if (file_name.empty() || fs::path(file_name).filename() != fs::path(file_name))
+      refuse_entry(name, "is in no file of this folder", index_path, "the name of a file");
+    const SafetensorsFile*& place = opened[file_name];
+    if (place == nullptr) {
+      if (!fs::is_regular_file(fs::path(folder) / file_name, ignored))
+        refuse_entry(name, fmt::format("is said to be in {}, which is not here", file_name),
+                     index_path, "all files that the index names");
+      files_.push_back(std::make_unique<SafetensorsFile>((fs::path(folder) / file_name).string()));
+      place = files_.back().get();
+    }
+    if (!place->tensors().contains(name))
+      refuse_entry(name, fmt::format("is not in {}", file_name), index_path,
+                   "the files that belong together");
+    places_[name] = place;
+  }
+  for (const auto& one : files_)
+    for (const auto& [name, tensor] : one->tensors())
+      if (!places_.contains(name) || places_[name] != one.get())
+        refuse_entry(name, "is in a file, but not by the index", one->path(),
+                     "the files that belong together");
+}
+
+std::vector<std::string> SafetensorsFolder::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, file] : places_) all.push_back(name);
+  return all;
+}
+
+std::vector<std::string> SafetensorsFolder::files() const {
+  std::vector<std::string> all;
+  for (const auto& file : files_) all.push_back(file->path());
+  std::ranges::sort(all);
+  return all;
+}
+
+const StoredTensor* SafetensorsFolder::find(const std::string& name) const {
+  const auto place = places_.find(name);
+  return place == places_.end() ? nullptr : &place->second->tensors().at(name);
+}
+
+void SafetensorsFolder::read(const std::string& name, std::uint64_t first,
+                             std::span<float> out) const {
+  places_.at(name)->read(*find(name), first, out);
+}
+
+const std::string& SafetensorsFolder::path_of(const std::string& name) const {
+  return places_.at(name)->path();
+}
+
+SafetensorsFolderWriter::SafetensorsFolderWriter(const std::string& folder,
+                                                 std::vector<StoredTensor> tensors,
+                                                 std::uint64_t most)
+    : folder_(folder),
+      temporary_((fs::path(folder) / ".partial").string()),
+      tensors_(std::move(tensors)) {
+  std::ranges::sort(tensors_, {}, &StoredTensor::name);
+  ends_ = file_ends(tensors_, most);
+  make_directories(temporary_);
+  const fs::path lock = fs::path(temporary_) / "lock";
+  lock_ = FileLock(lock.string(), "this folder", "wait until that export has ended");
+  std::vector<fs::path> left;  // by one that was killed
+  for (const fs::directory_entry& entry : fs::directory_iterator(temporary_))
+    if (entry.path().stem() != "lock") left.push_back(entry.path());
+  std::error_code ignored;
+  for (const fs::path& path : left) fs::remove(path, ignored);
+}
+
+SafetensorsFolderWriter::~SafetensorsFolderWriter() {
+  file_.reset();
+  lock_ = {};
+  std::error_code ignored;
+  fs::remove_all(temporary_, ignored);
+}
+
+std::string SafetensorsFolderWriter::file_name(std::size_t file) const {
+  if (ends_.size() == 1) return kSafetensors;
+  return fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, ends_.size());
+}
+
+void SafetensorsFolderWriter::open_next() {
+  if (file_) file_->finish();
+  const std::size_t first = opened_ == 0 ? 0 : ends_[opened_ - 1], end = ends_[opened_];
+  const std::vector<StoredTensor> own(tensors_.begin() + static_cast<std::ptrdiff_t>(first),
+                                      tensors_.begin() + static_cast<std::ptrdiff_t>(end));
+  file_.emplace((fs::path(temporary_) / file_name(opened_)).string(), own);
+  ++opened_;
+  for (const StoredTensor& tensor : own) left_ += tensor.elements();
+}
+
+void SafetensorsFolderWriter::append(std::span<const float> values) {
+  while (!values.empty()) {
+    if (left_ == 0) {
+      CONCERTINA_CHECK(opened_ < ends_.size(), "more elements than {} has", folder_);
+      open_next();
+      continue;
+    }
+    const auto part = values.first(std::min<std::uint64_t>(left_, values.size()));
+    file_->append(part);
+    left_ -= part.size();
+    values = values.subspan(part.size());
+  }
+}
+
+/// As transformers writes it.
+std::string SafetensorsFolderWriter::index_text() const {
+  std::uint64_t bytes = 0, elements = 0;
+  nlohmann::json files = nlohmann::json::object();
+  std::size_t file = 0;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (i == ends_[file]) ++file;
+    bytes += tensors_[i].bytes();
+    elements += tensors_[i].elements();
+    files[tensors_[i].name] = file_name(file);
+  }
+  const nlohmann::json index{{"metadata", {{"total_parameters", elements}, {"total_size", bytes}}},
+                             {"weight_map", files}};
+  return index.dump(2) + "\n";
+}
+
+/// Files of tensors that are not of these. The index goes first: without it no part of several is
+/// read.
+void SafetensorsFolderWriter::remove_others() const {
+  static const std::regex kPart("model-[0-9]{5}-of-[0-9]{5}\\.safetensors");
+  fs::remove(fs::path(folder_) / kSafetensorsIndex);
+  if (ends_.size() > 1) fs::remove(fs::path(folder_) / kSafetensors);
+  std::vector<fs::path> parts;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_))
+    if (std::regex_match(entry.path().filename().string(), kPart)) parts.push_back(entry.path());
+  for (const fs::path& part : parts) fs::remove(part);
+}
+
+void SafetensorsFolderWriter::finish() {
+  while (opened_ < ends_.size()) open_next();
+  file_->finish();
+  file_.reset();
+  const auto move_up = [&](std::size_t file) {
+    rename_path((fs::path(temporary_) / file_name(file)).string(),
+                (fs::path(folder_) / file_name(file)).string());
+  };
+  try {
+    // One file is read before any index, and takes the place of the old one at once.
+    if (ends_.size() == 1) move_up(0);
+    remove_others();
+  } catch (const fs::filesystem_error& error) {
+    throw_failure(error.code().message(), error.path1().string(), "a folder that can be written");
+  }
+  if (ends_.size() > 1) {
+    for (std::size_t file = 0; file < ends_.size(); ++file) move_up(file);
+    sync_directory(folder_);
+    atomic_replace((fs::path(folder_) / kSafetensorsIndex).string(), index_text());
+  }
+  sync_directory(folder_);
+}
+
+}  // namespace concertina

@@ -1,0 +1,98 @@
+#include "io/images/encoded_images.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "io/for_all.h"
+
+namespace concertina {
+namespace {
+
+/// Where the pixel (y, x) that is seen is stored: at first + y * down + x * right.
+struct PixelOrder {
+  std::int64_t first, down, right;
+};
+
+/// Exif's orientations (CIPA DC-008, tag 0x112) of `height` x `width` stored pixels.
+PixelOrder order_of(int orientation, std::int64_t height, std::int64_t width) {
+  const std::int64_t end = height * width - 1, last_row = end - width + 1, last_column = width - 1;
+  switch (orientation) {
+    case 2:
+      return {last_column, width, -1};
+    case 3:
+      return {end, -width, -1};
+    case 4:
+      return {last_row, -width, 1};
+    case 5:
+      return {0, 1, width};
+    case 6:
+      return {last_row, 1, -width};
+    case 7:
+      return {end, -1, -width};
+    case 8:
+      return {last_column, -1, width};
+    default:
+      return {0, width, 1};
+  }
+}
+
+/// The shape as it is seen.
+ImageShape seen(const ImageShape& stored) {
+  if (stored.orientation < 5) return {stored.channels, stored.height, stored.width};
+  return {stored.channels, stored.width, stored.height};
+}
+
+}  // namespace
+
+void require_codec(const ImageCodec& codec, const std::string& place) {
+  if (!codec.available())
+    throw_input(fmt::format("this program was built without {}", codec.library), place,
+                fmt::format("install {} and build again", codec.package));
+}
+
+void EncodedImages::add(const EncodedImage& image, const std::string& place) {
+  const ImageShape shape = seen(image.shape);
+  if (items_.empty()) shape_ = shape;
+  if (fit_.size == 0 && (shape.height != shape_.height || shape.width != shape_.width))
+    throw_input(fmt::format("an image of {} x {} among others of {} x {}", shape.height,
+                            shape.width, shape_.height, shape_.width),
+                place,
+                "images of one height and width; or data.size, the side of the square that each "
+                "is scaled and cut to");
+  check_fit(fit_, shape.height, shape.width, place);
+  shape_.channels = std::max(shape_.channels, shape.channels);
+  items_.push_back(image);
+  pixels_ += static_cast<std::uint64_t>(shape.height * shape.width);
+}
+
+void EncodedImages::verify(const std::function<void()>& progress) const {
+  const std::uint64_t every = pixels_ / kMostDecoded + 1;
+  if (every > 1)
+    log::info(
+        "1 of every {} images is decoded before training, as all have {} pixels: one of the "
+        "others that cannot be decoded ends the run after a checkpoint",
+        every, pixels_);
+  for_all((size() + every - 1) / every, progress, [&](std::size_t i) { read(i * every); });
+}
+
+Picture EncodedImages::read(std::uint64_t item) const {
+  const EncodedImage& image = items_[item];
+  const ImageShape shape = seen(image.shape);
+  const std::int64_t channels = shape.channels, plane = shape.height * shape.width;
+  std::string buffer;
+  std::vector<std::uint8_t> decoded(static_cast<std::size_t>(plane * channels));
+  image.codec->decode(bytes(item, buffer), place(item), decoded);
+  const PixelOrder order = order_of(image.shape.orientation, image.shape.height, image.shape.width);
+  Picture picture = black_picture(shape_.channels, shape.height, shape.width);
+  std::uint8_t* out = picture.pixels.data();
+  for (std::int64_t c = 0; c < shape_.channels; ++c)
+    for (std::int64_t y = 0; y < shape.height; ++y) {
+      const std::uint8_t* from =
+          decoded.data() + (order.first + y * order.down) * channels + (channels == 1 ? 0 : c);
+      for (std::int64_t x = 0; x < shape.width; ++x) *out++ = from[x * order.right * channels];
+    }
+  return picture;
+}
+
+}  // namespace concertina

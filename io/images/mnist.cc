@@ -1,0 +1,127 @@
+// data.format = "mnist": idx files of images and of labels, plain or gzip, as those of MNIST and of
+// the sets made like it (Fashion-MNIST, EMNIST and its letters).
+// The layout (LeCun, Cortes and Burges): big-endian u32 magic (0x803 images, 0x801 labels), then
+// the sizes (u32 each), then bytes. The i-th file of images goes with the i-th file of labels.
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "io/datasets/gzip_file.h"
+#include "io/images/images.h"
+
+namespace concertina::dataset_makers {
+namespace {
+
+constexpr std::uint32_t kImages = 0x803, kLabels = 0x801;
+constexpr int kLeastClasses = 10;  // a set may have none of its last digits
+
+struct IdxFile {
+  std::string path, bytes;
+  std::uint32_t magic = 0;
+  std::array<std::uint64_t, 3> sizes{1, 1, 1};
+  std::size_t data = 0;  // where it begins
+
+  std::uint32_t word(std::size_t at) const {
+    std::uint32_t value = 0;
+    for (std::size_t i = at; i < at + 4; ++i)
+      value = value << 8 | static_cast<unsigned char>(bytes[i]);
+    return value;
+  }
+};
+
+[[noreturn]] void refuse_idx(const std::string& what, const std::string& path, std::uint64_t at) {
+  throw_input(what, fmt::format("{}: byte {}", path, at),
+              "the file as it was published, plain or .gz");
+}
+
+IdxFile read_idx(const std::string& path) {
+  IdxFile file{.path = path, .bytes = read_maybe_gzip(path)};
+  if (file.bytes.size() < 8) refuse_idx("an idx file has at least 8 bytes", path, 0);
+  file.magic = file.word(0);
+  if (file.magic != kImages && file.magic != kLabels)
+    refuse_idx(fmt::format("the magic number {:#x} is not that of images ({:#x}) or of labels "
+                           "({:#x}) of one byte each",
+                           file.magic, kImages, kLabels),
+               path, 0);
+  const std::size_t extents = file.magic & 0xff;
+  file.data = 4 + 4 * extents;
+  if (file.bytes.size() < file.data) refuse_idx("the header is cut short", path, file.bytes.size());
+  std::uint64_t expected = 1;
+  for (std::size_t i = 0; i < extents; ++i) {
+    file.sizes[i] = file.word(4 + 4 * i);
+    const bool fits = file.sizes[i] == 0 || expected <= file.bytes.size() / file.sizes[i];
+    if (file.sizes[i] == 0 || !fits)
+      refuse_idx(fmt::format("{} of size {} do not fit a file of {} bytes",
+                             extents == 1 ? "labels" : "images", file.sizes[i], file.bytes.size()),
+                 path, 4 + 4 * i);
+    expected *= file.sizes[i];
+  }
+  if (file.bytes.size() - file.data != expected)
+    refuse_idx(fmt::format("the header says {} bytes of data, the file has {}", expected,
+                           file.bytes.size() - file.data),
+               path, file.data);
+  return file;
+}
+
+/// Appends a pair of files; `size`: height and width of the images before, or zeros.
+void append_pair(const IdxFile& images, const IdxFile& labels, std::array<std::uint64_t, 2>& size,
+                 ImagesInMemory& store) {
+  if (images.sizes[0] != labels.sizes[0])
+    refuse_idx(fmt::format("{} labels for the {} images of {}", labels.sizes[0], images.sizes[0],
+                           images.path),
+               labels.path, 4);
+  const std::array own{images.sizes[1], images.sizes[2]};
+  if (size == std::array<std::uint64_t, 2>{}) size = own;
+  if (size != own)
+    refuse_idx(
+        fmt::format("images of {} x {} among others of {} x {}", own[0], own[1], size[0], size[1]),
+        images.path, 8);
+  store.pixels.insert(store.pixels.end(),
+                      images.bytes.begin() + static_cast<std::ptrdiff_t>(images.data),
+                      images.bytes.end());
+  for (std::size_t at = labels.data; at < labels.bytes.size(); ++at)
+    store.labels.push_back(static_cast<unsigned char>(labels.bytes[at]));
+}
+
+std::unique_ptr<Dataset> make_mnist(const DataOptions& options) {
+  SplitFiles files = split_files(options);
+  auto store = std::make_unique<ImagesInMemory>();
+  std::array<std::uint64_t, 2> size{};
+  std::array<std::uint64_t, 3> counts{};
+  for (std::size_t split = 0; split < 3; ++split) {
+    std::vector<IdxFile> images, labels;
+    for (const std::string& path : files.of[split]) {
+      IdxFile file = read_idx(path);
+      (file.magic == kImages ? images : labels).push_back(std::move(file));
+    }
+    if (images.size() != labels.size())
+      throw_input(fmt::format("{} files of images and {} of labels", images.size(), labels.size()),
+                  split == 0 ? "data.files" : fmt::format("data.{}_files", kSplitNames[split]),
+                  "a file of labels (...-labels-idx1-ubyte) for each file of images "
+                  "(...-images-idx3-ubyte), in the same order");
+    const std::size_t before = store->labels.size();
+    for (std::size_t i = 0; i < images.size(); ++i) append_pair(images[i], labels[i], size, *store);
+    counts[split] = store->labels.size() - before;
+  }
+  store->channels = 1;
+  store->height = static_cast<std::int64_t>(size[0]);
+  store->width = static_cast<std::int64_t>(size[1]);
+  ImageSet set{.channels = store->channels,
+               .height = store->height,
+               .width = store->width,
+               .corpus = files.corpus,
+               .counts = counts};
+  const int largest = store->labels.empty() ? 0 : *std::ranges::max_element(store->labels);
+  for (int label = 0; label < std::max(kLeastClasses, largest + 1); ++label)
+    set.classes.push_back(std::to_string(label));
+  set.store = std::move(store);
+  return image_dataset(options, std::move(set));
+}
+
+}  // namespace
+
+DatasetFormat mnist() {
+  return image_format(make_mnist);
+}
+
+}  // namespace concertina::dataset_makers

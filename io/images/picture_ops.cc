@@ -1,0 +1,256 @@
+#include "io/images/picture_ops.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+
+namespace concertina {
+namespace {
+
+/// Pixel (y, x) of the new picture is (d x + e y + f, a x + b y + c) of the old one, of centres.
+struct AffineMap {
+  double a = 1, b = 0, c = 0, d = 0, e = 1, f = 0;
+};
+
+/// affine_fixed() of Pillow's Geometry.c: 16 bits after the point.
+void map_affine(Picture& picture, const AffineMap& map) {
+  const auto fixed = [](double v) {
+    return static_cast<std::int64_t>(std::floor(v * 65536 + 0.5));
+  };
+  const std::int64_t a = fixed(map.a), b = fixed(map.b), d = fixed(map.d), e = fixed(map.e);
+  const std::int64_t c = fixed(map.c + map.a * 0.5 + map.b * 0.5);
+  const std::int64_t f = fixed(map.f + map.d * 0.5 + map.e * 0.5);
+  Picture out = black_picture(picture.channels, picture.height, picture.width);
+  for (std::int64_t y = 0; y < picture.height; ++y)
+    for (std::int64_t x = 0; x < picture.width; ++x) {
+      const std::int64_t from_x = (c + y * b + x * a) >> 16, from_y = (f + y * e + x * d) >> 16;
+      if (from_x < 0 || from_x >= picture.width || from_y < 0 || from_y >= picture.height) continue;
+      for (std::int64_t p = 0; p < picture.channels; ++p)
+        out.pixels[static_cast<std::size_t>((p * picture.height + y) * picture.width + x)] =
+            picture.pixels[static_cast<std::size_t>((p * picture.height + from_y) * picture.width +
+                                                    from_x)];
+    }
+  picture = std::move(out);
+}
+
+/// Image.rotate(): counterclockwise about the middle. Python rounds sine and cosine to 15 digits.
+void rotate(Picture& picture, double degrees) {
+  const double angle = -degrees * std::numbers::pi / 180;
+  const auto digits = [](double v) { return std::nearbyint(v * 1e15) / 1e15; };
+  const double cosine = digits(std::cos(angle)), sine = digits(std::sin(angle));
+  const double x = static_cast<double>(picture.width) / 2;
+  const double y = static_cast<double>(picture.height) / 2;
+  map_affine(picture, {cosine, sine, cosine * -x + sine * -y + x, -sine, cosine,
+                       -sine * -x + cosine * -y + y});
+}
+
+void shear_x(Picture& picture, double by) {
+  map_affine(picture, {.b = by});
+}
+void shear_y(Picture& picture, double by) {
+  map_affine(picture, {.d = by});
+}
+void translate_x(Picture& picture, double by) {
+  map_affine(picture, {.c = -std::trunc(by)});
+}
+void translate_y(Picture& picture, double by) {
+  map_affine(picture, {.f = -std::trunc(by)});
+}
+
+/// Image.blend(): of `other` and the picture, which has the share `factor`.
+std::uint8_t blended(std::uint8_t other, std::uint8_t own, float factor) {
+  const float value = static_cast<float>(other) + factor * static_cast<float>(own - other);
+  return static_cast<std::uint8_t>(std::clamp(value, 0.0F, 255.0F));
+}
+
+/// `other_at(i)` is that of pixel i.
+template <class Other>
+void blend(Picture& picture, double strength, const Other& other_at) {
+  const auto factor = static_cast<float>(1 + strength);
+  for (std::size_t i = 0; i < picture.pixels.size(); ++i)
+    picture.pixels[i] = blended(other_at(i), picture.pixels[i], factor);
+}
+
+/// Image.convert("L"): ITU-R 601-2 luma.
+std::vector<std::uint8_t> grey_of(const Picture& picture) {
+  if (picture.channels == 1) return picture.pixels;
+  const auto plane = static_cast<std::size_t>(picture.plane());
+  const std::uint8_t* red = picture.pixels.data();
+  std::vector<std::uint8_t> grey(plane);
+  for (std::size_t i = 0; i < plane; ++i)
+    grey[i] = static_cast<std::uint8_t>(
+        (red[i] * 19595 + red[plane + i] * 38470 + red[2 * plane + i] * 7471 + 0x8000) >> 16);
+  return grey;
+}
+
+void brighten(Picture& picture, double strength) {
+  blend(picture, strength, [](std::size_t) { return std::uint8_t{0}; });
+}
+
+void saturate(Picture& picture, double strength) {
+  const std::vector<std::uint8_t> grey = grey_of(picture);
+  blend(picture, strength, [&](std::size_t i) { return grey[i % grey.size()]; });
+}
+
+void contrast(Picture& picture, double strength) {
+  const std::vector<std::uint8_t> grey = grey_of(picture);
+  const auto sum = std::accumulate(grey.begin(), grey.end(), std::uint64_t{0});
+  const auto mean =
+      static_cast<std::uint8_t>(static_cast<double>(sum) / static_cast<double>(grey.size()) + 0.5);
+  blend(picture, strength, [&](std::size_t) { return mean; });
+}
+
+/// Blends with ImageFilter.SMOOTH: weights 1, in the middle 5, of 13; edges stay.
+void sharpen(Picture& picture, double strength) {
+  Picture smooth = picture;
+  for (std::int64_t c = 0; c < picture.channels; ++c)
+    for (std::int64_t y = 1; y + 1 < picture.height; ++y)
+      for (std::int64_t x = 1; x + 1 < picture.width; ++x) {
+        const std::int64_t at = (c * picture.height + y) * picture.width + x;
+        int sum = 4 * picture.pixels[static_cast<std::size_t>(at)];
+        for (std::int64_t row = -1; row <= 1; ++row)
+          for (std::int64_t column = -1; column <= 1; ++column)
+            sum += picture.pixels[static_cast<std::size_t>(at + row * picture.width + column)];
+        smooth.pixels[static_cast<std::size_t>(at)] =
+            static_cast<std::uint8_t>((2 * sum + 13) / 26);
+      }
+  blend(picture, strength, [&](std::size_t i) { return smooth.pixels[i]; });
+}
+
+using Histogram = std::array<std::uint64_t, 256>;
+using ValueTable = std::array<std::uint8_t, 256>;
+
+ValueTable identity_table() {
+  ValueTable table;
+  std::iota(table.begin(), table.end(), std::uint8_t{0});
+  return table;
+}
+
+/// Each channel by the table that `table_of` makes of its histogram.
+template <class TableOf>
+void map_channels(Picture& picture, const TableOf& table_of) {
+  const auto plane = static_cast<std::size_t>(picture.plane());
+  for (std::size_t c = 0; c < static_cast<std::size_t>(picture.channels); ++c) {
+    const auto channel = std::span(picture.pixels).subspan(c * plane, plane);
+    Histogram histogram{};
+    for (const std::uint8_t value : channel) ++histogram[value];
+    const ValueTable table = table_of(histogram);
+    for (std::uint8_t& value : channel) value = table[value];
+  }
+}
+
+/// ImageOps.autocontrast() without a cutoff.
+ValueTable widest_table(const Histogram& histogram) {
+  ValueTable table = identity_table();
+  const auto is_there = [](std::uint64_t count) { return count > 0; };
+  const auto low = std::ranges::find_if(histogram, is_there) - histogram.begin();
+  const auto high =
+      255 - (std::find_if(histogram.rbegin(), histogram.rend(), is_there) - histogram.rbegin());
+  if (high <= low) return table;
+  const double scale = 255.0 / static_cast<double>(high - low);
+  const double offset = static_cast<double>(-low) * scale;
+  for (std::size_t i = 0; i < table.size(); ++i)
+    table[i] =
+        static_cast<std::uint8_t>(std::clamp(static_cast<double>(i) * scale + offset, 0.0, 255.0));
+  return table;
+}
+
+/// ImageOps.equalize().
+ValueTable flattest_table(const Histogram& histogram) {
+  ValueTable table = identity_table();
+  const auto last =
+      std::find_if(histogram.rbegin(), histogram.rend(), [](auto n) { return n > 0; });
+  const std::uint64_t all = std::accumulate(histogram.begin(), histogram.end(), std::uint64_t{0});
+  const std::uint64_t step = (all - *last) / 255;
+  if (step == 0) return table;
+  std::uint64_t below = step / 2;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    table[i] = static_cast<std::uint8_t>(std::min<std::uint64_t>(below / step, 255));
+    below += histogram[i];
+  }
+  return table;
+}
+
+void auto_contrast(Picture& picture, double /*strength*/) {
+  map_channels(picture, widest_table);
+}
+void equalize(Picture& picture, double /*strength*/) {
+  map_channels(picture, flattest_table);
+}
+
+/// Keeps so many high bits of a value.
+void posterize(Picture& picture, double bits) {
+  const int mask = ~((1 << (8 - static_cast<int>(bits))) - 1);
+  for (std::uint8_t& value : picture.pixels) value = static_cast<std::uint8_t>(value & mask);
+}
+
+/// Inverts values from `least` on.
+void solarize(Picture& picture, double least) {
+  for (std::uint8_t& value : picture.pixels)
+    if (value >= least) value = static_cast<std::uint8_t>(255 - value);
+}
+
+void keep(Picture& /*picture*/, double /*strength*/) {}
+
+double of_shear(double level, std::int64_t /*side*/) {
+  return 0.3 * level;
+}
+double of_shift(double level, std::int64_t side) {
+  return 150.0 / 331.0 * static_cast<double>(side) * level;
+}
+double of_turn(double level, std::int64_t /*side*/) {
+  return 30 * level;
+}
+double of_blend(double level, std::int64_t /*side*/) {
+  return 0.9 * level;
+}
+double of_bits(double level, std::int64_t /*side*/) {
+  return 8 - std::nearbyint(4 * level);
+}
+double of_inversion(double level, std::int64_t /*side*/) {
+  return 255 * (1 - level);
+}
+
+}  // namespace
+
+std::span<const PictureOp> picture_ops() {
+  static constexpr PictureOp kOps[] = {{"Identity", false, nullptr, keep},
+                                       {"ShearX", true, of_shear, shear_x},
+                                       {"ShearY", true, of_shear, shear_y},
+                                       {"TranslateX", true, of_shift, translate_x},
+                                       {"TranslateY", true, of_shift, translate_y},
+                                       {"Rotate", true, of_turn, rotate},
+                                       {"Brightness", true, of_blend, brighten},
+                                       {"Color", true, of_blend, saturate},
+                                       {"Contrast", true, of_blend, contrast},
+                                       {"Sharpness", true, of_blend, sharpen},
+                                       {"Posterize", false, of_bits, posterize},
+                                       {"Solarize", false, of_inversion, solarize},
+                                       {"AutoContrast", false, nullptr, auto_contrast},
+                                       {"Equalize", false, nullptr, equalize}};
+  return kOps;
+}
+
+const PictureOp& picture_op(std::string_view name) {
+  const auto found = std::ranges::find(picture_ops(), name, &PictureOp::name);
+  CONCERTINA_CHECK(found != picture_ops().end(), "operation {}", name);
+  return *found;
+}
+
+double strength_of(const PictureOp& op, int magnitude, const Picture& picture) {
+  if (op.strength == nullptr) return 0;
+  return op.strength(static_cast<double>(magnitude) / kMostMagnitude,
+                     op.name.ends_with('Y') ? picture.height : picture.width);
+}
+
+void mirror(Picture& picture) {
+  for (auto row = picture.pixels.begin(); row != picture.pixels.end(); row += picture.width)
+    std::reverse(row, row + picture.width);
+}
+
+}  // namespace concertina

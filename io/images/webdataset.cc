@@ -1,0 +1,144 @@
+// data.format = "webdataset": tars of images (png, jpg, jpeg) and labels (cls).
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "core/error.h"
+#include "io/datasets/class_names.h"
+#include "io/images/encoded_images.h"
+#include "io/images/webdataset_samples.h"
+
+namespace concertina::dataset_makers {
+namespace {
+
+constexpr std::int32_t kMostClasses = 1 << 20;
+constexpr std::string_view kNamesFile = "classes.txt";
+
+const ImageCodec& codec_for(const TarMember& member) {
+  return *codec_of(member_key(member.name).extension);
+}
+
+class ImagesInTars final : public EncodedImages {
+ public:
+  using EncodedImages::EncodedImages;
+
+  void add_samples(TarShard opened) {
+    shards_.push_back(std::make_unique<TarShard>(std::move(opened)));
+    const TarShard& shard = *shards_.back();
+    for (const ShardSample& sample : shard_samples(shard)) {
+      const std::string where = member_place(shard, *sample.image);
+      const ImageCodec& codec = codec_for(*sample.image);
+      require_codec(codec, where);
+      const std::span<const std::byte> file = shard.bytes(*sample.image);
+      const auto bytes_at = [&](std::uint64_t at, std::uint64_t n) { return file.subspan(at, n); };
+      add({&codec, codec.shape(file, where), label_in(shard, *sample.label),
+           packed_content(file.size(), bytes_at)},
+          where);
+      samples_.push_back({&shard, sample});
+    }
+  }
+
+  std::string place(std::uint64_t item) const override {
+    return member_place(*samples_[item].shard, *samples_[item].members.image);
+  }
+  /// Where the label of an item is.
+  std::string label_place(std::uint64_t item) const {
+    return member_place(*samples_[item].shard, *samples_[item].members.label);
+  }
+
+ private:
+  struct Sample {
+    const TarShard* shard;
+    ShardSample members;
+  };
+
+  std::span<const std::byte> bytes(std::uint64_t item, std::string& /*buffer*/) const override {
+    return samples_[item].shard->bytes(*samples_[item].members.image);
+  }
+
+  static std::int32_t label_in(const TarShard& shard, const TarMember& member) {
+    const std::span<const std::byte> bytes = shard.bytes(member);
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
+      text.remove_suffix(1);
+    std::int32_t number = -1;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (code != std::errc{} || end != text.data() + text.size() || number < 0 ||
+        number >= kMostClasses)
+      throw_input("the label is not the number of a class", member_place(shard, member),
+                  fmt::format("a whole number in [0, {}) in decimal digits", kMostClasses));
+    return number;
+  }
+
+  std::vector<std::unique_ptr<const TarShard>> shards_;
+  std::vector<Sample> samples_;
+};
+
+DataOptions expanded(const DataOptions& options) {
+  DataOptions all = options;
+  const auto expand = [](std::vector<std::string>& patterns, const std::string& where) {
+    std::vector<std::string> names;
+    for (const std::string& pattern : patterns)
+      for (std::string& name : expand_braces(pattern, where)) names.push_back(std::move(name));
+    patterns = std::move(names);
+  };
+  expand(all.files, "data.files");
+  expand(all.validation_files, "data.validation_files");
+  expand(all.test_files, "data.test_files");
+  return all;
+}
+
+/// The classes: the lines of classes.txt beside the first tar, else the numbers up to the largest
+/// label of the first `training` items. Throws for a label that is none of them.
+std::vector<std::string> classes_of(const ImagesInTars& store, std::uint64_t training,
+                                    const std::string& first_tar) {
+  const auto path = std::filesystem::path(first_tar).parent_path() / kNamesFile;
+  const bool named = std::filesystem::exists(path);
+  std::vector<std::string> classes;
+  if (named) {
+    classes = class_names_in(path.string());
+  } else {
+    std::int32_t largest = -1;
+    for (std::uint64_t i = 0; i < training; ++i) largest = std::max(largest, store.label(i));
+    for (std::int32_t i = 0; i <= largest; ++i) classes.push_back(std::to_string(i));
+  }
+  for (std::uint64_t i = 0; i < store.size(); ++i)
+    if (store.label(i) >= std::ssize(classes))
+      throw_input(
+          fmt::format("label {} is not in [0, {})", store.label(i), classes.size()),
+          store.label_place(i),
+          named ? fmt::format("a class of {}", path.string())
+                : fmt::format("a label that data.files has, or all classes in {}", path.string()));
+  return classes;
+}
+
+std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
+  const SplitFiles files = split_files(expanded(options));
+  auto store = std::make_unique<ImagesInTars>(fit_of(options));
+  std::array<std::uint64_t, 3> counts{};
+  for (std::size_t split = 0; split < counts.size(); ++split) {
+    const std::uint64_t before = store->size();
+    for (const std::string& path : files.of[split])
+      store->add_samples(TarShard(path, is_image_or_label));
+    counts[split] = store->size() - before;
+  }
+  const ImageShape shape = store->shape();
+  ImageSet set{.channels = shape.channels,
+               .height = shape.height,
+               .width = shape.width,
+               .classes = classes_of(*store, counts[0], files.of[0].front()),
+               .corpus = files.corpus,
+               .counts = counts};
+  set.store = std::move(store);
+  return image_dataset(options, std::move(set));
+}
+
+}  // namespace
+
+DatasetFormat webdataset() {
+  return image_format(make_webdataset);
+}
+
+}  // namespace concertina::dataset_makers

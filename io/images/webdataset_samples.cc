@@ -1,0 +1,149 @@
+#include "io/images/webdataset_samples.h"
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_set>
+#include <utility>
+
+#include "core/error.h"
+#include "io/images/image_codec.h"
+
+namespace concertina {
+namespace {
+
+constexpr std::uint64_t kMostFiles = std::uint64_t{1} << 20;
+
+/// The members of one key that have been seen.
+struct OpenSample {
+  std::string key;
+  std::vector<std::string> extensions;
+  const TarMember* first = nullptr;
+  ShardSample sample;
+};
+
+[[noreturn]] void refuse_sample(const std::string& what, const TarShard& shard,
+                                const TarMember& member, const std::string& key) {
+  throw_input(fmt::format("{} in sample '{}'", what, key), member_place(shard, member),
+              "one image (.png, .jpg or .jpeg) and one label (.cls) for each key, one after the "
+              "other in the tar, as `tar --sort=name` writes them");
+}
+
+void close(const TarShard& shard, const OpenSample& open, std::vector<ShardSample>& samples) {
+  if (open.first == nullptr) return;
+  if (open.sample.image == nullptr) refuse_sample("no image", shard, *open.first, open.key);
+  if (open.sample.label == nullptr) refuse_sample("no .cls", shard, *open.first, open.key);
+  samples.push_back(open.sample);
+}
+
+void add(const TarShard& shard, const TarMember& member, const std::string& extension,
+         OpenSample& open) {
+  if (std::ranges::find(open.extensions, extension) != open.extensions.end())
+    refuse_sample(fmt::format("the extension '{}' comes twice", extension), shard, member,
+                  open.key);
+  open.extensions.push_back(extension);
+  if (open.first == nullptr) open.first = &member;
+  if (extension == "cls") open.sample.label = &member;
+  if (codec_of(extension) == nullptr) return;
+  if (open.sample.image != nullptr) refuse_sample("a second image", shard, member, open.key);
+  open.sample.image = &member;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() <= 18 &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::uint64_t number_of(std::string_view digits) {
+  std::uint64_t value = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return value;
+}
+
+/// The first {FIRST..LAST} at or after `from`: where it begins, and its two numbers.
+struct BraceList {
+  std::size_t begin = std::string::npos, end = 0;
+  std::string_view first, last;
+};
+
+BraceList find_braces(std::string_view pattern) {
+  for (std::size_t open = pattern.find('{'); open != std::string_view::npos;
+       open = pattern.find('{', open + 1)) {
+    const std::size_t closed = pattern.find('}', open);
+    if (closed == std::string_view::npos) break;
+    const std::string_view inside = pattern.substr(open + 1, closed - open - 1);
+    const std::size_t dots = inside.find("..");
+    if (dots == std::string_view::npos) continue;
+    const BraceList list{open, closed + 1, inside.substr(0, dots), inside.substr(dots + 2)};
+    if (is_number(list.first) && is_number(list.last)) return list;
+  }
+  return {};
+}
+
+}  // namespace
+
+MemberKey member_key(std::string_view name) {
+  const std::string_view root = name.substr(0, name.find('/'));
+  if (root.size() >= 4 && root.starts_with("__") && root.ends_with("__")) return {};
+  for (std::size_t at = 0; at < name.size(); at = std::min(name.find('/', at), name.size() - 1) + 1)
+    if (name[at] == '.' && !name.substr(at).starts_with("./") &&
+        !name.substr(at).starts_with("../"))
+      return {};  // hidden, as .ipynb_checkpoints/1.png is
+  const std::size_t slash = name.rfind('/');
+  const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+  const std::size_t dot = name.find('.', base);
+  if (dot == std::string_view::npos || dot == base) return {};
+  MemberKey key{name.substr(0, dot), std::string(name.substr(dot + 1))};
+  for (char& c : key.extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return key;
+}
+
+std::vector<ShardSample> shard_samples(const TarShard& shard) {
+  std::vector<ShardSample> samples;
+  std::unordered_set<std::string_view> keys;
+  OpenSample open;
+  for (const TarMember& member : shard.members()) {
+    const MemberKey key = member_key(member.name);
+    if (key.key.empty()) continue;
+    if (open.first == nullptr || open.key != key.key) {
+      close(shard, open, samples);
+      open = {};
+      open.key = key.key;
+      if (!keys.insert(key.key).second)
+        refuse_sample("members that do not stand together", shard, member, open.key);
+    }
+    add(shard, member, key.extension, open);
+  }
+  close(shard, open, samples);
+  return samples;
+}
+
+bool is_image_or_label(std::string_view name) {
+  const MemberKey key = member_key(name);
+  return key.extension == "cls" || codec_of(key.extension) != nullptr;
+}
+
+std::string member_place(const TarShard& shard, const TarMember& member) {
+  return fmt::format("{}: member '{}'", shard.path(), member.name);
+}
+
+std::vector<std::string> expand_braces(const std::string& pattern, const std::string& where) {
+  const BraceList list = find_braces(pattern);
+  if (list.begin == std::string::npos) return {pattern};
+  const std::uint64_t first = number_of(list.first), last = number_of(list.last);
+  if (last < first || last - first >= kMostFiles)
+    throw_input(fmt::format("'{}' names no files", pattern), where,
+                fmt::format("{{FIRST..LAST}} that counts up, to at most {} files", kMostFiles));
+  const std::vector<std::string> rests = expand_braces(pattern.substr(list.end), where);
+  if (rests.size() > kMostFiles / (last - first + 1))
+    throw_input(fmt::format("'{}' names too many files", pattern), where,
+                fmt::format("at most {} files", kMostFiles));
+  std::vector<std::string> names;
+  for (std::uint64_t i = first; i <= last; ++i)
+    for (const std::string& rest : rests)
+      names.push_back(
+          fmt::format("{}{:0{}}{}", pattern.substr(0, list.begin), i, list.first.size(), rest));
+  return names;
+}
+
+}  // namespace concertina

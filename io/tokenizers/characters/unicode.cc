@@ -1,0 +1,110 @@
+#include "io/tokenizers/characters/unicode.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text/utf8.h"
+
+namespace concertina {
+namespace {
+
+/// The character before `at`, which is the end of one.
+std::uint32_t code_before(std::string_view text, std::size_t at) {
+  std::size_t begin = at - 1;
+  while (begin > 0 && at - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80)
+    --begin;
+  return next_code(text, begin).value_or(' ');
+}
+
+bool is_cut(std::string_view text, std::size_t at) {
+  if (at < 2 || text[at - 1] != '\n' || is_white_space(code_before(text, at - 1))) return false;
+  std::size_t next = at;
+  return text[at] != '/' && !is_white_space(next_code(text, next).value_or(' '));
+}
+
+}  // namespace
+
+bool is_white_space(std::uint32_t code) {
+  return (code >= 9 && code <= 13) || code == 32 || code == 0x85 || code == 0xA0 ||
+         code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 ||
+         code == 0x202F || code == 0x205F || code == 0x3000;
+}
+
+void append_utf8(std::uint32_t code, std::string& text) {
+  const auto add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) return add(code);
+  if (code < 0x800) {
+    add(0xC0 | code >> 6);
+  } else if (code < 0x10000) {
+    add(0xE0 | code >> 12);
+    add(0x80 | (code >> 6 & 0x3F));
+  } else {
+    add(0xF0 | code >> 18);
+    add(0x80 | (code >> 12 & 0x3F));
+    add(0x80 | (code >> 6 & 0x3F));
+  }
+  add(0x80 | (code & 0x3F));
+}
+
+namespace {
+
+/// The first byte that is not UTF-8, or the end.
+std::size_t end_of_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    if (!next_code(text, at)) return begin;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  return end_of_utf8(text) == text.size();
+}
+
+std::size_t white_space_after(std::string_view text, std::size_t at) {
+  while (at < text.size()) {
+    std::size_t next = at;
+    if (!is_white_space(next_code(text, next).value_or(0))) break;
+    at = next;
+  }
+  return at;
+}
+
+std::size_t white_space_before(std::string_view text, std::size_t at) {
+  while (at > 0) {
+    std::size_t begin = at - 1;
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    if (white_space_after(text.substr(0, at), begin) != at) break;
+    at = begin;
+  }
+  return at;
+}
+
+void require_utf8(std::string_view text) {
+  const std::size_t begin = end_of_utf8(text);
+  if (begin < text.size())
+    throw_input(fmt::format("the bytes from {} on are not UTF-8", begin), "the text",
+                "text in UTF-8, or data.tokenizer = \"bytes\"");
+}
+
+std::size_t line_cut(std::string_view text, std::size_t from) {
+  for (std::size_t at = std::max<std::size_t>(from, 1); at < text.size(); ++at) {
+    const std::size_t line = text.find('\n', at - 1);
+    if (line == std::string_view::npos || line + 1 >= text.size()) break;
+    at = line + 1;
+    if (is_cut(text, at)) return at;
+  }
+  return text.size();
+}
+
+std::size_t space_cut(std::string_view text, std::size_t from) {
+  const auto prints = [&](std::size_t at) { return text[at] > ' ' && text[at] < '\x7f'; };
+  for (std::size_t at = text.find(' ', std::max<std::size_t>(from, 1)); at < text.size();
+       at = text.find(' ', at + 1))
+    if (at + 1 < text.size() && prints(at - 1) && prints(at + 1)) return at;
+  return text.size();
+}
+
+}  // namespace concertina

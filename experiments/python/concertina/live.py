@@ -14,11 +14,11 @@ from .files import Follower, read_lines, read_tail
 from .page import Block, content, page, table, words, write_json
 from .page_server import Answer, PageServer
 from .run_course import Course, changes_in
+from .results import study_results
 from .run_files import load_run
 from .run_log import Curve, Line, number, positive, text
 from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
-from .run_set import config_texts, is_run
-from .study_folder import STUDY_FILE, read_study
+from .run_log import config_texts, is_run
 from .texts import clock_text, counted, figure_text, grouped, settings_text
 
 MOST_NOTES, MOST_NOTE_TEXT, TAIL = 30, 240, 8 << 10
@@ -115,7 +115,7 @@ class Served:
 
     def __init__(self, directory: str):
         self.path = pathlib.Path(directory)
-        self.is_study = (self.path / STUDY_FILE).is_file()
+        self.is_study = (self.path / "study.toml").is_file()
         self.runs: dict[int, LiveRun] = {}
         if not self.is_study and not is_run(self.path):
             raise InputError("this is neither a run nor a study", directory, "runs/NAME or studies/NAME")
@@ -136,7 +136,7 @@ class Served:
             library("numpy")
             from .study_page import StudyPage
             from .study_table import TableOptions, make_table
-            results = read_study(self.path)
+            results = study_results(self.path)
             return page(StudyPage(results, make_table(results, TableOptions(mixed=True)), self.path / "report.html").content())
         return page(report_page(load_run(self.path / trial / "run" if trial else self.path)))
 
@@ -157,7 +157,7 @@ class Served:
             _link("the report on it, as of now", f"report?trial={number_of}"), _link("all trials", "#")])
 
     def _study(self) -> Block:
-        study, rows, ended = read_study(self.path), [], 0
+        study, rows, ended = study_results(self.path), [], 0
         for trial in study.runs:
             ended += trial.state != "open"
             first: typing.Any = str(trial.number)

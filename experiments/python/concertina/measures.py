@@ -16,28 +16,27 @@ _OF_TASKS = ("validation_accuracy", "validation_exact_match", "validation_entity
              "validation_pearson_correlation")
 
 
-def _texts(runs: Runs, column: str) -> set[str]:
-    return {text for run in runs if (text := run.text(column))}
-
-
 def _differ(runs: Runs, column: str) -> bool:
-    return len(_texts(runs, column)) > 1
+    return len({text for run in runs if (text := run.text(column))}) > 1
 
 
 def _all_know(runs: Runs, column: str) -> bool:
     return all(run.text(column) for run in runs)
 
 
-def _why_other_config(runs: Runs, held_out: bool) -> str:
+def _is_data_key(key: str) -> bool:
+    """Whether a loss depends on the key, besides how well the model was trained."""
+    return key.startswith(("data.", "eval.")) or key in ("model.task", "model.label_smoothing")
+
+
+def _why_other_config(runs: Runs) -> str:
     """Files with the same content, and tokenizers that make the same tokens, may have other paths."""
-    data = ("data.", "model.task", "eval.") if held_out else ("data.", "model.task")
     if any(NO_CONFIG in run.facts for run in runs):
         return "it is not recorded which data they are of"
     if _differ(runs, "text"):
         return "the data differ"
     same_text, same_unit = _all_know(runs, "text"), _all_know(runs, _MEASURE)
-    keys = {key for run in runs for key in run.settings if key.startswith(data) and key != "eval.every"}
-    for key in sorted(keys):
+    for key in sorted({key for run in runs for key in run.settings if _is_data_key(key)}):
         is_path = key == "data.text" or key.endswith("files")
         if (is_path and same_text) or (key == "data.tokenizer" and same_unit):
             continue
@@ -46,9 +45,17 @@ def _why_other_config(runs: Runs, held_out: bool) -> str:
     return ""
 
 
+def _why_other_tokens(runs: Runs) -> str:
+    if _all_know(runs, _MEASURE):
+        return ""
+    if any(NO_CONFIG in run.facts for run in runs):
+        return "it is not recorded what their tokens are"
+    return "the tokenizers differ" if _differ(runs, "data.tokenizer") else ""
+
+
 def _why_other_evaluation(runs: Runs, metric: str) -> str:
     if not _all_know(runs, _DATA):
-        if why := _why_other_config(runs, True):
+        if why := _why_other_config(runs):
             return why
     elif _differ(runs, _DATA):
         return "the held-out data differ"
@@ -72,7 +79,7 @@ def why_unlike(runs: typing.Iterable[RunSummary], column: str) -> str:
         return _why_other_evaluation(having, metric)
     if _differ(having, _MEASURE):
         return _OTHER_UNIT
-    return _why_other_config(having, False) if metric == "loss" else ""
+    return _why_other_config(having) if metric == "loss" else _why_other_tokens(having)
 
 
 def unlike_notes(runs: Runs, metrics: typing.Iterable[Metric]) -> list[str]:

@@ -6,14 +6,17 @@ and no zero stands for it. A NaN is a number that a run has.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import pathlib
 import typing
 
 from .errors import InputError, library, nearest, one_of
 from .names import Better, Metric, metric_named
+from .program import call
+from .run_log import is_run
 from .texts import number_or_text, plain, ranges
 
-STATES = ("open", "done", "failed", "timeout", "stopped")
 SEED = "run.seed"
 RUN_COLUMN = "run"  # the name of a run that no study launched: the last parts of its path
 NO_CONFIG = "config"  # the fact of a run that has no config, such as one of another program
@@ -165,6 +168,29 @@ class StudyResults:
         rows = [{column: int(text) if (text := run.settings.get(column, "")).isdecimal() else run.cell(column) for column in columns}
                 for run in self.runs]
         return pandas.DataFrame(rows, index=pandas.Index([run.number for run in self.runs], name="trial"))
+
+
+def _number(value: float | None) -> float:
+    """JSON has no NaN: null stands for it."""
+    return math.nan if value is None else float(value)
+
+
+def study_results(*places: str | pathlib.Path, loose: bool = False) -> StudyResults:
+    """The study of one folder or file, or the runs in several folders, as `concertina study trials` reads them.
+
+    A number of a run's settings is text there, as is each value of its config. `loose`: the runs of a study beside each other.
+    """
+    said = json.loads(call("study", "trials", *places, "--json"))
+    runs = [RunSummary(one["trial"], one["settings"], one["state"], one["error"], one["directory"],
+                       {name: _number(value) for name, value in one["figures"].items()}, one["facts"]) for one in said["trials"]]
+    if loose and not said["loose"]:
+        if not (found := [run.directory for run in runs if run.directory and is_run(pathlib.Path(run.directory))]):
+            raise InputError("there is no run in this folder", str(places[0]), "directories of runs, such as runs/NAME, or the folder of a study")
+        return study_results(*found)
+    rungs = {one["trial"]: [(rung["steps"], _number(rung["metric"])) for rung in one["rungs"]] for one in said["trials"] if "rungs" in one}
+    claim = Claim(**said["claim"]) if said["claim"] else None
+    return StudyResults(said["study"], said["directory"], said["loose"], said["axes"], runs, said["metric"], said["goal"] == "min", claim,
+                        said["rung_steps"], rungs, said["notes"])
 
 
 def _advice(word: str, names: list[str], most: int = 12) -> str:

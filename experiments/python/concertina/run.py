@@ -10,8 +10,8 @@ import pandas as pd
 
 from .checkpoint import Checkpoint
 from .files import flat, read_json, read_lines
-from .run_log import read_log
-from .run_set import PLACES
+from .results import StudyResults, study_results
+from .run_log import PLACES, is_run, read_log
 
 
 class NotARun(ValueError):
@@ -24,8 +24,8 @@ class Run:
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
         self.name = self.path.resolve().name
-        if not (self.path / "metrics.jsonl").is_file() and not (self.path / "config.toml").is_file():
-            raise NotARun(f"{self.path} is no run directory: it has neither config.toml nor metrics.jsonl")
+        if not is_run(self.path):
+            raise NotARun(f"{self.path} is not a run directory: it has neither config.toml nor metrics.jsonl")
 
     @functools.cached_property
     def config(self) -> dict[str, typing.Any]:
@@ -159,3 +159,32 @@ def curves(runs: typing.Iterable[Run | str | pathlib.Path], column: str = "loss"
             curve.index = pd.Index(clock.loc[curve.index], name=by)
         found[name] = curve[~curve.index.duplicated(keep="last")]
     return pd.DataFrame(found)
+
+
+class Study:
+    """The folder of a study, studies/NAME."""
+
+    def __init__(self, path: str | pathlib.Path):
+        self.path = pathlib.Path(path)
+        if not (self.path / "study.toml").is_file():
+            raise NotARun(f"{self.path} is not the folder of a study: it has no study.toml")
+
+    @functools.cached_property
+    def results(self) -> StudyResults:
+        """All trials, with those that are open, and what the study claims and searches."""
+        return study_results(self.path)
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        """A row per trial that has ended, by number: state, settings, figures, facts and why it failed."""
+        frame = self.results.frame()
+        return frame[frame["state"] != "open"]
+
+    @property
+    def runs(self) -> dict[int, Run]:
+        """The runs of all trials that began one, by number."""
+        begun = ((run.number, self.path / str(run.number) / "run") for run in self.results.runs)
+        return {number: Run(folder) for number, folder in begun if (folder / "config.toml").is_file()}
+
+    def __repr__(self) -> str:
+        return f"Study({self.path.name}: {len(self.trials)} trials, {self.path})"

@@ -14,7 +14,7 @@ import numpy as np
 from .checkpoint import Checkpoint
 from .results import RunSummary
 from .run_log import Line, number, read_log
-from .run_set import config_texts
+from .run_log import config_texts
 from .texts import counted, plain
 
 

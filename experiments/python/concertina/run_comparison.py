@@ -8,10 +8,9 @@ import typing
 
 from .errors import InputError
 from .measures import why_unlike
-from .results import BITS_PER_BYTE, NO_CONFIG, StudyResults
+from .results import BITS_PER_BYTE, NO_CONFIG, StudyResults, study_results
 from .run_bits import Bits, compare_bits
 from .run_log import read_log
-from .run_set import read_runs
 from .study_table import StudyTable, TableOptions, make_table, with_targets
 from .table_formats import table_json, table_text
 from .texts import plain, text_table
@@ -73,7 +72,7 @@ def _common_target(runs: StudyResults) -> list[str]:
 
 def compare(*folders: str | pathlib.Path, options: TableOptions | None = None) -> RunComparison:
     """The runs in `folders`: directories of runs, or folders that have several."""
-    runs = read_runs(folders)
+    runs = study_results(*folders, loose=True)
     if len(runs.runs) < 2:
         raise InputError("a comparison needs at least two runs", str(folders[0]), "two directories of runs, or a folder that has several")
     asked = options or TableOptions()

@@ -9,11 +9,11 @@ import typing
 
 from .errors import InputError
 from .files import read_json
-from .program import ProgramError, call
+from .program import call
 from .run_course import Course, course_of
 from .files import read_lines
 from .run_log import Line, RunLog, read_log
-from .run_set import is_run
+from .run_log import is_run
 
 
 @dataclasses.dataclass
@@ -54,11 +54,7 @@ def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.An
         raise InputError(f"no trace begins at step {step}", str(run), f"--step {there[0]}" if there else "a report without --step")
     if not (run / "config.toml").exists():
         return {}
-    try:
-        found = json.loads(call("report", run, "--figures", *(["--step", step] if step is not None else [])))
-        return found if isinstance(found, dict) else {}
-    except ProgramError as error:
-        raise InputError(str(error).removeprefix("concertina: error: ")) from error
+    return json.loads(call("report", run, "--figures", *(["--step", step] if step is not None else [])))
 
 
 def load_run(directory: str | pathlib.Path, step: int | None = None) -> RunFiles:

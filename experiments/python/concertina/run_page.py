@@ -12,7 +12,7 @@ from .recorded_steps import MOST_ROWS, bubble, memory, timeline
 from .run_course import Course, layers_text
 from .run_files import RunFiles
 from .run_log import Curve, Line, RunLog, number, text, totals
-from .run_set import config_texts
+from .run_log import config_texts
 from .texts import bytes_text, clock_text, counted, duration_text, figure_text, grouped, share_text
 
 MOST_CLASSES = 30  # that a picture can name

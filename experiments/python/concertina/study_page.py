@@ -18,7 +18,7 @@ from .recorded_steps import CAUSES, MOST_ROWS, cause_bars
 from .results import RUN_COLUMN, Cell, Runs, StudyResults, cell_text, figures_of, titles
 from .run_log import Curve, RunLog, batches, number, positive, read_log
 from .run_page import CURVES
-from .run_set import PLACES, config_texts
+from .run_log import PLACES, config_texts
 from .study_table import StudyTable
 from .table_formats import table_text
 from .texts import clock_text, counted, duration_text, figure_text, grouped, share_text, trials_text

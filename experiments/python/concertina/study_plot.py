@@ -18,8 +18,7 @@ from .charts import draw, save
 from .errors import InputError, library, require_word
 from .measures import unlike_notes
 from .names import metric_named
-from .results import StudyResults
-from .run_set import study_results
+from .results import StudyResults, study_results
 from .study_claims import claim_lines
 from .study_notes import provenance_notes
 from .study_series import CONFIDENCE, DRAWN, SPREADS, PlotOptions, Shape, curves_of, numbers_in, shape_of

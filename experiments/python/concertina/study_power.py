@@ -7,10 +7,8 @@ import typing
 
 from .errors import InputError
 from .names import metric_named
-from .results import Claim
+from .results import SEED, Claim, StudyResults, study_results
 from .statistic import Design, equivalence_power, pairs_for_power
-from .study_file import StudyFile, read_study_file
-from .study_folder import read_study
 from .study_table import TableOptions, make_table
 from .texts import counted, number_or_text
 
@@ -59,7 +57,7 @@ def claim_of(text: str, alpha: float | None = None) -> Claim:
     return Claim(metric, number, 0.05 if alpha is None else alpha)
 
 
-def _claim(study: StudyFile, place: str, equivalent: str, alpha: float | None, baseline: typing.Sequence[str]) -> Claim:
+def _claim(study: StudyResults, place: str, equivalent: str, alpha: float | None, baseline: typing.Sequence[str]) -> Claim:
     if not equivalent and study.claim is None:
         raise InputError("the study claims no equivalence", place, "[equivalence] in the study's file; or --equivalent METRIC=MARGIN")
     claim = claim_of(equivalent, alpha) if equivalent or study.claim is None else study.claim
@@ -68,7 +66,7 @@ def _claim(study: StudyFile, place: str, equivalent: str, alpha: float | None, b
 
 def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
     """Those of each group of the pilot from its baseline."""
-    table = make_table(read_study(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
+    table = make_table(study_results(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
     found = [(f"{row.label}, {counted(test.pairs, 'pair')}", test.deviation) for row in table.rows
              if (test := row.cells[0].equivalence) and test.deviation is not None]
     if not found:
@@ -79,12 +77,12 @@ def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
 def power(study: str | pathlib.Path, *, pilot: str = "", deviation: float | None = None, difference: float = 0, wanted: float = 0.8,
           seeds: int | None = None, equivalent: str = "", alpha: float | None = None, baseline: typing.Sequence[str] = ()) -> Power:
     """Of a study's file or folder. The deviation of paired differences is given, or that of each group of the study `pilot`."""
-    file = read_study_file(study)
+    file = study_results(study)
     claim = _claim(file, str(study), equivalent, alpha, baseline)
     if deviation is None and not pilot:
         raise InputError("nothing says how much the differences of pairs vary", "command line",
                          "--pilot studies/NAME; or --deviation D, in the metric's own unit")
-    count = len(file.seeds) if seeds is None else seeds
+    count = len({run.settings[SEED] for run in file.runs if SEED in run.settings}) if seeds is None else seeds
     cases = []
     for name, spread in [("--deviation", deviation)] if deviation is not None else _deviations(pilot, claim):
         design = Design(spread, claim.margin, claim.alpha, difference)

@@ -15,8 +15,7 @@ from .errors import InputError, library, require_word
 from .measures import default_metrics, unlike_notes, why_unlike
 from .names import Digits, Metric, digits_for, is_time_to, number_text
 from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, figures_of, group_label, groups_of, never_came,
-                      titles)
-from .run_set import study_results
+                      study_results, titles)
 from .statistic import PAIRED, Difference, Equivalence, Summary, interval, summarize, test_equivalence
 from .study_claims import Front, make_front
 from .study_notes import provenance_notes, same_bits

@@ -8,7 +8,7 @@ from ..chart import FORMATS
 from ..charts import save
 from ..errors import require_word
 from ..files import replace_file
-from ..run_set import study_results
+from ..results import study_results
 from ..study_plot import plot_study
 from ..study_power import claim_of
 from ..study_series import PlotOptions

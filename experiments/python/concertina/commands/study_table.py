@@ -6,7 +6,7 @@ import typing
 
 from ..errors import require_word
 from ..files import replace_file
-from ..run_set import study_results
+from ..results import study_results
 from ..study_table import make_table, with_targets
 from ..table_formats import CELLS, FORMATS, default_cells, table_json, table_notes, table_text
 from .groups import table_options

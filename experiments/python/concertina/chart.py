@@ -75,19 +75,6 @@ class Chart:
     height: float = 0  # inches; 0: what suits the width
 
 
-def pareto_front(points: list[tuple[float, float]], x: Better | None, y: Better | None) -> list[int]:
-    """The points that no other one beats, by x: as good in both and better in one. The first of equal points stays."""
-    if not x or not y:
-        return []
-    costs = [(a if x == "lower" else -a, b if y == "lower" else -b, at) for at, (a, b) in enumerate(points) if math.isfinite(a + b)]
-    front: list[int] = []
-    least = math.inf
-    for _, cost, at in sorted(costs):
-        if cost < least:
-            least, front = cost, [*front, at]
-    return front if x == "lower" else front[::-1]
-
-
 def held(chart: Chart, series: Series) -> np.ndarray:
     """The values that both axes hold."""
     axis = {"heatmap": chart.value, "stacks": chart.x}.get(chart.kind, chart.y)

@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox, ScaledTranslation
 
-from .chart import (DASHES, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, colour, held, look_of, pareto_front,
+from .chart import (DASHES, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, colour, held, look_of,
                     shortened, text_width)
-from .names import digits_for, number_text
+from .names import digits_for, number_text, pareto_front
 
 if typing.TYPE_CHECKING:
     from matplotlib.artist import Artist

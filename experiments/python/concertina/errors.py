@@ -49,8 +49,8 @@ def library(module: str) -> typing.Any:
 def nearest(word: str, words: typing.Iterable[str]) -> str:
     """The first of `words` that begins with `word`, else the one that is most like it; empty if none is."""
     known = {one.lower(): one for one in words}
-    begun = (one for lower, one in known.items() if len(word) > 2 and lower.startswith(word.lower()))
-    return next(begun, "") or next((known[lower] for lower in difflib.get_close_matches(word.lower(), known, 1)), "")
+    begun = [lower for lower in known if len(word) > 2 and lower.startswith(word.lower())]
+    return known[found[0]] if (found := begun or difflib.get_close_matches(word.lower(), known, 1)) else ""
 
 
 def one_of(word: str, words: typing.Iterable[str]) -> str:

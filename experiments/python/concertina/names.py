@@ -48,6 +48,10 @@ class Metric:
         """The title without its unit, for sentences."""
         return self.title.partition(" (")[0]
 
+    def in_unit(self, value: float, form: str) -> str:
+        """ "0.5 %"."""
+        return f"{self.factor * value:{form}}{' ' if self.unit else ''}{self.unit}"
+
 
 def time_to(metric: str, target: str) -> str:
     """The column of the training seconds until a metric reaches a target."""
@@ -137,3 +141,16 @@ def number_text(value: float, digits: Digits) -> str:
     if text.strip("-0,."):
         return text
     return f"{value:.0e}" if value != 0 else text.removeprefix("-")
+
+
+def pareto_front(points: list[tuple[float, float]], x: Better | None, y: Better | None) -> list[int]:
+    """The points that no other one beats, by x: as good in both and better in one. The first of equal points stays."""
+    if not x or not y:
+        return []
+    costs = [(a if x == "lower" else -a, b if y == "lower" else -b, at) for at, (a, b) in enumerate(points) if math.isfinite(a + b)]
+    front: list[int] = []
+    least = math.inf
+    for _, cost, at in sorted(costs):
+        if cost < least:
+            least, front = cost, [*front, at]
+    return front if x == "lower" else front[::-1]

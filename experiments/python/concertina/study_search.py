@@ -6,9 +6,8 @@ import math
 import typing
 
 from .measures import why_unlike
-from .names import Metric, metric_named
+from .names import metric_named
 from .results import RunSummary, StudyResults, group_label
-from .texts import grouped
 
 
 @dataclasses.dataclass
@@ -26,80 +25,53 @@ class Rung:
 class Search:
     metric: str
     trials: int
-    rungs: list[Rung]
     best: RunSummary | None = None  # at the last rung
-    best_metric: float = math.nan
+    best_metric: float | None = None
     steps_run: int = 0
     steps_of_all: int = 0  # if all trials had run to their end
+    rungs: list[Rung] = dataclasses.field(default_factory=list)
+
+    def _text(self, value: float | None) -> str:
+        return "—" if value is None else f"{metric_named(self.metric).factor * value:#.5g}"
 
     def lines(self) -> list[str]:
         """What came of it, and what it cost."""
-        name, last = metric_named(self.metric), self.rungs[-1]
+        last = self.rungs[-1]
+        outcome = "there is no best, since they are not compared" if last.reached else f"none has reached the last step, {last.steps}"
         if self.best:
             label = group_label(list(self.best.settings), list(self.best.settings.values()))
-            outcome = f"the best is trial {self.best.number} ({label}), {_text(self.best_metric, name)} after {last.steps} steps"
-        elif last.reached:
-            outcome = "there is no best, since they are not compared"
-        else:
-            outcome = f"none has reached the last step, {last.steps}"
-        share = 100 * self.steps_run / self.steps_of_all if self.steps_of_all else 0
-        return [f"successive halving of {self.trials} trials by {name.short}: {outcome}",
-                f"cost: {grouped(self.steps_run)} of the {grouped(self.steps_of_all)} steps of the whole grid ({share:.0f}%)"]
+            outcome = f"the best is trial {self.best.number} ({label}), {self._text(self.best_metric)} after {last.steps} steps"
+        share = self.steps_run / self.steps_of_all if self.steps_of_all else 0
+        return [f"successive halving of {self.trials} trials by {metric_named(self.metric).short}: {outcome}",
+                f"cost: {self.steps_run:,} of the {self.steps_of_all:,} steps of the whole grid ({share:.0%})"]
 
     def rows(self) -> list[list[str]]:
         """Head and lines of a table of the rungs."""
-        name = metric_named(self.metric)
-        lines = [[grouped(rung.steps), str(rung.reached), str(rung.stopped), _text(rung.best, name),
-                  "-" if rung.stopped_best is None else f"{_text(rung.stopped_best, name)} to {_text(rung.stopped_worst, name)}"]
-                 for rung in self.rungs]
-        return [["Step", "Trials", "Stopped", f"Best {name.title}", "Of those stopped"], *lines]
+        head = ["Step", "Trials", "Stopped", f"Best {metric_named(self.metric).title}", "Of those stopped"]
+        return [head, *([f"{rung.steps:,}", str(rung.reached), str(rung.stopped), self._text(rung.best), "-" if rung.stopped_best is None
+                         else f"{self._text(rung.stopped_best)} to {self._text(rung.stopped_worst)}"] for rung in self.rungs)]
 
     def json(self) -> dict[str, typing.Any]:
-        return {"metric": self.metric, "trials": self.trials, "best": self.best and self.best.number,
-                "best_metric": self.best_metric if self.best else None, "steps_run": self.steps_run,
-                "steps_of_all": self.steps_of_all, "rungs": [dataclasses.asdict(rung) for rung in self.rungs]}
-
-
-def _text(value: float | None, name: Metric) -> str:
-    return "—" if value is None else f"{name.factor * value:#.5g}"
+        return dataclasses.asdict(self) | {"best": self.best and self.best.number}
 
 
 def search_of(results: StudyResults) -> Search | None:
     """The course of a study that halves its trials; None of another one."""
     if not results.rung_steps:
         return None
-    search = Search(results.metric, len(results.runs), [Rung(steps) for steps in results.rung_steps])
-    search.steps_of_all = results.rung_steps[-1] * len(results.runs)
-    for run in results.runs:
-        _add(search, results, run)
-    if why_unlike(results.chosen(), results.metric):
-        search.best = None
+    search = Search(results.metric, len(results.runs), steps_of_all=results.rung_steps[-1] * len(results.runs),
+                    rungs=[Rung(steps) for steps in results.rung_steps])
+    best, worst = (min, max) if results.minimise else (max, min)
+    ends = {run.number: results.rungs[run.number][-1] for run in results.runs if results.rungs.get(run.number)}
+    search.steps_run = sum(steps for steps, _ in ends.values())
+    for rung in search.rungs:
+        there = [metric for reached in results.rungs.values() for steps, metric in reached if steps == rung.steps]
+        rung.reached, rung.best = len(there), best(filter(math.isfinite, there), default=None)
+        here = [ends[run.number][1] for run in results.runs if run.state == "stopped" and ends.get(run.number, (0,))[0] == rung.steps]
+        rung.stopped = len(here)
+        rung.stopped_best, rung.stopped_worst = (end(filter(math.isfinite, here), default=None) for end in (best, worst))
+    last = [run for run in results.runs if ends.get(run.number, (0,))[0] == results.rung_steps[-1] and math.isfinite(ends[run.number][1])]
+    if last and not why_unlike(results.chosen(), results.metric):
+        search.best = best(last, key=lambda run: ends[run.number][1])
+        search.best_metric = ends[search.best.number][1]
     return search
-
-
-def _add(search: Search, results: StudyResults, run: RunSummary) -> None:
-    reached = results.rungs.get(run.number, [])
-    rungs = {rung.steps: rung for rung in search.rungs}
-
-    def better(value: float, kept: float | None, least: bool = results.minimise) -> float | None:
-        if not math.isfinite(value):
-            return kept
-        return value if kept is None else min(value, kept) if least else max(value, kept)
-
-    for steps, metric in reached:
-        if rung := rungs.get(steps):
-            rung.reached += 1
-            rung.best = better(metric, rung.best)
-    if not reached:
-        return
-    steps, metric = reached[-1]
-    search.steps_run += steps
-    if (rung := rungs.get(steps)) is None:
-        return
-    if run.state == "stopped":
-        rung.stopped += 1
-        rung.stopped_best = better(metric, rung.stopped_best)
-        rung.stopped_worst = better(metric, rung.stopped_worst, not results.minimise)
-    if steps == search.rungs[-1].steps and math.isfinite(metric):
-        if search.best is None or (metric < search.best_metric if results.minimise else metric > search.best_metric):
-            search.best, search.best_metric = run, metric

@@ -46,32 +46,29 @@ class Options:
         sys.stdout.flush()
 
 
-def _run(name: str, words: typing.Iterable[str]) -> int:
-    try:
-        return importlib.import_module(f".commands.{name.replace('-', '_')}", __package__).main(Options(words))
-    except InputError:
-        raise
-    except ModuleNotFoundError as error:
+def _as_input_error(error: Exception, name: str) -> InputError | None:
+    """What a user can do about an error; None where it is a fault of this package."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, ModuleNotFoundError):
         missing = (error.name or "").partition(".")[0]
-        if missing == __package__:
-            raise
-        raise missing_library(missing) from error
-    except BrokenPipeError as error:
+        return None if missing == __package__ else missing_library(missing)
+    if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain once more when it flushes
-        raise Failure("the output could not be written", "stdout") from error
-    except ImportError as error:
-        raise InputError(str(error)) from error
-    except ValueError as error:
-        raise InputError(str(error), f"concertina {name.replace('-', ' ')}") from error
-    except OSError as error:
-        raise Failure(error.strerror or str(error), str(error.filename or "")) from error
+        return Failure("the output could not be written", "stdout")
+    if isinstance(error, (ImportError, ValueError)):
+        return InputError(str(error), f"concertina {name.replace('-', ' ')}")
+    return Failure(error.strerror or str(error), str(error.filename or "")) if isinstance(error, OSError) else None
 
 
 def run(name: str, words: typing.Iterable[str]) -> int:
     """Runs the subcommand `name`, such as "study-table"; returns its exit code."""
     try:
-        return _run(name, words)
-    except InputError as error:
-        text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", str(error))
+        return importlib.import_module(f".commands.{name.replace('-', '_')}", __package__).main(Options(words))
+    except Exception as error:
+        known = _as_input_error(error, name)
+        if known is None:
+            raise
+        text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", str(known))
         sys.stderr.write(f"concertina: error: {text}\n")
-        return error.code
+        return known.code

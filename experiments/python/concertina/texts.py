@@ -1,4 +1,4 @@
-"""Numbers, lists and tables as people read them, and values as files of a run have them."""
+"""Numbers, lists and tables as people read them."""
 from __future__ import annotations
 
 import functools
@@ -23,22 +23,6 @@ def number_or_text(text: str) -> float | str:
 def plain(value: float) -> str:
     """The shortest text that reads back to the same number: 3, 0.1, 1e-05."""
     return repr(float(value)).removesuffix(".0")
-
-
-def toml_text(value: object) -> str:
-    """A value of a TOML file as TOML."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return repr(value)
-    if isinstance(value, str):
-        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04X}", quoted) + '"'
-    if isinstance(value, list):
-        return f"[{', '.join(map(toml_text, value))}]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {toml_text(one)}" for key, one in value.items()) + "}"
-    return str(value)
 
 
 def duration_text(seconds: float) -> str:
@@ -102,12 +86,6 @@ def trials_text(numbers: typing.Sequence[int]) -> str:
 def settings_text(columns: typing.Iterable[str], values: typing.Iterable[str]) -> str:
     """ "parallel.schedule=zb-v run.seed=2"."""
     return " ".join(f"{column}={value}" for column, value in zip(columns, values))
-
-
-def csv_line(cells: typing.Iterable[str]) -> str:
-    """A line of CSV as RFC 4180 has it."""
-    quoted = ('"' + cell.replace('"', '""') + '"' if re.search('[,"\r\n]', cell) else cell for cell in cells)
-    return ",".join(quoted) + "\n"
 
 
 def text_table(rows: typing.Sequence[typing.Sequence[str]], left: int) -> str:

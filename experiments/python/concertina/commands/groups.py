@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import typing
 
+from ..errors import InputError
 from ..statistic import PAIRED, WILCOXON
 from ..study_power import claim_of
 from ..study_table import TableOptions
@@ -12,6 +13,8 @@ if typing.TYPE_CHECKING:
 
 
 def table_options(options: Options) -> TableOptions:
+    if "alpha" in options and "equivalent" not in options:
+        raise InputError("--alpha has no effect without --equivalent", "--alpha", "--equivalent METRIC=MARGIN as well, or leave out --alpha")
     claim = claim_of(options.text("equivalent"), options.optional("alpha")) if "equivalent" in options else None
     return TableOptions(
         metrics=options.all("metric"), by=options.all("by"), baseline=options.all("baseline"), pair=options.text("pair"),

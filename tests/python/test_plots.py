@@ -18,6 +18,7 @@ from concertina.results import Claim, RunSummary, StudyResults
 from concertina.statistic import summarize
 from concertina.study_table import TableOptions, make_table
 from concertina.subcommands import Options
+from matplotlib.text import Text
 from conftest import write_lines
 
 FACTS = {"version": "1", "commit": "c", "processor": "Zen"}
@@ -199,7 +200,9 @@ def overlaps(figure):
     ticks = [text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for tick in axis._update_ticks() for text in (tick.label1, tick.label2)]
     texts = ticks + [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
     texts += [text for axes in figure.axes for text in (*axes.texts, axes.xaxis.label, axes.yaxis.label)]
-    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts
+    for text in texts:
+        getattr(text, "update_positions", lambda _: None)(renderer)
+    boxes = [(text.get_text(), Text.get_window_extent(text, renderer)) for text in texts
              if text.get_text() and text.get_visible() and text.get_rotation() in (0, 90)]
     found = [text for text, box in boxes if box.x0 < -2 or box.y0 < -2 or box.x1 > figure.bbox.width + 2 or box.y1 > figure.bbox.height + 2]
     for (name, one), (other_name, other) in itertools.combinations(boxes, 2):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import textwrap
 import typing
 
 import numpy as np
@@ -15,12 +16,12 @@ from matplotlib.textpath import text_to_path
 
 from .names import Better
 
-INK, SOFT, LINE, PAPER, GREY, NO_VALUE = "#1d2129", "#5c6470", "#e0e3e8", "#ffffff", "#bcc1c9", "#f4f5f7"
+INK, SOFT, LINE, PAPER, NO_VALUE = "#1d2129", "#5c6470", "#e0e3e8", "#ffffff", "#f4f5f7"
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#4d545e", "#f0e442")
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (2.4, 1.2)))
 MARKERS, HATCHES = "os^DvPX*", ("", "////", "xxxx", "\\\\\\\\", "----")
 LABEL, TICK, NAME, TITLE = 8.0, 7.0, 6.5, 9.0  # sizes of letters in points
-Kind = typing.Literal["lines", "curves", "bars", "stacks", "heatmap", "points"]
+Kind = typing.Literal["lines", "curves", "bars", "heatmap", "points"]
 FORMATS = (".svg", ".pdf", ".png")
 COLUMN_INCHES = 3.25  # a column of a page that has two
 
@@ -31,23 +32,22 @@ class Axis:
     unit: str = ""
     scale: str = "linear"  # log; log2: ticks at powers of two
     better: Better | None = None
-    from_zero: bool = False  # 0 is on it, whatever the values
     levels: list[float] = dataclasses.field(default_factory=list)  # of y, each a thin line across the chart
 
     @property
     def title(self) -> str:
         return f"{self.label} ({self.unit})" if self.label and self.unit else self.label or self.unit
 
-    def numbers(self, values: typing.Iterable[float | None]) -> np.ndarray:
+    def numbers(self, values: typing.Iterable[float]) -> np.ndarray:
         """NaN in place of what the axis does not hold."""
-        array = np.array([math.nan if value is None else value for value in values], float)
+        array = np.array(list(values), float)
         array[~np.isfinite(array) | ((array <= 0) & (self.scale != "linear"))] = math.nan
         return array
 
 
 @dataclasses.dataclass
 class Series:
-    """A line, the bars or parts of stacks of one colour, a row of a heat map, or points. `low` and `high` surround y; NaN: there is none."""
+    """A line, the bars of one colour, a row of a heat map, or points. `low` and `high` surround y; NaN: there is none."""
     name: str
     x: list[typing.Any]  # numbers; texts of bars and heat maps
     y: list[float]
@@ -58,8 +58,6 @@ class Series:
     points: list[list[float]] = dataclasses.field(default_factory=list)  # what each bar is the mean of
     names: list[str] = dataclasses.field(default_factory=list)  # of points, beside them
     joined: bool = True  # by a line; not where the values are of unlike measures
-    faint: bool = False  # a single run, of whose group another line is the mean
-    look: int | None = None  # colour and dashes are those of this series, from 0 on; -1: grey
 
 
 @dataclasses.dataclass
@@ -77,16 +75,8 @@ class Chart:
 
 def held(chart: Chart, series: Series) -> np.ndarray:
     """The values that both axes hold."""
-    axis = {"heatmap": chart.value, "stacks": chart.x}.get(chart.kind, chart.y)
+    axis = chart.value if chart.kind == "heatmap" else chart.y
     return axis.numbers(series.y) + (0 * chart.x.numbers(series.x) if chart.kind in ("lines", "curves", "points") else 0)
-
-
-def look_of(series: Series, at: int) -> int:
-    return at if series.look is None else series.look
-
-
-def colour(at: int) -> str:
-    return COLOURS[at % len(COLOURS)] if at >= 0 else GREY
 
 
 def text_width(text: str, size: float) -> float:
@@ -94,15 +84,16 @@ def text_width(text: str, size: float) -> float:
     return float(text_to_path.get_text_width_height_descent(text, FontProperties(family="DejaVu Sans", size=size), False)[0])
 
 
+def _letters(text: str, size: float, width: float) -> int:
+    """How many letters of the text have room in `width`, about."""
+    return max(2, int(len(text) * width / max(text_width(text, size), width)))
+
+
 def shortened(text: str, size: float, width: float) -> str:
-    while len(text) > 1 and text_width(text, size) > width:
-        text = text[:-2].rstrip() + "…" if text.endswith("…") else text[:-1].rstrip() + "…"
-    return text
+    most = _letters(text, size, width)
+    return text if most >= len(text) else text[:most - 1].rstrip() + "…"
 
 
 def wrapped(text: str, size: float, width: float) -> str:
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".lstrip()
-        lines[-1:] = [longer] if not lines[-1] or text_width(longer, size) <= width else [lines[-1], word]
-    return "\n".join(shortened(line, size, width) for line in lines)
+    most = _letters(text, size, width)
+    return text if most >= len(text) else textwrap.fill(text, max(2, int(0.92 * most)))

@@ -45,22 +45,18 @@ class StudyPlot:
 
     def frame(self) -> pandas.DataFrame:
         """A row for each value that is drawn: series, x, y, and the ends of what surrounds it."""
-        rows = []
-        for series in self.chart.series:
-            columns = {key: values for key, values in _json_of(series).items() if key not in ("name", "points") and values}
-            rows += [{"series": series.name, **dict(zip(columns, values))} for values in zip(*columns.values())]
-        frame: pandas.DataFrame = library("pandas").DataFrame(rows)
-        return frame.rename(columns={"names": "name"})
+        pandas = library("pandas")
+        frames = [pandas.DataFrame({"series": series.name, **{key: values for key, values in _json_of(series).items()
+                                                              if values and key not in ("name", "points")}}) for series in self.chart.series]
+        return pandas.concat(frames, ignore_index=True).rename(columns={"names": "name"}) if frames else pandas.DataFrame()
 
     def json(self) -> dict[str, typing.Any]:
         if self.chart.kind != "points":
             return {"kind": self.kind, "series": [_json_of(series) for series in self.chart.series], "notes": self.notes}
-        points: list[dict[str, typing.Any]] = []
-        for series in self.chart.series:
-            for at, name in enumerate(series.names):
-                ends = {key: values[at] for key, values in (("x_low", series.x_low), ("x_high", series.x_high), ("y_low", series.low),
-                                                            ("y_high", series.high)) if values and not math.isnan(values[at])}
-                points.append({"name": name, "group": series.name, "x": series.x[at], "y": series.y[at], **ends})
+        points = [{"name": name, "group": series.name, "x": series.x[at], "y": series.y[at],
+                   **{key: values[at] for key, values in (("x_low", series.x_low), ("x_high", series.x_high), ("y_low", series.low),
+                                                          ("y_high", series.high)) if values and not math.isnan(values[at])}}
+                  for series in self.chart.series for at, name in enumerate(series.names)]
         return {"kind": self.kind, "series": points, "notes": self.notes}
 
     def _repr_svg_(self) -> str:
@@ -103,9 +99,9 @@ def _notes(shape: Shape, unlike: list[str]) -> list[str]:
         if scale.startswith("log") and (lost := [number for number, value in values.items() if value is not None and value <= 0]):
             notes.append(f"{metric} is not above 0 in {trials_text(lost)}: not drawn on a logarithmic axis")
     notes += ["circles: single trials"] * (shape.kind == "bars")
-    if shape.spread != "none" and shape.kind in ("lines", "bars"):
-        notes.append("mean and standard deviation over the trials of a point" if shape.spread == "sd" else
-                     f"mean and its {100 * shape.confidence:.4g}% interval over the trials of a point")
+    if options.spread != "none" and shape.kind in ("lines", "bars"):
+        notes.append("mean and standard deviation over the trials of a point" if options.spread == "sd" else
+                     f"mean and its {100 * options.confidence:.4g}% interval over the trials of a point")
     return notes
 
 
@@ -130,7 +126,7 @@ def _front_chart(table: StudyTable) -> Chart:
 def _plot_front(results: StudyResults, options: PlotOptions) -> StudyPlot:
     claim = options.claim or results.claim
     front = [options.x or "train_s", options.y or (claim.metric if claim else "validation_loss")]
-    table = make_table(results, TableOptions(front, options.group, options.baseline, confidence=options.confidence or CONFIDENCE, where=options.where,
+    table = make_table(results, TableOptions(front, options.group, options.baseline, confidence=options.confidence, where=options.where,
                                              mixed=options.mixed, claim=options.claim, front=front))
     return StudyPlot("front", _front_chart(table), claim_lines(table) + table.notes)
 
@@ -147,20 +143,20 @@ def _plot_shape(shape: Shape) -> StudyPlot:
     if shape.kind == "pareto" and not unlike:
         chart.x.better, chart.y.better = x.better, better
     if shape.kind == "lines" and not by_step:
-        chart.x.scale = _scale_for(sorted(numbers_in(shape.runs, shape.x)))
+        chart.x.scale = _scale_for(numbers_in(shape.runs, shape.x))
     return StudyPlot(shape.kind, chart, _notes(shape, unlike))
 
 
 def _require_effect(options: PlotOptions, kind: str) -> None:
     """InputError for an option that has no effect on a chart of this kind."""
-    for option, value, kinds in (("--x-scale", options.x_scale, ("heatmap", "bars")), ("--y-scale", options.y_scale, ("heatmap",)),
-                                 ("--spread", options.spread, ("heatmap", "pareto", "front")),
-                                 ("--confidence", options.confidence, ("heatmap", "pareto"))):
-        if value and kind in kinds:
+    usual, front = PlotOptions(), kind == "front"
+    for name, kinds in (("x_scale", ("heatmap", "bars")), ("y_scale", ("heatmap",)), ("spread", ("heatmap", "pareto", "front")),
+                        ("confidence", ("heatmap", "pareto"))):
+        if kind in kinds and getattr(options, name) != getattr(usual, name):
+            option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} has no effect with --kind {kind}", option, f"leave out {option}, or --kind {kind}")
-    for option, given, needed, there in (("--baseline", options.baseline, "--kind front", kind == "front"),
-                                         ("--equivalent", options.claim, "--kind front", kind == "front"),
-                                         ("--confidence", options.confidence, "--spread ci", kind == "front" or options.spread == "ci")):
+    for option, given, needed, there in (("--baseline", options.baseline, "--kind front", front), ("--equivalent", options.claim, "--kind front", front),
+                                         ("--confidence", options.confidence != CONFIDENCE, "--spread ci", front or options.spread == "ci")):
         if given and not there:
             raise InputError(f"{option} has no effect without {needed}", option, f"{needed} as well, or leave out {option}")
 
@@ -171,8 +167,8 @@ def plot_study(results: StudyResults, options: PlotOptions) -> StudyPlot:
     Without a kind it has curves where x is "step", points where x is a metric, lines where its values are numbers, and else bars, or a heat
     map where there would be more bars than can be told apart. A front is that of make_table(), of x and y.
     """
-    for word, words, option in ((options.kind or KINDS[0], KINDS, "--kind"), (options.spread or SPREADS[0], SPREADS, "--spread")):
-        require_word(word, words, f"'{word}' is not a {'kind of chart' if option == '--kind' else 'spread'}", option)
+    require_word(options.kind or KINDS[0], KINDS, f"'{options.kind}' is not a kind of chart", "--kind")
+    require_word(options.spread, SPREADS, f"'{options.spread}' is not a spread", "--spread")
     if options.stopped:
         results.include_stopped()
     if not any(run.state == "done" for run in results.chosen(options.where)):

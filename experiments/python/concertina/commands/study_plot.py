@@ -22,7 +22,7 @@ def main(options: Options) -> int:
     ending = pathlib.Path(path).suffix.lower()
     why = f"'{ending}' is not a format of figures" if ending else "the file of a figure needs an ending that names its format"
     require_word(ending, FORMATS, why, path)
-    words = {name.replace("-", "_"): options.text(name) for name in ("kind", "x", "y", "title", "spread", "x-scale", "y-scale")}
+    words = {name.replace("-", "_"): options.text(name) for name in ("kind", "x", "y", "title", "spread", "x-scale", "y-scale") if name in options}
     numbers = {name: options.number(name) for name in ("confidence", "width", "height") if name in options}
     lists = {name: options.all(name) for name in ("group", "where", "baseline")}
     flags = {name: name in options for name in ("mixed", "stopped")}

@@ -182,12 +182,12 @@ def _changes(run: RunFiles, course: Course) -> list[Block]:
     notes: list[Block] = [{"kind": "list", "items": items}] if items else []
     if not course.changes:
         return [words("heading", "Changes"), *notes] if notes else []
-    took = f", which took {duration_text(course.change_seconds)} in all, besides the times of the steps" if course.change_seconds > 0 else ""
+    took = ", besides the times of the steps" if course.change_seconds > 0 else ""
     of = f" of {course.layers}" if course.layers else ""
     head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "step after it, predicted",
             "measured"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
-    blocks = [words("heading", "Changes"), words("lead", f"{counted(len(course.changes), 'change')} between steps{took}."),
+    blocks = [words("heading", "Changes"), words("lead", f"{course.took_text()}{took}."),
               table(head, _change_rows(course), left=4), *cut]
     if course.segments:
         blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course), left=3),

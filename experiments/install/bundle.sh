@@ -96,7 +96,7 @@ END
 chmod +x "$top/bin/launch"
 for program in "$top/libexec/"*; do ln -s launch "$top/bin/${program##*/}"; done
 
-cp experiments/bench/gpu_check.sh "$top/"
+cp tests/gpu_check.sh "$top/"
 mkdir -p "$top/share/concertina/python" && cp -r experiments/machines "$top/share/concertina/"
 cp -r experiments/python/concertina "$top/share/concertina/python/"
 cp -r experiments/peers "$top/peers"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import json
 import os
 import pathlib
 import random
@@ -20,9 +19,10 @@ import time
 import typing
 
 from ..errors import Failure, InputError, one_of
-from ..files import Follower, read_json, read_lines
+from ..files import Follower, read_json, read_lines, replace_file
 from ..program import program
-from ..soak_report import Fault, Result, Trained, page, picture, result_json, seconds_text, text
+from ..page import page
+from ..soak_report import Fault, Result, Trained, content_of, result_json, text
 from ..subcommands import Options
 
 _POLL_SECONDS = 0.01
@@ -54,8 +54,9 @@ class Kind:
 
 
 def _send(pids: list[int], number: int) -> bool:
+    """Whether a process was there."""
     sent = False
-    for pid in pids:
+    for pid in filter(None, pids):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
             sent = True
@@ -81,7 +82,7 @@ def _kill_host(target: Target, chance: random.Random) -> bool:
 
 
 def _launcher(number: int) -> Make:
-    return lambda target, chance: target.launcher > 0 and _send([target.launcher], number)
+    return lambda target, chance: _send([target.launcher], number)
 
 
 def _kill_in_save(target: Target, chance: random.Random) -> bool:
@@ -119,7 +120,7 @@ KINDS = {
     "freeze": Kind(lambda target, chance: _send(target.ranks, signal.SIGSTOP)),
     "launcher": Kind(_launcher(signal.SIGKILL)),
     "stop-launcher": Kind(_launcher(signal.SIGSTOP), harmless=True),
-    "supervisor": Kind(lambda target, chance: target.supervisor > 0 and _send([target.supervisor], signal.SIGKILL), ends_supervisor=True),
+    "supervisor": Kind(lambda target, chance: _send([target.supervisor], signal.SIGKILL), ends_supervisor=True),
     "save": Kind(_kill_in_save),
     "bit-flip": Kind(_flip_a_bit),
     "partition": Kind(maker="host-faults", words=("cut", "mend")),
@@ -347,9 +348,8 @@ def main(options: Options) -> int:
     clean = SupervisedRun(options, folder, "clean", kinds, 0).run()
     if clean.why:
         raise Failure("the run fails without any fault", f"{folder}/clean.log", "`concertina train` with the same arguments")
-    _say(f"it took {seconds_text(clean.seconds)}; now with faults: {folder}/disturbed")
+    _say(f"it took {clean.seconds:.3g} s; now with faults: {folder}/disturbed")
     result = Result(clean, SupervisedRun(options, folder, "disturbed", kinds, options.number("for")).run())
-    (folder / "report.html").write_text(page(result, options.number("mean"), options.text("seed")), encoding="utf-8")
-    (folder / "recoveries.svg").write_text(picture(result), encoding="utf-8")
-    print(json.dumps(result_json(result), separators=(",", ":")) if "json" in options else f"{text(result)}page: {folder}/report.html")
+    replace_file(folder / "report.html", page(content_of(result, options.number("mean"), options.text("seed"))))
+    options.print_result(f"{text(result)}page: {folder}/report.html\n", result_json(result))
     return 0 if result.passed else 1

@@ -15,7 +15,7 @@ from .page import Block, content, page, table, words, write_json
 from .page_server import Answer, PageServer
 from .run_course import Course, changes_in
 from .results import study_results
-from .run_files import load_run
+from .run_report import load_run
 from .run_log import Curve, Line, number, positive, text
 from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
 from .run_log import config_texts, is_run

@@ -7,31 +7,39 @@ from __future__ import annotations
 import http.server
 import secrets
 import signal
-import socket
-import socketserver
 import sys
 import threading
-import time
 import typing
 import urllib.parse
 
 from .errors import InputError
 
-CLIENT_SECONDS, MOST_CLIENTS, PAUSE = 10, 200, 0.2
+CLIENT_SECONDS = 10
 Answer = tuple[int, str, str]  # status, type and text
 Handler = typing.Callable[[str, dict[str, str]], Answer]  # of the path below the token, and the query
+_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY"}
 
 
 class _Request(http.server.BaseHTTPRequestHandler):
     server: PageServer
     timeout = CLIENT_SECONDS
 
+    def setup(self) -> None:
+        """A client that sends its request byte by byte is cut off, too."""
+        super().setup()
+        self._end = threading.Timer(CLIENT_SECONDS, self.server.shutdown_request, [self.connection])
+        self._end.daemon = True
+        self._end.start()
+
+    def finish(self) -> None:
+        self._end.cancel()
+        super().finish()
+
     def do_GET(self) -> None:
         status, kind, text = self._answer()
         body = text.encode(errors="replace")
         self.send_response(status)
-        for name, value in (("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"),
-                            ("Referrer-Policy", "no-referrer"), ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY")):
+        for name, value in ({"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body))} | _HEADERS).items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
@@ -62,15 +70,13 @@ class _Request(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class PageServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
+class PageServer(http.server.ThreadingHTTPServer):
     """Answers with `handler`, one request at a time."""
-    daemon_threads = True
     block_on_close = False
     request_queue_size = 128  # connections that wait to be accepted
 
     def __init__(self, port: int, handler: Handler):
         self.handler, self.token, self.lock = handler, secrets.token_hex(16), threading.Lock()
-        self._since: dict[socket.socket, float] = {}  # when each open connection began, in that order
         try:
             super().__init__(("127.0.0.1", port), _Request)
         except OSError as error:
@@ -80,34 +86,6 @@ class PageServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/{self.token}/"
-
-    def get_request(self) -> tuple[socket.socket, typing.Any]:
-        try:
-            client = super().get_request()
-        except OSError:
-            time.sleep(PAUSE)  # such as for a descriptor, of which there are no more
-            raise
-        while len(self._since) >= MOST_CLIENTS:
-            self._end(next(iter(self._since)))
-        self._since[client[0]] = time.monotonic()
-        return client
-
-    def service_actions(self) -> None:
-        """Ends the connections that had their time."""
-        late = time.monotonic() - CLIENT_SECONDS
-        for client in [one for one, began in list(self._since.items()) if began < late]:
-            self._end(client)
-
-    def _end(self, client: socket.socket) -> None:
-        self._since.pop(client, None)
-        try:
-            client.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # it has ended
-
-    def shutdown_request(self, request: typing.Any) -> None:
-        self._since.pop(request, None)
-        super().shutdown_request(request)
 
     def handle_error(self, request: typing.Any, client_address: typing.Any) -> None:
         pass  # a client that left
@@ -120,5 +98,5 @@ class PageServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
         sys.stderr.write(f"{of} is at the address below, for this machine alone; from another one: ssh -L {port}:127.0.0.1:{port} HOST; "
                          "Ctrl-C ends it\n")
         print(self.address, flush=True)
-        self.serve_forever(PAUSE)
+        self.serve_forever(0.2)
         self.server_close()

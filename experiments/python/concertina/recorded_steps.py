@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from .page import Block, chart, folded, line, table, unzipped, words
-from .run_files import RunFiles
+from .run_report import RunFiles
 from .texts import bytes_text, grouped, share_text
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8

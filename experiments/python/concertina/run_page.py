@@ -10,7 +10,7 @@ from .files import read_text
 from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, smoothed, table, unzipped, words
 from .recorded_steps import MOST_ROWS, bubble, memory, timeline
 from .run_course import Course, layers_text
-from .run_files import RunFiles
+from .run_report import RunFiles
 from .run_log import Curve, Line, RunLog, number, text, totals
 from .run_log import config_texts
 from .texts import bytes_text, clock_text, counted, duration_text, figure_text, grouped, share_text

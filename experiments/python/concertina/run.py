@@ -19,13 +19,16 @@ class NotARun(ValueError):
 
 
 class Run:
-    """A run directory. It is read when something is asked for, and once; `Run(path)` anew sees what was added since."""
+    """A run directory. It is read when something is asked for, and once; another `Run(path)` sees what was added since."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
         self.name = self.path.resolve().name
         if not is_run(self.path):
             raise NotARun(f"{self.path} is not a run directory: it has neither config.toml nor metrics.jsonl")
+
+    def _lines(self, name: str) -> pd.DataFrame:
+        return pd.DataFrame(read_lines(self.path / f"{name}.jsonl"))
 
     @functools.cached_property
     def config(self) -> dict[str, typing.Any]:
@@ -41,48 +44,38 @@ class Run:
         the time between launches, and the first step of each.
         """
         log = read_log(self.path)
-        lines = log.metrics
-        if not lines:
-            return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
-        frame = pd.DataFrame(lines)
+        frame = _by_step(pd.DataFrame(log.metrics), ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"))
         if "time" in frame:
             frame["time"] = pd.to_datetime(frame["time"], utc=True)
             if log.seconds:  # else a line, or an evaluation, does not say its time
-                frame["seconds"] = frame["step"].map(log.seconds)
-        for column in ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"):  # null where not finite
-            if column in frame:
-                frame[column] = frame[column].astype("float64")
-        frame = frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
+                frame["seconds"] = frame.index.map(log.seconds)
         if {"tokens_per_s", "step_ms"} <= set(frame):
-            of_step = frame["tokens_per_s"] * frame["step_ms"] / 1e3
             batches = frame["batches"].fillna(1) if "batches" in frame else 1
+            of_step = frame["tokens_per_s"] * frame["step_ms"] / 1e3 * batches
             if of_step.notna().all():
-                frame["tokens"] = (of_step * batches).round().cumsum()
+                frame["tokens"] = of_step.round().cumsum()
         return frame
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
-        """events.jsonl, a row per event; figures that an event has not are NaN."""
-        return pd.DataFrame(read_lines(self.path / "events.jsonl"))
+        """events.jsonl, a row per event; figures that an event does not have are NaN."""
+        return self._lines("events")
 
     @functools.cached_property
     def validations(self) -> pd.DataFrame:
         """A row per evaluation, by step: `loss`, and what the task counts."""
-        lines = [line for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation" and "step" in line]
-        frame = pd.DataFrame(lines, columns=None if lines else ["step", "loss"]).drop(columns="event", errors="ignore")
-        if "loss" in frame:
-            frame["loss"] = frame["loss"].astype("float64")  # null where not finite
-        return frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
+        lines = pd.DataFrame(read_log(self.path).validations)
+        return _by_step(lines.drop(columns="event", errors="ignore") if len(lines) else pd.DataFrame(columns=["step", "loss"]), ("loss",))
 
     @functools.cached_property
     def launches(self) -> pd.DataFrame:
         """A row per launch: where it ran, with which program, and how it ended."""
-        return pd.DataFrame(read_lines(self.path / "launches.jsonl"))
+        return self._lines("launches")
 
     @functools.cached_property
     def restarts(self) -> pd.DataFrame:
         """A row per restart by `concertina run`."""
-        return pd.DataFrame(read_lines(self.path / "restarts.jsonl"))
+        return self._lines("restarts")
 
     @functools.cached_property
     def result(self) -> dict[str, typing.Any]:
@@ -120,6 +113,14 @@ class Run:
         last = self.metrics.index.max() if len(self.metrics) else 0
         state = "ended" if self.result else "not ended"
         return f"Run({self.name}: {last} steps, {state}, {self.path})"
+
+
+def _by_step(frame: pd.DataFrame, numbers: typing.Iterable[str]) -> pd.DataFrame:
+    """Of a step that has several lines, the last one. `numbers`: columns that are null where they are not finite."""
+    if "step" not in frame:
+        return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
+    frame = frame.astype({column: "float64" for column in numbers if column in frame})
+    return frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
 
 
 def _named(runs: typing.Iterable[Run | str | pathlib.Path]) -> dict[str, Run]:

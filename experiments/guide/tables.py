@@ -53,8 +53,7 @@ class Source:
             of = re.match(r"option of ([a-z0-9-]+): ", meaning)
             if of and of[1] in own:
                 own[of[1]].append(f"`{option}`")
-        return [{f"`{key}`": f"`{value}`", "keys of its own": ", ".join(own[value])}
-                for value in values if not value.startswith("or ")]
+        return [{f"`{key}`": f"`{value}`", "keys of its own": ", ".join(own[value])} for value in values if not value.startswith("or ")]
 
     def schedules(self):
         """The schedules, as `schedule list` has them."""

@@ -33,8 +33,7 @@ class Planner:
         self.binary, self.config, self.common, self.known = binary, config, common, {}
 
     def search(self, keys, options):
-        command = [self.binary, "plan", "search", "@" + self.config, *keys, "--json",
-                   *self.common, *options]
+        command = [self.binary, "plan", "search", "@" + self.config, *keys, "--json", *self.common, *options]
         if tuple(command) not in self.known:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:

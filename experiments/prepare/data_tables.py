@@ -49,8 +49,7 @@ def splits_of(path):
             name = file.parent.name
         splits.setdefault(name, []).append(file)
     if not splits:
-        raise InputError("the folder has no data set", path,
-                         "a folder of save_to_disk(), or one with .parquet files")
+        raise InputError("the folder has no data set", path, "a folder of save_to_disk(), or one with .parquet files")
     return splits
 
 
@@ -58,8 +57,7 @@ def saved_files(folder):
     """The Arrow files of one Dataset that save_to_disk() wrote."""
     state = read_json(folder / "state.json")
     if state.get("_indices_files") or state.get("_indices_data_files"):
-        raise InputError("the rows are chosen by a list of indices", folder / "state.json",
-                         "flatten_indices() before save_to_disk()")
+        raise InputError("the rows are chosen by a list of indices", folder / "state.json", "flatten_indices() before save_to_disk()")
     try:
         files = [folder / one["filename"] for one in state["_data_files"]]
     except (KeyError, TypeError):
@@ -259,8 +257,7 @@ class Rows:
     def require_text(self, column, what="strings"):
         """An error where the column has no strings."""
         kind = self.type(column)
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or
-                getattr(pa.types, "is_string_view", lambda _: False)(kind)):
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or getattr(pa.types, "is_string_view", lambda _: False)(kind)):
             raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")
 
     def class_names(self, column):

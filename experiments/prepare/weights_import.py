@@ -128,8 +128,7 @@ def check_tensor(name, tensor, path):
             len(tensor.shape) != len(tensor.strides):
         raise InputError(f"{str(name)[:100]!r} is no tensor", path, "a dictionary of tensors, such as state_dict()")
     last = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides))
-    if 0 not in tensor.shape and (last >= tensor.storage.elements or
-                                  math.prod(tensor.shape) > tensor.storage.elements):
+    if 0 not in tensor.shape and (last >= tensor.storage.elements or math.prod(tensor.shape) > tensor.storage.elements):
         raise InputError(f"the tensor {name[:100]!r} is larger than its storage", path, AGAIN)
 
 
@@ -251,18 +250,15 @@ def files_of(folder):
     if single.exists():
         return {"model.safetensors": single}, None
     if not index.exists():
-        raise InputError("there is no pytorch_model.bin here, nor an index of several", folder,
-                         "a folder of a model of Hugging Face")
+        raise InputError("there is no pytorch_model.bin here, nor an index of several", folder, "a folder of a model of Hugging Face")
     try:
         said = json.loads(index.read_text())
         names = sorted(set(said["weight_map"].values()))
-        if any(not isinstance(name, str) or pathlib.Path(name).name != name or not name.endswith(".bin")
-               for name in names):
+        if any(not isinstance(name, str) or pathlib.Path(name).name != name or not name.endswith(".bin") for name in names):
             raise ValueError
     except DAMAGED:
         raise InputError("this is no index of files", index, '{"weight_map": {"TENSOR": "FILE.bin"}}') from None
-    return {name.removesuffix(".bin").replace("pytorch_model", "model") + ".safetensors": folder / name
-            for name in names}, said
+    return {name.removesuffix(".bin").replace("pytorch_model", "model") + ".safetensors": folder / name for name in names}, said
 
 
 def convert(folder, force):

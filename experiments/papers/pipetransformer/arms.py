@@ -26,8 +26,7 @@ class Task:
 
 def policy(task, name, **options):
     """A freeze policy that leaves the last layer to train."""
-    return {"freeze.policy": name, "freeze.max": task.layers - 1,
-            **{f"freeze.{key}": value for key, value in options.items()}}
+    return {"freeze.policy": name, "freeze.max": task.layers - 1, **{f"freeze.{key}": value for key, value in options.items()}}
 
 
 def rule(task, alpha):
@@ -76,8 +75,7 @@ def freezing_arms(task, shorter=()):
     arms["paper's table"] = {**whole, "freeze.policy": "list", "freeze.at": PAPERS_TABLE}
     for name in ("linear", "autofreeze", "plasticity"):
         arms[name] = {**whole, **policy(task, name)}
-    arms["weights-only"] = {**GPIPE, **task.length(task.epochs), "freeze.policy": "weights-only",
-                            "freeze.skip_from": task.steps}
+    arms["weights-only"] = {**GPIPE, **task.length(task.epochs), "freeze.policy": "weights-only", "freeze.skip_from": task.steps}
     return arms
 
 
@@ -85,8 +83,7 @@ def papers_arms(task, alpha):
     """What the paper changes besides freezing, each by itself: a batch that grows with the replicas, and a
     learning rate that begins anew each epoch, without freezing and with it."""
     length = task.length(task.epochs)
-    restarts = {"lr.schedule": "cosine-restarts", "lr.cosine-restarts.cycles": task.epochs,
-                "lr.cosine-restarts.growth": 1.0}
+    restarts = {"lr.schedule": "cosine-restarts", "lr.cosine-restarts.cycles": task.epochs, "lr.cosine-restarts.growth": 1.0}
     return {"growing batch": {**GPIPE, **length, **MOVES, **CACHE, **rule(task, alpha), "elastic.batch": "grows"},
             "static, restarts": {**REPLICAS, **length, **restarts},
             "alpha, restarts": {**REPLICAS, **length, **MOVES, **CACHE, **rule(task, alpha), **restarts}}

@@ -50,8 +50,7 @@ def unlike(first: Group, second: Group, metric: str) -> str:
 
 def pooled_axes(results: StudyResults, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
     """The axes, without those in `by`, of which some group has several values."""
-    return [axis for axis in results.axes
-            if axis not in by and any(len({run.text(axis) for run in group.done}) > 1 for group in groups)]
+    return [axis for axis in results.axes if axis not in by and any(len({run.text(axis) for run in group.done}) > 1 for group in groups)]
 
 
 def pairing_columns(results: StudyResults, pair: str, by: typing.Sequence[str], groups: list[Group]) -> list[str]:

@@ -135,8 +135,7 @@ def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFr
 
     A run of another program has no config, and no column.
     """
-    frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()}
-                          for name, run in _named(runs).items() if run.config})
+    frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()} for name, run in _named(runs).items() if run.config})
     differ = [key for key in frame.index if key not in PLACES and frame.loc[key].nunique(dropna=False) > 1]
     return frame.loc[differ].sort_index()
 

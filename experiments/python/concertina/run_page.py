@@ -187,8 +187,7 @@ def _changes(run: RunFiles, course: Course) -> list[Block]:
     head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "step after it, predicted",
             "measured"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
-    blocks = [words("heading", "Changes"), words("lead", f"{course.took_text()}{took}."),
-              table(head, _change_rows(course), left=4), *cut]
+    blocks = [words("heading", "Changes"), words("lead", f"{course.took_text()}{took}."), table(head, _change_rows(course), left=4), *cut]
     if course.segments:
         blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course), left=3),
                    words("note", "Speed-up over the first segment. A segment's mean is without its first step, which touches new memory; the "

@@ -56,6 +56,11 @@ def words(kind: str, text: str) -> Block:
     return {"kind": kind, "text": text}
 
 
+def section(heading: str, blocks: typing.Iterable[Block], lead: str = "") -> list[Block]:
+    """Blocks below a heading; nothing where there are none."""
+    return [words("heading", heading), *[words("lead", lead)] * bool(lead), *shown] if (shown := list(blocks)) else []
+
+
 def folded(summary: str, text: str = "", blocks: typing.Sequence[Block] = ()) -> list[Block]:
     """A text or blocks behind a line that opens them; nothing where there is nothing."""
     return [{"kind": "fold", "summary": summary, "text": text, "blocks": list(blocks)}] if text or blocks else []

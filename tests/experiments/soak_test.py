@@ -9,14 +9,12 @@ import re
 import subprocess
 import sys
 import tempfile
-import types
 import unittest
 from contextlib import redirect_stderr
 
 SOURCE, CONCERTINA = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 sys.path.insert(0, str(SOURCE / "experiments" / "python"))
-from concertina import soak_report, subcommands  # noqa: E402
-from concertina.commands import soak  # noqa: E402
+from concertina import commands, soak, soak_report, subcommands  # noqa: E402
 
 
 def program(*words, **environment):
@@ -134,14 +132,13 @@ class Subcommands(unittest.TestCase):
     def test_a_missing_library_is_one_command(self):
         def main(options):
             raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
-        sys.modules["concertina.commands.made_up"] = types.ModuleType("made_up")
-        sys.modules["concertina.commands.made_up"].main = main
+        commands.made_up = main
         with redirect_stderr(io.StringIO()) as said:
             self.assertEqual(subcommands.run("made-up", []), 2)
         self.assertRegex(said.getvalue(), "the Python library pandas is missing\n(?s:.*)  try: .*install")
 
     def test_options_have_a_word_per_value(self):
-        options = subcommands.Options(["--a=1", "--a=x=y", "--json=true"])
+        options = commands.Options(["--a=1", "--a=x=y", "--json=true"])
         self.assertEqual((options.all("a"), options.text("a"), options.text("b"), "json" in options, "b" in options),
                          (["1", "x=y"], "x=y", "", True, False))
 

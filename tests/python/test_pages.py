@@ -18,7 +18,7 @@ import time
 
 import concertina
 import pytest
-from concertina.commands import report as command
+from concertina import commands
 from concertina.results import StudyResults
 from concertina.study_page import StudyPage, compare_page
 from concertina.study_table import TableOptions, make_table
@@ -27,7 +27,7 @@ from concertina.live import Served
 from concertina.page import MOST_POINTS, page, reduced, smoothed
 from concertina.page_server import PageServer
 from concertina.run_course import course_of
-from concertina.subcommands import Options
+from concertina.commands import Options
 from conftest import write_lines
 
 PLACE = pathlib.Path(concertina.__file__).parent.parent
@@ -262,16 +262,16 @@ def test_pages_need_python_alone():
 def test_the_command_prints_figures_and_the_page(run, program, capsys):
     folder = run("a", *elastic())
     program(**recorded())
-    assert command.main(Options([f"--run={folder}/", "--json=true"])) == 0
+    assert commands.report(Options([f"--run={folder}/", "--json=true"])) == 0
     out = json.loads(capsys.readouterr().out)
     assert out["report"] == f"{folder}/report.html" and out["step_ms"] == 20.5 and "memory" not in out["ranks"][0] and "timeline" not in out
     assert out["all_steps"]["steps"] == 60 and out["course"]["changes"][0]["frozen_layers"] == 2
-    assert command.main(Options([f"--run={folder}", f"--output={folder}/b.html"])) == 0
+    assert commands.report(Options([f"--run={folder}", f"--output={folder}/b.html"])) == 0
     assert "recorded step 4: 20.50 ms, predicted 20.00 ms (-2.4%)" in (said := capsys.readouterr().out) and "1 change" not in said
     for words, match in (([], "no run is named"), ([f"--run={folder.parent}"], "not a run directory"),
                          ([f"--run={folder}", f"--output={folder}/no/page.html"], "cannot be written")):
         with pytest.raises(InputError, match=match):
-            command.main(Options(words))
+            commands.report(Options(words))
 
 
 def test_compare_shows_the_runs_beside_each_other(run, program, tmp_path):

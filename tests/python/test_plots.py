@@ -9,15 +9,14 @@ import concertina
 import numpy
 import pytest
 from concertina import study_series
-from concertina.commands import study_plot
-from concertina.chart import Axis, Chart, Series
+from concertina import commands
+from concertina.chart import Axis, Chart, Series, draw, save
 from concertina.names import pareto_front
-from concertina.charts import draw, save
 from concertina.errors import InputError
 from concertina.results import Claim, RunSummary, StudyResults
 from concertina.statistic import summarize
 from concertina.study_table import TableOptions, make_table
-from concertina.subcommands import Options
+from concertina.commands import Options
 from matplotlib.text import Text
 from conftest import write_lines
 
@@ -246,12 +245,12 @@ def written(study):
 def test_the_command_writes_a_figure_and_refuses_options_without_effect(study, tmp_path, capsys):
     folder, out = str(written(study)), tmp_path / "a.pdf"
     given = [f"--study={folder}", f"--out={out}", "--spread=sd", "--confidence=0.95", "--width=3.25"]
-    assert study_plot.main(Options(given)) == 0 and out.read_bytes()[:5] == b"%PDF-"
+    assert commands.study_plot(Options(given)) == 0 and out.read_bytes()[:5] == b"%PDF-"
     assert capsys.readouterr().out.splitlines() == ["circles: single trials", "mean and standard deviation over the trials of a point", str(out)]
-    assert study_plot.main(Options([*given, "--json=true"])) == 0
+    assert commands.study_plot(Options([*given, "--json=true"])) == 0
     json_ = json.loads(capsys.readouterr().out)
     assert json_["kind"] == "bars" and json_["figure"] == str(out) and json_["series"][0]["y"] == [2.5, 2.5]
     for wrong in (["x-scale=log"], ["baseline=a=b"], ["equivalent=loss=1"], ["confidence=0.9"], ["out=a.gif"], ["out=a"],
                   ["kind=heatmap", "spread=ci", "group=run.seed"], [f"out={tmp_path}/no/a.svg"]):
         with pytest.raises(InputError):
-            study_plot.main(Options(given + [f"--{word}" for word in wrong]))
+            commands.study_plot(Options(given + [f"--{word}" for word in wrong]))

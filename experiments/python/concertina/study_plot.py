@@ -13,8 +13,7 @@ import math
 import pathlib
 import typing
 
-from .chart import Axis, Chart, Series
-from .charts import draw, save
+from .chart import Axis, Chart, Series, draw, save
 from .errors import InputError, library, require_word
 from .measures import unlike_notes
 from .names import metric_named

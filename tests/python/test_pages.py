@@ -23,9 +23,8 @@ from concertina.results import StudyResults
 from concertina.study_page import StudyPage, compare_page
 from concertina.study_table import TableOptions, make_table
 from concertina.errors import InputError
-from concertina.live import Served
+from concertina.live import PageServer, Served
 from concertina.page import MOST_POINTS, page, reduced, smoothed
-from concertina.page_server import PageServer
 from concertina.run_course import course_of
 from concertina.commands import Options
 from conftest import write_lines

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """SST-2 by the recipe bert-sst2.toml, here and in PyTorch, over several seeds, and by a bag of words.
 
-    python experiments/peers/sst2.py build/experiments/concertina DIR [--seeds 5] [--work DIR] [--json FILE]
+    python tests/peers/sst2.py build/experiments/concertina DIR [--seeds 5] [--work DIR] [--json FILE]
 
 DIR has train.tsv and dev.tsv (GLUE's SST-2: a sentence and a label per row). Python needs torch,
 transformers, tokenizers and scikit-learn.
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tomllib
 
-RECIPE = pathlib.Path(__file__).parents[1] / "recipes" / "bert-sst2.toml"
+RECIPE = pathlib.Path(__file__).parents[2] / "experiments" / "recipes" / "bert-sst2.toml"
 SPECIAL = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
 BETAS, EPS, CLIP = (0.9, 0.95), 1e-8, 1.0
 

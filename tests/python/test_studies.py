@@ -148,7 +148,7 @@ def test_markup_is_well_formed(name):
 def test_commands_refuse(study, tmp_path):
     folder = study(GRID, grid(random.Random(5)))
     for words, part in ((["--metric=los"], "try: loss"), (["--where=run.seed=9"], "no trial is left"), (["--format=pdf"], "one of: text, csv"),
-                        ([f"--study={tmp_path}"], "no run in this folder"), (["--alpha=0.1"], "no effect without --equivalent"),
+                        ([f"--study={tmp_path}"], "no run in this folder"),
                         ([f"--out={folder}"], "cannot be written")):
         said = run_python(PACKAGE, "--parsed", "study-table", f"--study={folder}", *DEFAULTS, *words)
         assert said.returncode == 2 and part in said.stderr and not said.stdout and "Traceback" not in said.stderr, said

@@ -54,8 +54,6 @@ def _table_options(options: Options) -> TableOptions:
     from .statistic import PAIRED, WILCOXON
     from .study_power import claim_of
     from .study_table import TableOptions
-    if "alpha" in options and "equivalent" not in options:
-        raise InputError("--alpha has no effect without --equivalent", "--alpha", "--equivalent METRIC=MARGIN as well, or leave out --alpha")
     claim = claim_of(options.text("equivalent"), options.optional("alpha")) if "equivalent" in options else None
     return TableOptions(
         metrics=options.all("metric"), by=options.all("by"), baseline=options.all("baseline"), pair=options.text("pair"),
@@ -79,6 +77,24 @@ def study_table(options: Options) -> int:
     options.print_result(f"{output}\n" if output else table_text(table, written, kind), table_json(table) if "json" in options else None)
     if written == "csv" and "json" not in options:  # the rows alone are data; who reads them must know what they leave out
         sys.stderr.writelines(f"{note}\n" for note in table_notes(table, kind))
+    return 0
+
+
+def study_report(options: Options) -> int:
+    """The page of a study."""
+    from .page import page
+    from .results import study_results
+    from .study_page import StudyPage
+    from .study_table import make_table, with_targets
+    from .table_formats import table_json
+    results, output = study_results(*options.all("study")), options.text("out")
+    if results.loose and not output:
+        raise InputError("a page of runs has no folder of its own", "--out",
+                         "--out PAGE.html; or `concertina compare`, which has their configs and bits too")
+    output = output or f"{results.directory}/report.html"
+    table = make_table(results, with_targets(results, _table_options(options)))
+    replace_file(output, page(StudyPage(results, table, output).content()))
+    options.print_result(f"{output}\n", table_json(table) | {"report": output})
     return 0
 
 

@@ -41,8 +41,7 @@ def check_label(label, classes, place):
     """`label` is the number of one of `classes` (0: any number of them)."""
     if label < 0 or (classes and label >= classes):
         raise InputError(f"label {label} is out of range", place,
-                         f"labels 0 to {classes - 1}" if classes else
-                         "labels 0, 1, ...; a split whose labels are all -1 has none")
+                         f"labels 0 to {classes - 1}" if classes else "labels 0, 1, ...; a split whose labels are all -1 has none")
 
 
 def classes_of(rows, options):

@@ -91,8 +91,7 @@ class Bert:
         """The whole sentences: of the phrases of train.tsv those that are in no longer one. Those of dev.tsv come last."""
         if not os.path.exists(self.tokenizer):
             run("data", "train-tokenizer", self.phrases, "--vocabulary", str(self.vocabulary), "--prefix-space",
-                "--out", self.tokenizer,
-                *(word for name in ("PAD", "CLS", "SEP", "MASK") for word in ("--special", f"[{name}]")))
+                "--out", self.tokenizer, *(word for name in ("PAD", "CLS", "SEP", "MASK") for word in ("--special", f"[{name}]")))
         if os.path.exists(self.sentences):
             return
         header, *rows = rows_of(self.phrases)

@@ -56,8 +56,7 @@ class Setting:
         hidden, heads, sequence = (self.model[key] for key in ("hidden", "heads", "sequence"))
         kept = 32 * hidden / (34 * hidden + 5 * heads * sequence)
         return concertina(self.binary, "search", *self.shape, *self.costs(self.times, self.row["T_comm"]),
-                          "--objective", "span", "--memory", times_stages * self.stages,
-                          "--kept-for-w", repr(kept), "--max-chunks", 1)
+                          "--objective", "span", "--memory", times_stages * self.stages, "--kept-for-w", repr(kept), "--max-chunks", 1)
 
     def interleaved(self, blocking):
         """1F1B-I, whose transfers take a latency or, as in Megatron-LM, the time of their ranks."""

@@ -46,19 +46,15 @@ def main() -> int:
     try:
         from concertina import import_run, to_mlflow, to_tensorboard, to_wandb
         if options.command == "import":
-            wrong = [word for word in options.column if "=" not in word]
-            if wrong:
+            if wrong := [word for word in options.column if "=" not in word]:
                 raise ValueError(f"--column {wrong[0]}: FIGURE=NAME, such as loss=my/ce")
             print(import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column), program=options.program,
                              decimal=options.decimal, devices=options.devices, run=options.of))
         elif options.program == "tensorboard":
             print(to_tensorboard(options.runs, options.folder or "tensorboard"))
-        else:
-            for run in options.runs:
-                if options.program == "wandb":
-                    print(to_wandb(run, directory=options.folder or "."))
-                else:
-                    print(to_mlflow(run, uri=options.folder or "sqlite:///mlflow.db"))
+        for run in options.runs if options.program in ("wandb", "mlflow") else []:
+            print(to_wandb(run, directory=options.folder or ".") if options.program == "wandb" else
+                  to_mlflow(run, uri=options.folder or "sqlite:///mlflow.db"))
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

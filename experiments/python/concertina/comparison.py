@@ -4,7 +4,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .errors import InputError, one_of
+from .errors import InputError, require_word
 from .measures import why_unlike
 from .results import SEED, Group, StudyResults, figures_of, groups_of, never_came, same_value, titles
 from .statistic import NO_TEST, PAIRED, WELCH, WILCOXON, Difference, Pairs, compare_pairs, compare_samples, holm, summarize
@@ -89,12 +89,9 @@ def baseline_values(results: StudyResults, by: list[str], groups: list[Group], b
         if column not in by:
             raise InputError(f"the baseline names {column}, by which trials are not grouped", "--baseline",
                              f"one of: {', '.join(by)}" if by else f"--by {column}")
-        at = by.index(column)
-        known = sorted({group.values[at] for group in groups})
-        found = [one for one in known if one == value or same_value(number_or_text(one), value)]
-        if not found:
-            raise InputError(f"no group has {column}={value}", "--baseline", one_of(value, known))
-        wanted[at] = found[0]
+        known = sorted({group.values[by.index(column)] for group in groups})
+        found = (one for one in known if one == value or same_value(number_or_text(one), value))
+        wanted[by.index(column)] = next(found, None) or require_word(value, known, f"no group has {column}={value}", "--baseline")
     return wanted
 
 
@@ -105,17 +102,8 @@ def comparison_text(differences: list[list[Difference]], pairing: list[str], cor
     pairs = sorted({one.pairs for of_metric in tested for one in of_metric if one.test != WELCH})
     if not used:
         return "too few trials for a test"
-    parts = []
-    for test in (PAIRED, WILCOXON, WELCH):
-        if test not in used:
-            continue
-        if test != WELCH:
-            count = str(pairs[0]) if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
-            parts.append(f"{test} over {count} pairs of the same {titles(pairing)}")
-        else:
-            parts.append(test + (" where there are fewer than two pairs" if len(used) > 1 else ""))
-    text, most = "; ".join(parts) + "; two-sided p", max(map(len, tested))
-    if most < 2:
-        return text
-    how = "with Holm's correction" if correction == "holm" else "without correction"
-    return f"{text} {how} for {most} comparisons per metric"
+    count = " to ".join(map(str, dict.fromkeys([*pairs[:1], *pairs[-1:]])))
+    parts = [f"{test} over {count} pairs of the same {titles(pairing)}" for test in (PAIRED, WILCOXON) if test in used]
+    parts += [WELCH + " where there are fewer than two pairs" * (len(used) > 1)] * (WELCH in used)
+    most, how = max(map(len, tested)), "with Holm's correction" if correction == "holm" else "without correction"
+    return "; ".join(parts) + "; two-sided p" + f" {how} for {most} comparisons per metric" * (most > 1)

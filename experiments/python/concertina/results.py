@@ -40,11 +40,8 @@ class RunSummary:
         """A setting (a number where its text is one), figure or fact, or "trial", "state", "error"; None where there is none."""
         if column in self.settings:
             return number_or_text(self.settings[column])
-        if column in self.figures:
-            return self.figures[column]
-        if column in self.facts:
-            return self.facts[column]
-        return float(self.number) if column == "trial" else self.state if column == "state" else self.error or None if column == "error" else None
+        own = {"trial": float(self.number), "state": self.state, "error": self.error or None}
+        return self.figures.get(column, self.facts.get(column, own.get(column)))
 
     def text(self, column: str) -> str:
         return cell_text(self.cell(column))
@@ -109,12 +106,10 @@ class StudyResults:
 
     def require(self, column: str, option: str) -> None:
         """InputError that names `option` if no run has a value in `column`."""
-        if self.has(column):
-            return
-        known = list(dict.fromkeys([*self.columns, *(key for run in self.runs for key in run.settings)]))
-        if column in known:
-            raise InputError(f"no trial has a value in the column '{column}'", option, _advice("", known))
-        raise InputError(f"no trial has the column '{column}'", option, _advice(column, known))
+        if not self.has(column):
+            known = list(dict.fromkeys([*self.columns, *(key for run in self.runs for key in run.settings)]))
+            what = "a value in the column" if column in known else "the column"
+            raise InputError(f"no trial has {what} '{column}'", option, _advice("" if column in known else column, known))
 
     def column_value(self, text: str, option: str) -> tuple[str, str]:
         """The parts of "COLUMN=VALUE"."""
@@ -127,14 +122,13 @@ class StudyResults:
     def metric_of(self, word: str) -> Metric:
         """ "loss", or "loss:min" and "loss:max", where the word says which direction is better."""
         column, colon, way = word.rpartition(":")
-        if colon and way in ("min", "max"):
-            self.require(column, "--metric")
-            return dataclasses.replace(metric_named(column), better="lower" if way == "min" else "higher")
-        if colon and self.has(column):
+        ways: dict[str, Better] = {"min": "lower", "max": "higher"}
+        if colon and way not in ways and self.has(column):
             raise InputError(f"'{way}' is not a direction of a metric", "--metric", f"{column}:min or {column}:max")
-        self.require(word, "--metric")
-        own: Better = "lower" if self.minimise else "higher"
-        return dataclasses.replace(metric_named(word), better=own) if word == self.metric else metric_named(word)
+        if not colon or way not in ways:
+            column, way = word, ("min" if self.minimise else "max") if word == self.metric else ""
+        self.require(column, "--metric")
+        return dataclasses.replace(metric_named(column), better=ways[way]) if way else metric_named(column)
 
     def chosen(self, where: typing.Iterable[str] = ()) -> Runs:
         """The runs that have all of these "COLUMN=VALUE"s, by number; several values of one column: any of them."""
@@ -152,14 +146,11 @@ class StudyResults:
 
     def include_stopped(self) -> None:
         """Lets trials that a search has stopped count as done, with the numbers of the steps that they did."""
-        stopped = [run for run in self.runs if run.state == "stopped"]
-        if not stopped:
-            return
-        for run in stopped:
-            run.state = "done"
-        self.rung_steps, self.rungs = [], {}
-        numbers = ranges([run.number for run in stopped])
-        self.notes.append(f"trials {numbers} were stopped: their figures are of the steps that they did")
+        if stopped := [run for run in self.runs if run.state == "stopped"]:
+            for run in stopped:
+                run.state = "done"
+            self.rung_steps, self.rungs = [], {}
+            self.notes.append(f"trials {ranges([run.number for run in stopped])} were stopped: their figures are of the steps that they did")
 
     def frame(self) -> typing.Any:
         """A pandas.DataFrame with a row for each run, by number."""

@@ -23,19 +23,6 @@ from .texts import counted, plain, text_table
 
 
 @dataclasses.dataclass
-class TensorDifference:
-    """The first element in which two checkpoints of a step differ."""
-    step: int
-    name: str  # of the first tensor by name
-    part: str  # weight, or of the optimizer state
-    element: int
-    one: float
-    other: float
-    tensors: int = 0  # that differ
-    of: int = 0
-
-
-@dataclasses.dataclass
 class Bits:
     same: bool = True
     steps: int = 0  # that both have in their logs
@@ -43,7 +30,7 @@ class Bits:
     log: dict[str, typing.Any] | None = None  # step, figure, one, other: the first difference of the logs
     same_state: bool | None = None  # None where one of them does not say
     checkpoints: int = 0  # of the same step
-    tensor: TensorDifference | None = None
+    tensor: dict[str, typing.Any] | None = None  # step, name, part, element, one, other: the first difference; tensors that differ, of how many
     why: str | None = None  # the models differ, so that no tensor is compared
     state: str = ""
 
@@ -60,8 +47,8 @@ class Bits:
         if self.same_state:
             text += f"; the same final state ({self.state[:12]}...)"
         if found := self.tensor:
-            text += (f"; in the checkpoints of step {found.step} {found.tensors} of {counted(found.of, 'tensor')} differ, the first of them in "
-                     f"element {found.element} of {found.name} ({found.part}): {plain(found.one)} against {plain(found.other)}")
+            text += (f"; in the checkpoints of step {found['step']} {found['tensors']} of {counted(found['of'], 'tensor')} differ, the first of "
+                     f"them in element {found['element']} of {found['name']} ({found['part']}): {plain(found['one'])} against {plain(found['other'])}")
         elif self.why or self.checkpoints:
             text += f"; {self.why or 'the same bits in ' + counted(self.checkpoints, 'checkpoint')}"
         return text
@@ -94,14 +81,15 @@ def _commits(directory: str) -> dict[int, pathlib.Path]:
     return {int(path.name[5:]): path for path in folder.glob("step-*") if path.name[5:].isdigit() and (path / "manifest.json").exists()}
 
 
-def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[TensorDifference | None, str | None]:
+def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[dict[str, typing.Any] | None, str | None]:
     """The first difference, or why there is nothing to compare. A tensor of each is in memory at a time."""
     if one.tensors.keys() != other.tensors.keys():
         return None, "the models have other tensors"
     for name in one.tensors:
         if one.tensors[name] != other.tensors[name]:
             return None, f"the models' {name} have other shapes"
-    first, differing = None, set()
+    first: dict[str, typing.Any] | None = None
+    differing = set()
     for name in one.tensors:
         for part in sorted(set(one.parts(name)) & set(other.parts(name))):
             mine, theirs = one.read(name, part).ravel(), other.read(name, part).ravel()
@@ -109,10 +97,8 @@ def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[TensorDifferen
             if where.size:
                 differing.add(name)
                 at = int(where[0])
-                first = first or TensorDifference(one.step, name, part, at, float(mine[at]), float(theirs[at]))
-    if first:
-        first.tensors, first.of = len(differing), len(one.tensors)
-    return first, None
+                first = first or {"step": one.step, "name": name, "part": part, "element": at, "one": float(mine[at]), "other": float(theirs[at])}
+    return first and {**first, "tensors": len(differing), "of": len(one.tensors)}, None
 
 
 def compare_bits(one: RunSummary, other: RunSummary) -> Bits:

@@ -5,7 +5,7 @@ import json
 import typing
 
 from .errors import InputError
-from .results import SEED, Group, RunSummary, Runs, StudyResults, groups_of
+from .results import SEED, Group, Runs, StudyResults, groups_of
 from .texts import ranges, settings_text, trials_text
 
 # Facts, and the config key that sets each: figures of different ones of the first four stand in one table only on request.
@@ -24,20 +24,18 @@ def _libraries(text: str) -> dict[str, str]:
     try:
         found = json.loads(text)
     except ValueError:
-        found = None
-    return {name: version if isinstance(version, str) else json.dumps(version) for name, version in found.items()} \
-        if isinstance(found, dict) else {}
+        return {}
+    versions = found.items() if isinstance(found, dict) else ()
+    return {name: version if isinstance(version, str) else json.dumps(version) for name, version in versions}
 
 
-def _kinds(runs: Runs, value_of: typing.Callable[[RunSummary], str]) -> str:
-    """ "A (trials 1-3), B (trial 4)"; empty if all runs have the same."""
+def _kinds(runs: Runs, values: typing.Iterable[str]) -> str:
+    """ "A (trials 1-3), B (trial 4)"; empty if all runs have the same of the `values`."""
     kinds: dict[str, list[int]] = {}
-    for run in runs:
-        kinds.setdefault(value_of(run), []).append(run.number)
-    if len(kinds) < 2:
-        return ""
-    return ", ".join(f"{(text[:80] + '...' if len(text.encode()) > 80 else text) or 'not recorded'} ({trials_text(numbers)})"
-                     for text, numbers in kinds.items())
+    for run, value in zip(runs, values):
+        kinds.setdefault(value, []).append(run.number)
+    said = (f"{value[:80] + '...' * (len(value) > 80) or 'not recorded'} ({trials_text(numbers)})" for value, numbers in kinds.items())
+    return ", ".join(said) if len(kinds) > 1 else ""
 
 
 def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str]:
@@ -56,18 +54,16 @@ def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str
     for fact, key in (_STRICT | _WARNED).items():
         if key and (key in results.axes or any(key in run.settings for run in results.runs)):
             continue  # the study asks for it
-        values: dict[str, typing.Callable[[RunSummary], str]] = {fact: lambda run, of=fact: run.text(of)}  # type: ignore[misc]
+        values = {fact: [run.text(fact) for run in runs]}
         if fact == "libraries":
-            libraries = {run.number: _libraries(run.text(fact)) for run in runs}
-            names = sorted({name for of_run in libraries.values() for name in of_run})
-            values = {name: lambda run, of=name: libraries[run.number].get(of, "") for name in names}  # type: ignore[misc]
-        for name, value_of in values.items():
-            kinds = _kinds(runs, value_of)
+            libraries = list(map(_libraries, values[fact]))
+            values = {name: [one.get(name, "") for one in libraries] for name in sorted({name for one in libraries for name in one})}
+        for name in values:
+            kinds = _kinds(runs, values[name])
             if kinds and fact in _STRICT and not mixed:
                 raise InputError(f"these trials differ in {fact}: {kinds}", where,
                                  f"--where {fact}=... for some of them, or --mixed for all in one table")
-            if kinds:
-                notes.append(f"{'mixed' if fact in _STRICT else 'warning'}: these trials differ in {name}: {kinds}")
+            notes += [f"{'mixed' if fact in _STRICT else 'warning'}: these trials differ in {name}: {kinds}"] * bool(kinds)
     return notes
 
 

@@ -186,12 +186,6 @@ def _named(rows: list[TableRow], most: int = 4) -> str:
     return ", ".join([row.label for row in rows[:most]] + [counted(len(rows) - most, "other")] * (len(rows) > most))
 
 
-def _contests(table: StudyTable, m: int, best: TableRow, others: list[TableRow]) -> list[float | None]:
-    """p of the best against each other row, corrected; where the table prints the same comparison, its p."""
-    p = compared.corrected([table.comparison.difference(row.group, best.group, table.metrics[m].name).p for row in others], table.correction)
-    return [row.cells[m].p if row.base is best else best.cells[m].p if best.base is row else of_row for row, of_row in zip(others, p)]
-
-
 def _mark_best(table: StudyTable, m: int) -> str:
     """Marks the best mean of a metric and those that cannot be told from it; a note where there are such."""
     metric, sign = table.metrics[m], -1 if table.metrics[m].better == "higher" else 1
@@ -208,7 +202,9 @@ def _mark_best(table: StudyTable, m: int) -> str:
         return (f"{metric.short}: {best.label} has the best mean, but not where it pairs up with {others[0].label}: none is marked")
     for row in marked:
         row.cells[m].best = True
-    p = _contests(table, m, best, others)
+    # p of the best against each other row, corrected; where the table prints the same comparison, its p.
+    p = compared.corrected([table.comparison.difference(row.group, best.group, metric.name).p for row in others], table.correction)
+    p = [row.cells[m].p if row.base is best else best.cells[m].p if best.base is row else of_row for row, of_row in zip(others, p)]
     like = [row for row, of_row in zip(others, p) if not table.significant(of_row)]
     for row in like:
         row.cells[m].like_best = True
@@ -221,12 +217,9 @@ def _left_out(table: StudyTable, done: Runs) -> typing.Iterator[str]:
     """Values that were left out, metric by metric."""
     for metric in table.metrics:
         values = {run.number: run.number_in(metric.name) for run in done}
-        never = ("never", ": its group has no mean") if is_time_to(metric.name) else ("infinite", ", left out")
-        for (what, then), is_kind in ((("NaN", ", left out"), math.isnan), (never, math.isinf)):
-            if numbers := [number for number, value in values.items() if value is not None and is_kind(value)]:
-                yield f"{metric.short}: {what} in {trials_text(numbers)}{then}"
-        if numbers := [number for number, value in values.items() if value is None]:
-            yield f"{metric.short}: no finite value in {trials_text(numbers)}, left out"
+        for what, is_kind in (("NaN", math.isnan), ("never" if is_time_to(metric.name) else "infinite", math.isinf), ("no finite value", None)):
+            if numbers := [number for number, value in values.items() if (value is None if is_kind is None else value is not None and is_kind(value))]:
+                yield f"{metric.short}: {what} in {trials_text(numbers)}{': its group has no mean' if what == 'never' else ', left out'}"
 
 
 def _sort(table: StudyTable, column: str) -> None:

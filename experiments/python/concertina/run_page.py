@@ -7,7 +7,7 @@ import re
 import typing
 
 from .files import read_text
-from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, smoothed, table, unzipped, words
+from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, section, smoothed, table, unzipped, words
 from .recorded_steps import MOST_ROWS, bubble, memory, timeline
 from .run_course import Course, layers_text
 from .run_report import RunFiles
@@ -23,11 +23,11 @@ CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step
 def report_page(run: RunFiles, beside: tuple[str, RunLog] | None = None) -> Block:
     """The content of the page."""
     course = run.course
-    blocks = [{"kind": "tiles", "tiles": _tiles(run)}, *_beside(run, course, beside)]
     unrecorded = "No step of this run was recorded, so that there is no timeline, bubble by cause or memory over a step (log.trace)."
-    blocks += timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
-    blocks += _training(run, course) + _classes(run.result) + _changes(run, course) + _about(run) + _setup(run)
-    return content(run.name, _subtitle(run), blocks)
+    recorded = timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
+    return content(run.name, _subtitle(run), [
+        {"kind": "tiles", "tiles": _tiles(run)}, *_beside(run, course, beside), *recorded, *_training(run, course), *_classes(run.result),
+        *_changes(course), *_about(run), *_setup(run)])
 
 
 def _subtitle(run: RunFiles) -> str:
@@ -119,10 +119,10 @@ def _training(run: RunFiles, course: Course) -> list[Block]:
     if 0 < some != every:
         note = [words("note", f"The curve of held-out losses is over the first {grouped(int(some))} targets of the held-out data, as evaluated "
                       f"during training; at the end, over {grouped(int(every))}, it is {number(last, 'loss'):.4f}.")]
-    lead = "Faint: every step. Strong: the exponential mean over about 2% of the steps (of tokens per second: their tokens over their seconds)."
     marks = " Dashed: changes, as numbered below." * bool(course.changes)
     shaded = f" Shaded: frozen layers, full height: all {course.layers}." * bool(course.changes and course.layers)
-    return [words("heading", "Training"), words("lead", lead + marks + shaded), *charts, *note]
+    return section("Training", [*charts, *note], "Faint: every step. Strong: the exponential mean over about 2% of the steps (of tokens per "
+                   f"second: their tokens over their seconds).{marks}{shaded}")
 
 
 def _add_segments(block: Block, course: Course) -> None:
@@ -145,12 +145,11 @@ def _classes(result: Line) -> list[Block]:
             isinstance(row, list) and len(row) == len(counts) and all(isinstance(one, (int, float)) for one in row) for row in counts):
         return []
     names = [str(names[at]) if isinstance(names, list) and at < len(names) else str(at) for at in range(len(counts))]
-    return [words("heading", "Classes"),
-            words("lead", "What held-out samples of each label were taken for, at the end of the run: the share of the label (of how many "
-                  "samples) in percent."),
-            {"kind": "heat", "corner": "label, by prediction", "columns": names,
-             "rows": [f"{name} ({grouped(int(sum(row)))})" for name, row in zip(names, counts)],
-             "values": [[100 * one / sum(row) if sum(row) else None for one in row] for row in counts], "unit": "%"}]
+    heat = {"kind": "heat", "corner": "label, by prediction", "columns": names, "unit": "%",
+            "rows": [f"{name} ({int(sum(row)):,})" for name, row in zip(names, counts)],
+            "values": [[100 * one / sum(row) if sum(row) else None for one in row] for row in counts]}
+    return section("Classes", [heat], "What held-out samples of each label were taken for, at the end of the run: the share of the label (of how "
+                   "many samples) in percent.")
 
 
 def _seconds(value: float) -> str:
@@ -176,23 +175,23 @@ def _segment_rows(course: Course) -> list[list[typing.Any]]:
     return [*rows, every]
 
 
-def _changes(run: RunFiles, course: Course) -> list[Block]:
+def _changes(course: Course) -> list[Block]:
     items = [f"after step {step:.0f}: {note}" for step, note in course.notes[:MOST_ROWS]]
     items += [f"{course.cache} in the last launch"] * bool(course.cache)
     notes: list[Block] = [{"kind": "list", "items": items}] if items else []
     if not course.changes:
-        return [words("heading", "Changes"), *notes] if notes else []
+        return section("Changes", notes)
     took = ", besides the times of the steps" if course.change_seconds > 0 else ""
     of = f" of {course.layers}" if course.layers else ""
     head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "step after it, predicted",
             "measured"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
-    blocks = [words("heading", "Changes"), words("lead", f"{course.took_text()}{took}."), table(head, _change_rows(course), left=4), *cut]
+    blocks = [table(head, _change_rows(course), left=4), *cut]
     if course.segments:
         blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course), left=3),
                    words("note", "Speed-up over the first segment. A segment's mean is without its first step, which touches new memory; the "
                          "last row is of all steps but the run's first one, and of the changes.")]
-    return blocks + notes
+    return section("Changes", blocks + notes, f"{course.took_text()}{took}.")
 
 
 def _losses(log: RunLog) -> tuple[list[float], list[float], float]:
@@ -208,29 +207,29 @@ def _reached(seconds: list[float], losses: list[float], wanted: float) -> str:
 
 
 def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> list[Block]:
-    heading = words("heading", "What it did to the loss")
+    def note(text_: str) -> list[Block]:
+        return section("What it did to the loss", [words("note", text_)])
+
     if not other:
-        hint = ("This run froze layers. What that did to the loss shows beside a run of the same config without it: concertina report RUN "
-                "--beside UNFROZEN, both with eval.every. Faster steps alone say nothing of it.")
-        return [heading, words("note", hint)] if any(one.frozen > 0 for one in course.segments) else []
+        return note("This run froze layers. What that did to the loss shows beside a run of the same config without it: concertina report RUN "
+                    "--beside UNFROZEN, both with eval.every. Faster steps alone say nothing of it."
+                    ) if any(one.frozen > 0 for one in course.segments) else []
     name, log = other
     (mine_at, mine, mine_end), (their_at, theirs, their_end) = _losses(run.log), _losses(log)
     if not mine or not theirs:
-        return [heading, words("note", f"{name if mine else run.name} has no evaluation by seconds of training to compare: set eval.every.")]
+        return note(f"{name if mine else run.name} has no evaluation by seconds of training to compare: set eval.every.")
     here, there = ({key: one.get(key) for key in ("data", "measure", "tokens")} for one in (run.log.validations[0], log.validations[0]))
     if not here["data"] or here != there:
         why = "the held-out data, the tokenizers or the tasks differ" if here["data"] and there["data"] else \
             "it is not recorded which data they are of"
-        return [heading, words("note", f"The held-out losses of {name} are not compared: {why}.")]
+        return note(f"The held-out losses of {name} are not compared: {why}.")
     done = bisect.bisect_right(their_at, mine_end)
     then = f"{theirs[done - 1]:.4f}" if done else "no evaluation yet"
-    return [heading,
-            words("lead", f"This run trained for {duration_text(mine_end)} and ends at a held-out loss of {mine[-1]:.4f}. {name} was at {then} "
-                  f"after as many seconds, and reached {mine[-1]:.4f} {_reached(their_at, theirs, mine[-1])}. It trained for "
-                  f"{duration_text(their_end)} and ends at {theirs[-1]:.4f}, which this run reached {_reached(mine_at, mine, theirs[-1])}."),
-            chart("held-out loss, per target", [line(run.name, mine_at, mine, points=True),
-                                                line(name, their_at, theirs, "vermillion", points=True)],
-                  x="seconds of training", note="Seconds are of training, with decisions and changes of the layout, without evaluations.")]
+    drawn = chart("held-out loss, per target", [line(run.name, mine_at, mine, points=True), line(name, their_at, theirs, "vermillion", points=True)],
+                  x="seconds of training", note="Seconds are of training, with decisions and changes of the layout, without evaluations.")
+    return section("What it did to the loss", [drawn], f"This run trained for {duration_text(mine_end)} and ends at a held-out loss of "
+                   f"{mine[-1]:.4f}. {name} was at {then} after as many seconds, and reached {mine[-1]:.4f} {_reached(their_at, theirs, mine[-1])}. It "
+                   f"trained for {duration_text(their_end)} and ends at {theirs[-1]:.4f}, which this run reached {_reached(mine_at, mine, theirs[-1])}.")
 
 
 def plain_text(value: typing.Any, depth: int = 8) -> str:
@@ -270,7 +269,7 @@ def _about(run: RunFiles) -> list[Block]:
     if config:
         rows.append(("numbers", _filled("{numerics.compute} on {run.device}, seed {run.seed}", config)))
     rows.append(("state_sha256", text(run.result, "state_sha256")))
-    return [words("heading", "Run"), table([], [row for row in rows if row[1]], left=2, look="about")]
+    return section("Run", [table([], [row for row in rows if row[1]], left=2, look="about")])
 
 
 def _setup(run: RunFiles) -> list[Block]:

@@ -14,7 +14,7 @@ from contextlib import redirect_stderr
 
 SOURCE, CONCERTINA = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 sys.path.insert(0, str(SOURCE / "experiments" / "python"))
-from concertina import commands, soak, soak_report, subcommands  # noqa: E402
+from concertina import commands, soak, soak_report  # noqa: E402
 
 
 def program(*words, **environment):
@@ -134,7 +134,7 @@ class Subcommands(unittest.TestCase):
             raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
         commands.made_up = main
         with redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(subcommands.run("made-up", []), 2)
+            self.assertEqual(commands.run("made-up", []), 2)
         self.assertRegex(said.getvalue(), "the Python library pandas is missing\n(?s:.*)  try: .*install")
 
     def test_options_have_a_word_per_value(self):

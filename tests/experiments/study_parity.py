@@ -23,7 +23,7 @@ sys.path.insert(0, str(SOURCE / "experiments" / "python"))
 os.environ["CONCERTINA"] = str(PROGRAM)
 os.environ.pop("PYTHONPATH", None)
 
-from concertina import subcommands  # noqa: E402
+from concertina import commands  # noqa: E402
 
 NOTES = re.compile(r"\.(notes|comparison|configs)(\[\d+\])?$")  # in words of its own
 DEFAULTS = {"table": {"pair": "run.seed", "test": "t", "correction": "holm", "confidence": "0.95", "format": "text"},
@@ -91,7 +91,7 @@ def python(words):
     """Exit code, stdout and stderr of the package."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = subcommands.run(*parsed(words))
+        code = commands.run(*parsed(words))
     return code, out.getvalue(), err.getvalue()
 
 

@@ -12,7 +12,7 @@ if not __package__:  # `python3 FOLDER/concertina`, as the program runs it: the 
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     __package__ = "concertina"
 
-from concertina import subcommands  # noqa: E402
+from concertina.commands import run  # noqa: E402
 from concertina.log_forms import PROGRAMS  # noqa: E402
 
 
@@ -26,7 +26,7 @@ def main() -> int:
     for stream in (sys.stdout, sys.stderr):  # names and titles have letters of any language, whatever the terminal's
         typing.cast(io.TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="replace")
     if sys.argv[1:2] == ["--parsed"]:
-        return subcommands.run(sys.argv[2], sys.argv[3:])
+        return run(sys.argv[2], sys.argv[3:])
     parser = argparse.ArgumentParser(prog="python -m concertina", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("import", help="a run of another program's log")
@@ -52,9 +52,9 @@ def main() -> int:
                              decimal=options.decimal, devices=options.devices, run=options.of))
         elif options.program == "tensorboard":
             print(to_tensorboard(options.runs, options.folder or "tensorboard"))
-        for run in options.runs if options.program in ("wandb", "mlflow") else []:
-            print(to_wandb(run, directory=options.folder or ".") if options.program == "wandb" else
-                  to_mlflow(run, uri=options.folder or "sqlite:///mlflow.db"))
+        for name in options.runs if options.program in ("wandb", "mlflow") else []:
+            print(to_wandb(name, directory=options.folder or ".") if options.program == "wandb" else
+                  to_mlflow(name, uri=options.folder or "sqlite:///mlflow.db"))
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -25,10 +25,9 @@ from .page import Block, content, page, table, words, write_json
 from .run_course import Course, changes_in
 from .results import study_results
 from .run_report import load_run
-from .run_log import Curve, Line, number, positive, text
+from .run_log import Curve, Line, config_texts, is_run, number, positive, text
 from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
-from .run_log import config_texts, is_run
-from .texts import clock_text, counted, figure_text, grouped, settings_text
+from .names import clock_text, counted, figure_text, grouped, settings_text
 
 MOST_NOTES, MOST_NOTE_TEXT, TAIL, CLIENT_SECONDS = 30, 240, 8 << 10, 10
 Answer = tuple[int, str, str]  # status, type and text

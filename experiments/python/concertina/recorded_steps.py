@@ -5,7 +5,7 @@ import math
 
 from .page import Block, chart, folded, line, section, table, unzipped, words
 from .run_report import RunFiles
-from .texts import bytes_text, grouped, share_text
+from .names import bytes_text, grouped, share_text
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
 # Of parallel/simulate/idle_causes.cc: the colour and meaning of each cause.

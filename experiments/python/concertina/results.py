@@ -12,10 +12,9 @@ import pathlib
 import typing
 
 from .errors import InputError, library, nearest, one_of
-from .names import Better, Metric, metric_named
+from .names import Better, Metric, metric_named, number_or_text, plain, ranges
 from .program import call
 from .run_log import is_run
-from .texts import number_or_text, plain, ranges
 
 SEED = "run.seed"
 RUN_COLUMN = "run"  # the name of a run that no study launched: the last parts of its path

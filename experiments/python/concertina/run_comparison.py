@@ -19,7 +19,7 @@ from .results import BITS_PER_BYTE, NO_CONFIG, RunSummary, StudyResults, study_r
 from .run_log import Line, config_texts, number, read_log
 from .study_table import StudyTable, TableOptions, make_table, with_targets
 from .table_formats import table_json, table_text
-from .texts import counted, plain, text_table
+from .names import counted, plain, text_table
 
 
 @dataclasses.dataclass

@@ -12,7 +12,7 @@ import statistics
 import typing
 
 from .run_log import Line, batches, number, positive, text
-from .texts import counted, duration_text
+from .names import counted, duration_text
 
 NAN = math.nan
 

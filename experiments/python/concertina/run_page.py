@@ -11,9 +11,8 @@ from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, sec
 from .recorded_steps import MOST_ROWS, bubble, memory, timeline
 from .run_course import Course, layers_text
 from .run_report import RunFiles
-from .run_log import Curve, Line, RunLog, number, text, totals
-from .run_log import config_texts
-from .texts import bytes_text, clock_text, counted, duration_text, figure_text, grouped, share_text
+from .run_log import Curve, Line, RunLog, config_texts, number, text, totals
+from .names import bytes_text, clock_text, counted, duration_text, figure_text, grouped, share_text
 
 MOST_CLASSES = 30  # that a picture can name
 CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step_ms": "time of a step, ms",

@@ -6,7 +6,7 @@ import math
 import typing
 
 from .page import Block, chart, content, line, table, words
-from .texts import counted, text_table
+from .names import counted, text_table
 
 
 @dataclasses.dataclass

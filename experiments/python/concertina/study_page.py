@@ -12,16 +12,14 @@ import typing
 
 from .files import read_text
 from .measures import why_unlike
-from .names import metric_named
+from .names import clock_text, counted, duration_text, figure_text, metric_named, share_text, trials_text
 from .page import SERIES, Block, chart, content, folded, line, section, smoothed, table, words
 from .recorded_steps import CAUSES, MOST_ROWS, cause_bars
 from .results import RUN_COLUMN, Cell, Runs, StudyResults, cell_text, figures_of, titles
-from .run_log import Curve, RunLog, batches, number, positive, read_log
+from .run_log import PLACES, Curve, RunLog, batches, config_texts, number, positive, read_log
 from .run_page import CURVES
-from .run_log import PLACES, config_texts
 from .study_table import StudyTable
 from .table_formats import ends_of, table_text
-from .texts import clock_text, counted, duration_text, figure_text, share_text, trials_text
 
 if typing.TYPE_CHECKING:
     from .run_comparison import RunComparison

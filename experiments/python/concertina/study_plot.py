@@ -15,14 +15,12 @@ import typing
 
 from .chart import Axis, Chart, Series, draw, save
 from .errors import InputError, library, require_word
-from .measures import unlike_notes
-from .names import metric_named
+from .measures import provenance_notes, unlike_notes
+from .names import metric_named, trials_text
 from .results import StudyResults, study_results
 from .study_claims import claim_lines
-from .study_notes import provenance_notes
 from .study_series import CONFIDENCE, DRAWN, SPREADS, PlotOptions, Shape, curves_of, numbers_in, shape_of
 from .study_table import StudyTable, TableOptions, make_table
-from .texts import trials_text
 
 if typing.TYPE_CHECKING:
     import matplotlib.figure

@@ -10,18 +10,14 @@ import math
 import typing
 
 from . import comparison as compared
-from .comparison import Comparison
+from .comparison import Comparison, add_times_to
 from .errors import InputError, library, require_word
-from .measures import default_metrics, unlike_notes, why_unlike
-from .names import Digits, Metric, digits_for, is_time_to, number_text
+from .measures import default_metrics, provenance_notes, same_bits, unlike_notes, why_unlike
+from .names import Digits, Metric, counted, digits_for, is_time_to, number_or_text, number_text, trials_text
 from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, figures_of, group_label, groups_of, never_came,
                       study_results, titles)
 from .statistic import PAIRED, Difference, Equivalence, Summary, interval, summarize, test_equivalence
-from .study_claims import Front, make_front
-from .study_notes import provenance_notes, same_bits
-from .study_search import Search, search_of
-from .study_targets import add_times_to
-from .texts import counted, number_or_text, trials_text
+from .study_claims import Front, Search, make_front, search_of
 
 
 @dataclasses.dataclass

@@ -8,12 +8,11 @@ import itertools
 import re
 import typing
 
-from .names import digits_for, metric_named, number_text
+from .names import counted, digits_for, metric_named, number_text, plain, settings_text, text_table, trials_text
 from .results import Runs
 from .statistic import Summary, interval
 from .study_claims import claim_lines, equivalence_json, equivalence_rows
 from .study_table import StudyTable, TableCell, TableRow
-from .texts import counted, plain, settings_text, text_table, trials_text
 
 FORMATS = ("text", "csv", "markdown", "latex", "html")
 CELLS = ("mean-sd", "mean-ci", "difference", "full")

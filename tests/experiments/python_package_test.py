@@ -210,6 +210,7 @@ def main():
     python = installed()
     if python is None:
         return 77
+    os.environ["PATH"] = f"{VENV / 'bin'}:{os.environ['PATH']}"  # the program runs subcommands with the python3 on it
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         pathlib.Path("text.txt").write_text(" ".join(str(i * i % 977) for i in range(4000)), encoding="utf-8")

@@ -9,6 +9,8 @@ from matplotlib import ticker
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.path import Path
+from matplotlib.text import Text
 from matplotlib.transforms import Bbox, ScaledTranslation
 
 from .chart import (COLOURS, DASHES, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, held, shortened,
@@ -195,43 +197,32 @@ def _points(axes: Axes, chart: Chart) -> Handles:
 
 DRAWERS: dict[str, typing.Callable[[Axes, Chart], Handles]] = {
     "lines": _lines, "curves": _lines, "bars": _bars, "heatmap": _heat_map, "points": _points}
-_WAYS = ((1, 0), (-1, 0), (0, -1), (0, 1), (0.8, -0.8), (0.8, 0.8), (-0.8, -0.8), (-0.8, 0.8))
+_WAYS = ((1, 0), (-1, 0), (0, -1.4), (0, 1.4), (0.8, -1), (0.8, 1), (-0.8, -1), (-0.8, 1))
+_PLACES = [(far * x, far * y) for far in (4.5, 12, 20) for x, y in _WAYS]
 
 
 def name_points(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Names near their points, where they lie on no point, line or other name; one without room is left out."""
-    unit, (spots, front) = figure.dpi / 72, _all_spots(chart)
-    at, inside = axes.transData.transform(spots) / unit, Bbox(axes.get_window_extent().get_points() / unit)
-    taken = [Bbox.from_bounds(x - 3, y - 3, 6, 6) for x, y in at if math.isfinite(x)] + _line_boxes(axes, unit)
-    names = [shortened(name, NAME, 0.6 * inside.width) for series in chart.series for name in series.names]
-    for i in sorted(range(len(names)), key=lambda one: (one not in front, one)):
-        box = _free_place(at[i], text_width(names[i], NAME), inside, taken) if names[i] and math.isfinite(at[i][0]) else None
-        if box is None:
-            continue
-        taken.append(box)
-        far = math.hypot(*(np.clip(at[i], box.min, box.max) - at[i])) > 10
-        label = axes.annotate(names[i], spots[i], (box.x0 - at[i][0], box.y0 - at[i][1] + 1.5), textcoords="offset points", size=NAME,
+    """Names near their points, those of the front first, where they lie on no point, line or other name; one without room is left out."""
+    renderer, (spots, front) = figure.canvas.get_renderer(), _all_spots(chart)  # type: ignore[attr-defined]
+    inside, size, unit = axes.get_window_extent(), NAME * figure.dpi / 72, figure.dpi / 72
+    at = axes.transData.transform(spots)
+    paths = [line.get_transform().transform_path(line.get_path()) for line in axes.lines if line.get_linestyle() != "none"]
+    segments = (segment for one in axes.collections for segment in one.get_segments() if len(segment))  # type: ignore[attr-defined]
+    paths += [Path(axes.transData.transform(segment)) for segment in segments]
+    taken = [Bbox.from_bounds(x - size / 2, y - size / 2, size, size) for x, y in at if math.isfinite(x)]
+    names = [shortened(name, NAME, 0.6 * inside.width / unit) for series in chart.series for name in series.names]
+    for i in sorted((one for one in range(len(names)) if math.isfinite(at[one][0])), key=lambda one: (one not in front, one)):
+        label = axes.annotate(names[i], spots[i], textcoords="offset points", size=NAME, va="center",
                               color=INK if i in front or not front else SOFT,
-                              arrowprops={"arrowstyle": "-", "linewidth": 0.35, "color": SOFT, "shrinkA": 0, "shrinkB": 3} if far else None)
+                              arrowprops={"arrowstyle": "-", "linewidth": 0.35, "color": SOFT, "shrinkA": 0, "shrinkB": 3})
         label.set_in_layout(False)
-
-
-def _line_boxes(axes: Axes, unit: float) -> list[Bbox]:
-    """Boxes around all lines of a chart of points: the front, levels and error bars."""
-    paths: list[typing.Any] = [line.get_transform().transform_path(line.get_path()).vertices for line in axes.lines if line.get_linestyle() != "none"]
-    paths += [axes.transData.transform(segment) for one in axes.collections for segment in one.get_segments()]  # type: ignore[attr-defined]
-    pieces = [np.array(piece) / unit for vertices in paths for piece in zip(vertices, vertices[1:])]
-    return [Bbox([piece.min(axis=0) - 1, piece.max(axis=0) + 1]) for piece in pieces]
-
-
-def _free_place(spot: np.ndarray, width: float, inside: Bbox, taken: list[Bbox]) -> Bbox | None:
-    """A place for a name, beside the point first, then above and below, then farther away."""
-    for far in (4.5, 11, 19, 28):
-        for way_x, way_y in _WAYS:
-            left = spot[0] + way_x * far - (width if way_x < 0 else width / 2 if way_x == 0 else 0)
-            if way_x == 0:
-                left = min(max(left, inside.x0 + 2), max(inside.x0 + 2, inside.x1 - width))
-            box = Bbox.from_bounds(left, spot[1] + way_y * (far + 2.5 * (way_x == 0)) - NAME / 2, width, NAME)
-            if box.x0 > inside.x0 and box.x1 < inside.x1 and box.y0 > inside.y0 and box.y1 < inside.y1 and not box.count_overlaps(taken):
-                return box
-    return None
+        for x, y in _PLACES:
+            label.set(position=(x, y), ha="left" if x > 0 else "right" if x < 0 else "center")
+            label.update_positions(renderer)
+            box = Text.get_window_extent(label, renderer)  # without the line to its point
+            within = inside.x0 < box.x0 and box.x1 < inside.x1 and inside.y0 < box.y0 and box.y1 < inside.y1
+            if within and not box.count_overlaps(taken) and not any(path.intersects_bbox(box, filled=False) for path in paths):
+                taken.append(box)
+                break
+        else:
+            label.remove()

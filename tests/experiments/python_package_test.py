@@ -146,7 +146,6 @@ def check_documents(concertina):
     sys.modules["no_plots"] = types.ModuleType("no_plots")
     sys.modules["no_plots"].plot = lambda data, kind, **options: None
     pandas.set_option("plotting.backend", "no_plots")
-    os.environ["CONCERTINA"] = str(CONCERTINA)
     shutil.copytree("runs/one", "documents/runs/first")
     shutil.copytree("runs/two", "documents/runs/again")
     os.makedirs("documents/studies/schedules")
@@ -173,7 +172,6 @@ def check_documents(concertina):
 
 def check_notebook(concertina):
     """From the idea to a compared run in 25 lines of code at most."""
-    os.environ["CONCERTINA"] = str(CONCERTINA)
     cells = json.loads((SOURCE / "experiments/python/schedule.ipynb").read_text(encoding="utf-8"))["cells"]
     code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
     assert sum(1 for text in code for line in text.splitlines() if line.strip()) <= 25
@@ -211,6 +209,7 @@ def main():
     if python is None:
         return 77
     os.environ["PATH"] = f"{VENV / 'bin'}:{os.environ['PATH']}"  # the program runs subcommands with the python3 on it
+    os.environ["CONCERTINA"] = str(CONCERTINA)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         pathlib.Path("text.txt").write_text(" ".join(str(i * i % 977) for i in range(4000)), encoding="utf-8")
@@ -219,7 +218,6 @@ def main():
                  "batch.global=8", "batch.microbatches=4", "run.steps=12", "run.threads=1", "checkpoint.every=4", "checkpoint.keep=9",
                  "eval.every=4", "eval.batches=1", f"run.seed={seed}", f"run.name={name}")
         print(call(python, __file__, SOURCE, BUILD, CONCERTINA, "checks"), end="")
-    os.environ["CONCERTINA"] = str(CONCERTINA)
     print(call(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", SOURCE / "tests" / "python", cwd=VENV), end="")
     call(python, "-m", "mypy", "--ignore-missing-imports", "--cache-dir", VENV / "mypy", SOURCE / "experiments" / "python" / "concertina", cwd=VENV)
     return 0

@@ -23,7 +23,7 @@ import struct
 import sys
 import tarfile
 
-from data_tables import InputError, Rows, choose_splits, load_pyarrow
+from data_tables import InputError, Rows, choose_splits, exit_code, load_pyarrow
 from data_token_file import write_token_file
 
 EXAMPLES = """examples:
@@ -328,15 +328,7 @@ def main():
     options = parse()
     signal.signal(signal.SIGTERM, stop)
     try:
-        run(options)
-        return 0
-    except InputError as error:
-        print(f"data_import: error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"data_import: error: {error.strerror or error}\n  at: {error.filename or options.out}\n"
-              "  try: again when the machine allows it; nothing was left", file=sys.stderr)
-        return 1
+        return exit_code("data_import", lambda: run(options), options.out, "; nothing was left")
     except KeyboardInterrupt:
         print("data_import: interrupted; what was not whole is removed", file=sys.stderr)
         return 130

@@ -15,6 +15,20 @@ class InputError(Exception):
         super().__init__(f"{what}\n  at: {where}\n  try: {fix}")
 
 
+def exit_code(tool, work, where, left=""):
+    """Does the work; says what failed, and returns 0, 1 where the machine failed, or 2 for bad input."""
+    try:
+        work()
+        return 0
+    except InputError as error:
+        print(f"{tool}: error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{tool}: error: {error.strerror or error}\n  at: {error.filename or where}\n"
+              f"  try: again when the machine allows it{left}", file=sys.stderr)
+        return 1
+
+
 def load_pyarrow():
     """Imports pyarrow, which Debian does not have, for all of this file."""
     global pa, pc, pq

@@ -23,7 +23,7 @@ import sys
 import zipfile
 import zlib
 
-from data_tables import InputError
+from data_tables import InputError, exit_code
 
 try:
     import lzma
@@ -289,16 +289,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path, help="has pytorch_model.bin")
     parser.add_argument("--force", action="store_true", help="replace files that are there")
     options = parser.parse_args()
-    try:
-        convert(options.folder, options.force)
-        return 0
-    except InputError as error:
-        print(f"weights_import: error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"weights_import: error: {error.strerror or error}\n  at: {error.filename or options.folder}\n"
-              "  try: again when the machine allows it", file=sys.stderr)
-        return 1
+    return exit_code("weights_import", lambda: convert(options.folder, options.force), options.folder)
 
 
 if __name__ == "__main__":

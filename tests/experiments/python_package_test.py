@@ -57,7 +57,7 @@ def check_run(concertina, np):
     for by in ("step", "tokens", "seconds"):
         assert list(concertina.curves(["runs/one", "runs/two"], by=by).columns) == ["one", "two"]
     os.makedirs("nothing")
-    refuses(concertina.NotARun, "no run directory", lambda: concertina.Run("nothing"))
+    refuses(concertina.NotARun, "not a run directory", lambda: concertina.Run("nothing"))
     refuses(FileNotFoundError, "there: 4, 8, 12", lambda: run.checkpoint(5))
 
 

@@ -1,5 +1,6 @@
 """The arms of a reproduction of PipeTransformer, as a study's file: each is a set of keys beside the
 fine-tuning of a task. Pure: no files, no processes."""
+import json
 
 ALPHAS = {"1/5": 1 / 5, "1/4": 1 / 4, "1/3": 1 / 3, "2/5": 2 / 5, "1/2": 1 / 2}
 
@@ -94,12 +95,7 @@ def with_rates(arms, rates):
     return {f"{name}, lr {rate:g}": {**arms[name], "optimizer.lr": rate} for name, rate in rates}
 
 
-def toml_value(value):
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return "[" + ", ".join(toml_value(one) for one in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+toml_value = json.dumps  # of texts, numbers, truth values and lists
 
 
 def study_text(base, keys, arms, seeds, claim):

@@ -11,7 +11,7 @@ import re
 import sys
 import typing
 
-from .errors import Failure, InputError, missing_library, require_word
+from .errors import InputError, missing_library, require_word
 from .files import json_text, replace_file
 
 if typing.TYPE_CHECKING:
@@ -171,10 +171,10 @@ def _as_input_error(error: Exception, name: str) -> InputError | None:
         return None if missing == __package__ else missing_library(missing)
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain once more when it flushes
-        return Failure("the output could not be written", "stdout")
+        return InputError("the output could not be written", "stdout", code=1)
     if isinstance(error, (ImportError, ValueError)):
         return InputError(str(error), f"concertina {name.replace('-', ' ')}")
-    return Failure(error.strerror or str(error), str(error.filename or "")) if isinstance(error, OSError) else None
+    return InputError(error.strerror or str(error), str(error.filename or ""), code=1) if isinstance(error, OSError) else None
 
 
 def run(name: str, words: typing.Iterable[str]) -> int:

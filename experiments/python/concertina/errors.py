@@ -14,19 +14,10 @@ EXPORTS = {"mlflow": "mlflow-skinny alembic sqlalchemy"}  # packages of librarie
 
 class InputError(ValueError):
     """The input is wrong: a line for each of `what`, `where` and `fix`. Subcommands end with exit code `code`."""
-    code = 2
 
-    def __init__(self, what: str, where: str = "", fix: str = ""):
+    def __init__(self, what: str, where: str = "", fix: str = "", code: int = 2):
         super().__init__(what + (f"\n  at: {where}" if where else "") + (f"\n  try: {fix}" if fix else ""))
-        self.what, self.where, self.fix = what, where, fix
-
-
-class Failure(InputError):
-    """Something failed although the input may be right."""
-
-    def __init__(self, what: str, where: str = "", fix: str = "", code: int = 1):
-        super().__init__(what, where, fix)
-        self.code = code
+        self.what, self.where, self.fix, self.code = what, where, fix, code
 
 
 def missing_library(name: str) -> InputError:

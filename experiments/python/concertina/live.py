@@ -27,7 +27,7 @@ from .results import study_results
 from .run_report import load_run
 from .run_log import Curve, Line, config_texts, is_run, number, positive, text
 from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
-from .names import clock_text, counted, figure_text, grouped, settings_text
+from .names import clock_text, counted, figure_text, settings_text
 
 MOST_NOTES, MOST_NOTE_TEXT, TAIL, CLIENT_SECONDS = 30, 240, 8 << 10, 10
 Answer = tuple[int, str, str]  # status, type and text
@@ -84,7 +84,7 @@ class LiveRun:
         restarts = len(read_lines(self.path / "restarts.jsonl"))
         said = ["ended" if self.ended else f"the last step was written {clock_text(max(0, round(time.time() - self._metrics.written)))} ago"
                 if self.last else "no step yet", text(self.last, "layout"), f"restarts: {restarts}" if restarts else ""]
-        tiles = [(f"{grouped(int(self.done))} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
+        tiles = [(f"{int(self.done):,} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
                  (_value(self.last, "loss"), "loss"), (_value(self.last, "tokens_per_s"), "tokens per second")]
         tiles += [(_value(held[-1], "loss"), f"held-out loss at step {number(held[-1], 'step'):.0f}")] if held else []
         tiles += _load()
@@ -103,7 +103,7 @@ class LiveRun:
 
 
 def _count(value: float) -> str:
-    return "?" if math.isnan(value) else grouped(int(value))
+    return "?" if math.isnan(value) else f"{int(value):,}"
 
 
 def _value(line: Line, key: str) -> str:
@@ -177,7 +177,7 @@ class Served:
             if (directory / "config.toml").exists():
                 run = self._live(trial.number, directory)
                 first, state = {"text": first, "href": f"#{first}"}, "runs" if trial.state == "open" else state
-                rest = [f"{grouped(int(run.done))} of {_count(run.steps)}", _value(run.last, "loss"), run.left]
+                rest = [f"{int(run.done):,} of {_count(run.steps)}", _value(run.last, "loss"), run.left]
             settings = settings_text(trial.settings, trial.settings.values())
             rows.append([first, {"text": settings, "look": "text"}, {"text": state, "look": "text"}, *rest])
         return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have ended", [

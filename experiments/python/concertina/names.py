@@ -197,10 +197,6 @@ def bytes_text(count: float) -> str:
     return f"{count / size:.4g} {unit}" if size > 1 else f"{count:.0f} B"
 
 
-def share_text(share: float) -> str:
-    return f"{100 * share:.1f}%"
-
-
 def figure_text(value: float) -> str:
     """Five digits, or all of a large whole number: "0.57333", "26,431"; NaN and infinity by name."""
     if not math.isfinite(value):
@@ -208,13 +204,9 @@ def figure_text(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.5g}"
 
 
-def grouped(value: int) -> str:
-    return f"{value:,}"
-
-
 def counted(count: int, noun: str) -> str:
     """ "1 rank", "1,024 microbatches"."""
-    return f"1 {noun}" if count == 1 else f"{grouped(count)} {noun}{'es' if noun.endswith('ch') else 's'}"
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def ranges(numbers: typing.Sequence[int]) -> str:

@@ -27,8 +27,7 @@ class ProgramError(InputError):
     """What the program refused, in its words: what, where, and what to try. `code`: its exit code."""
 
     def __init__(self, said: str, code: int = 2):
-        super().__init__(said.removeprefix("concertina: error: "))
-        self.code = code
+        super().__init__(said.removeprefix("concertina: error: "), code=code)
 
 
 def program() -> str:

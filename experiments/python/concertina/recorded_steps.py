@@ -5,7 +5,7 @@ import math
 
 from .page import Block, chart, folded, line, section, table, unzipped, words
 from .run_report import RunFiles
-from .names import bytes_text, grouped, share_text
+from .names import bytes_text
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
 # Of parallel/simulate/idle_causes.cc: the colour and meaning of each cause.
@@ -45,7 +45,7 @@ def cause_bars(rows: list[Block], unit: str) -> Block:
 def bubble(run: RunFiles) -> list[Block]:
     ranks = [(at, run.ranks[at]) for at in _spread(len(run.ranks), MOST_ROWS)]
     bars = [{"name": f"rank {at}", "values": [0, 0, *(100 * rank["causes"].get(cause, 0) for cause in CAUSES)],
-             "mark": 100 * rank["predicted_bubble"], "text": share_text(rank["bubble"])}
+             "mark": 100 * rank["predicted_bubble"], "text": f"{rank['bubble']:.1%}"}
             for at, rank in ((at, run.ranks[at]) for at in _spread(len(run.ranks), MOST_BARS))]
     rows = [[f"rank {at}", *(f"{100 * share:.2f}%" for share in (*(rank["causes"].get(cause, math.nan) for cause in CAUSES), rank["bubble"],
                                                                 rank["predicted_bubble"]))] for at, rank in ranks]
@@ -70,7 +70,7 @@ def memory(run: RunFiles) -> list[Block]:
     drawn, rows = _spread(len(run.ranks), MOST_MEMORY_CHARTS), []
     for at in _spread(len(run.ranks), MOST_ROWS):
         peak, predicted = run.ranks[at]["peak"], run.ranks[at]["predicted_peak"]
-        exact = [{"text": bytes_text(one["saved_bytes"]), "title": f"{grouped(one['saved_bytes'])} bytes",
+        exact = [{"text": bytes_text(one["saved_bytes"]), "title": f"{one['saved_bytes']:,} bytes",
                   "look": "same" if peak["saved_bytes"] == predicted["saved_bytes"] else "differs"} for one in (peak, predicted)]
         rows.append([f"rank {at}", str(peak["activations"]), str(predicted["activations"]), *exact, bytes_text(peak["boundary_bytes"]),
                      bytes_text(predicted["boundary_bytes"])])

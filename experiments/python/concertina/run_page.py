@@ -12,7 +12,7 @@ from .recorded_steps import MOST_ROWS, bubble, memory, timeline
 from .run_course import Course, layers_text
 from .run_report import RunFiles
 from .run_log import Curve, Line, RunLog, config_texts, number, text, totals
-from .names import bytes_text, clock_text, counted, duration_text, figure_text, grouped, share_text
+from .names import bytes_text, clock_text, counted, duration_text, figure_text
 
 MOST_CLASSES = 30  # that a picture can name
 CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step_ms": "time of a step, ms",
@@ -42,22 +42,22 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
     every, known, result = totals(run.log.metrics), run.recorded, run.result
     tiles = []
     if "steps" in every:
-        tiles.append((duration_text(every["median_step_ms"] / 1e3), f"per step, median of all {grouped(int(every['steps']))}"))
+        tiles.append((duration_text(every["median_step_ms"] / 1e3), f"per step, median of all {int(every['steps']):,}"))
     if run.ranks:
         first, last = known["recorded_steps"][0], known["recorded_steps"][-1]
-        steps = grouped(first) if first == last else f"{grouped(first)} to {grouped(last)}"
+        steps = f"{first:,}" if first == last else f"{first:,} to {last:,}"
         predicted = f"predicted {duration_text(known['predicted_step_ms'] / 1e3)} ({100 * known['prediction_error']:+.1f}%)"
         tiles.append((duration_text(known["step_ms"] / 1e3),
-                      f"step {grouped(known['typical_step'])}, the median of those recorded ({steps}); {predicted}"))
-        tiles.append((share_text(known["bubble"]), f"bubble of steps {steps}, mean of ranks; predicted {share_text(known['predicted_bubble'])}"
-                      + (f"; of all steps {share_text(every['bubble'])}" if "bubble" in every else "")))
+                      f"step {known['typical_step']:,}, the median of those recorded ({steps}); {predicted}"))
+        tiles.append((f"{known['bubble']:.1%}", f"bubble of steps {steps}, mean of ranks; predicted {known['predicted_bubble']:.1%}"
+                      + (f"; of all steps {every['bubble']:.1%}" if "bubble" in every else "")))
     elif "bubble" in every:
-        tiles.append((share_text(every["bubble"]), "bubble of all steps"))
+        tiles.append((f"{every['bubble']:.1%}", "bubble of all steps"))
     if "tokens_per_s" in every:
         tiles.append((figure_text(every["tokens_per_s"]), "tokens per second: all tokens over the seconds of all steps"))
     if run.log.validations and math.isfinite(number(run.log.validations[-1], "loss")):
         last_one = run.log.validations[-1]
-        of = f", over {grouped(int(number(last_one, 'tokens')))} targets" if number(last_one, "tokens") > 0 else ""
+        of = f", over {int(number(last_one, 'tokens')):,} targets" if number(last_one, "tokens") > 0 else ""
         tiles.append((f"{number(last_one, 'loss'):.4f}", f"held-out loss at step {number(last_one, 'step'):.0f}, per target{of}"))
     if not math.isnan(number(result, "best_step") + number(result, "best_figure")):
         early = "; without a better one the run ended (run.patience)" if result.get("ended_by") == "run.patience" else ""
@@ -65,7 +65,7 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
                       f"best {text(result, 'best_by')}, at step {number(result, 'best_step'):.0f}{early}"))
     if not math.isnan(number(result, "mfu")):
         meaning = "three times the products of a step's forward pass over its mean time and the devices' peak rate"
-        tiles.append((share_text(number(result, "mfu")), f"model FLOPs utilization (MFU) of the last launch: {meaning}"))
+        tiles.append((f"{number(result, 'mfu'):.1%}", f"model FLOPs utilization (MFU) of the last launch: {meaning}"))
     if run.ranks:
         exact = all(rank["peak"]["saved_bytes"] == rank["predicted_peak"]["saved_bytes"] for rank in run.ranks)
         tiles.append((bytes_text(max(rank["peak"]["saved_bytes"] for rank in run.ranks)), "saved activations at the peak "
@@ -92,7 +92,7 @@ def training_charts(curves: dict[str, Curve], validations: list[Line], marks: li
             mean = smoothed(values, max(2.0, round(0.02 * len(curve))), rates)
             series = [line("this step", steps, values, faint=True), line("smoothed", steps, mean)]
         share = column == "bubble"
-        note = f"last {'no number' if not math.isfinite(values[-1]) else share_text(values[-1]) if share else figure_text(values[-1])}"
+        note = "last " + ("no number" if not math.isfinite(values[-1]) else f"{values[-1]:.1%}" if share else figure_text(values[-1]))
         if column == "loss" and validations:
             held = [(number(one, "step"), number(one, "loss")) for one in validations if one.get("tokens") == validations[0].get("tokens")]
             series.append(line("held out", *unzipped(held), "vermillion", points=True))
@@ -116,8 +116,8 @@ def _training(run: RunFiles, course: Course) -> list[Block]:
     first, last = (run.log.validations[at] if run.log.validations else {} for at in (0, -1))
     some, every, note = number(first, "tokens"), number(last, "tokens"), []
     if 0 < some != every:
-        note = [words("note", f"The curve of held-out losses is over the first {grouped(int(some))} targets of the held-out data, as evaluated "
-                      f"during training; at the end, over {grouped(int(every))}, it is {number(last, 'loss'):.4f}.")]
+        note = [words("note", f"The curve of held-out losses is over the first {int(some):,} targets of the held-out data, as evaluated "
+                      f"during training; at the end, over {int(every):,}, it is {number(last, 'loss'):.4f}.")]
     marks = " Dashed: changes, as numbered below." * bool(course.changes)
     shaded = f" Shaded: frozen layers, full height: all {course.layers}." * bool(course.changes and course.layers)
     return section("Training", [*charts, *note], "Faint: every step. Strong: the exponential mean over about 2% of the steps (of tokens per "
@@ -238,7 +238,7 @@ def plain_text(value: typing.Any, depth: int = 8) -> str:
         return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one, depth - 1))) if depth else "..."
     if isinstance(value, bool):
         return str(value).lower()
-    return "" if value is None else grouped(value) if isinstance(value, int) else str(value)
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _filled(text_: str, values: dict[str, str]) -> str:
@@ -263,8 +263,8 @@ def _about(run: RunFiles) -> list[Block]:
         sizes = ("{model.family}, {model.layers} layers, width {model.width}, {model.heads} heads, context {model.context}, "
                  "vocabulary {model.vocab}")
         step = "{batch.global} samples, {tokens} tokens, in {batch.microbatches} microbatches"
-        rows += [("model", f"{_filled(sizes, config)}: {grouped(run.recorded['parameters'])} parameters"),
-                 ("step", _filled(step, config | {"tokens": grouped(run.recorded["tokens_per_step"])}))]
+        rows += [("model", f"{_filled(sizes, config)}: {run.recorded['parameters']:,} parameters"),
+                 ("step", _filled(step, config | {"tokens": f"{run.recorded['tokens_per_step']:,}"}))]
     if config:
         rows.append(("numbers", _filled("{numerics.compute} on {run.device}, seed {run.seed}", config)))
     rows.append(("state_sha256", text(run.result, "state_sha256")))

@@ -18,7 +18,7 @@ import sys
 import time
 import typing
 
-from .errors import Failure, InputError, one_of
+from .errors import InputError, one_of
 from .files import Follower, read_json, read_lines, replace_file
 from .program import program
 from .page import page
@@ -288,7 +288,7 @@ class SupervisedRun:
                 os.killpg(self.process.pid, signal.SIGUSR1)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(60)
-                raise Failure(f"the soak was stopped by {signal.Signals(_stopped_by[0]).name}", "concertina soak",
+                raise InputError(f"the soak was stopped by {signal.Signals(_stopped_by[0]).name}", "concertina soak",
                               "the same command with another --out", 75)
             time.sleep(_POLL_SECONDS)
 
@@ -332,7 +332,7 @@ def _call(words: list[str]) -> bool:
     except (OSError, subprocess.TimeoutExpired) as error:
         why = str(error)
     if why is not None:
-        raise Failure(f"{shlex.join(words)} failed: {why}", "--host-faults or --disk-faults", "a program that does that")
+        raise InputError(f"{shlex.join(words)} failed: {why}", "--host-faults or --disk-faults", "a program that does that", 1)
     return True
 
 
@@ -347,7 +347,7 @@ def main(options: Options) -> int:
     _say(f"first the run without a fault: {folder}/clean")
     clean = SupervisedRun(options, folder, "clean", kinds, 0).run()
     if clean.why:
-        raise Failure("the run fails without any fault", f"{folder}/clean.log", "`concertina train` with the same arguments")
+        raise InputError("the run fails without any fault", f"{folder}/clean.log", "`concertina train` with the same arguments", 1)
     _say(f"it took {clean.seconds:.3g} s; now with faults: {folder}/disturbed")
     result = Result(clean, SupervisedRun(options, folder, "disturbed", kinds, options.number("for")).run())
     replace_file(folder / "report.html", page(content_of(result, options.number("mean"), options.text("seed"))))

@@ -131,15 +131,12 @@ def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
 
 
-def _exp(value: float | None) -> float | None:
-    return None if value is None else math.exp(value) if value < 709 else math.inf
-
-
 def _fill(front: Front, point: FrontPoint, of_gain: Pairs, of_change: Pairs, claim: Claim | None) -> None:
     moved = compare_pairs([(_log(first), _log(second)) for first, second in of_gain], PAIRED, front.confidence)
     if moved.pairs:
         middle = -moved.difference if front.gain.better == "lower" else moved.difference
-        point.gain, point.gain_ci_low, point.gain_ci_high = map(_exp, (middle, *interval(middle, moved.half_width)))
+        point.gain, point.gain_ci_low, point.gain_ci_high = (
+            None if value is None else math.exp(value) if value < 709 else math.inf for value in (middle, *interval(middle, moved.half_width)))
     moved = compare_pairs(of_change, PAIRED, front.change_confidence)
     point.pairs = moved.pairs
     if moved.pairs:

@@ -12,7 +12,7 @@ import typing
 
 from .files import read_text
 from .measures import why_unlike
-from .names import clock_text, counted, duration_text, figure_text, metric_named, share_text, trials_text
+from .names import clock_text, counted, duration_text, figure_text, metric_named, trials_text
 from .page import SERIES, Block, chart, content, folded, line, section, smoothed, table, words
 from .recorded_steps import CAUSES, MOST_ROWS, cause_bars
 from .results import RUN_COLUMN, Cell, Runs, StudyResults, cell_text, figures_of, titles
@@ -105,7 +105,7 @@ def _tiles(of: StudyPage) -> list[tuple[str, str]]:
         value = figure_text(metric.factor * (search.best_metric or 0))
         tiles.append((f"trial {search.best.number}", f"the best of {search.trials}, {metric.title}: {value}"))
     if search and search.steps_of_all:
-        tiles.append((share_text(search.steps_run / search.steps_of_all),
+        tiles.append((f"{search.steps_run / search.steps_of_all:.1%}",
                       f"of the whole grid: {search.steps_run:,} of {search.steps_of_all:,} steps"))
     if not search:
         by = f" by {titles(shown.by)}" if shown.by else ""
@@ -191,8 +191,8 @@ def _step_times(shown: StudyTable) -> list[Block]:
         of_all = _mean(runs, "bubble") if of else None
         idle = [0 if known else ms * bubble, *(ms * max(0.0, share or 0) for share in shares)]
         bars.append({"name": label, "values": [ms * (1 - bubble), *idle],
-                     "text": f"{duration_text(ms / 1e3)}, bubble {share_text(bubble)} of {'recorded' if of else 'all'} steps"
-                             + ("" if of_all is None else f" ({share_text(of_all)} of all)")})
+                     "text": f"{duration_text(ms / 1e3)}, bubble {bubble:.1%} of {'recorded' if of else 'all'} steps"
+                             + ("" if of_all is None else f" ({of_all:.1%} of all)")})
     return section("Where the time went", [cause_bars(bars, "ms")] if bars else [], "A step of each group, mean over its trials and over ranks: of "
                    "the recorded steps where a trace was kept, else of all. Idle time is by cause, as on the page of a run.")
 

@@ -6,6 +6,7 @@ named and never averaged.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import typing
 
@@ -114,11 +115,6 @@ class StudyTable:
         frame.columns = pandas.MultiIndex.from_tuples(list(frame.columns), names=["metric", "figure"])
         frame.index = pandas.Index([group[0] if len(self.by) == 1 else group for group in rows])
         return frame.rename_axis(index=self.by) if self.by else frame
-
-
-def _cell(group: Group, metric: str, confidence: float) -> TableCell:
-    values, never = figures_of(group.done, metric), never_came(group, metric)
-    return TableCell(summarize([] if never else values, confidence), len(group.done) - len(values), never)
 
 
 def _metrics(results: StudyResults, options: TableOptions, claim: Claim | None) -> list[Metric]:
@@ -251,8 +247,10 @@ def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
     baseline = [] if baseline == ["none"] else baseline
     done = [run for run in runs if run.state == "done"]
     provenance = provenance_notes(done, results, options.mixed)
-    rows = [TableRow(group_label(by, group.values), group, [_cell(group, metric.name, options.confidence) for metric in metrics])
-            for group in groups]
+    rows = [TableRow(group_label(by, group.values), group, []) for group in groups]
+    for row, metric in itertools.product(rows, metrics):
+        values, never = figures_of(row.group.done, metric.name), never_came(row.group, metric.name)
+        row.cells.append(TableCell(summarize([] if never else values, options.confidence), len(row.group.done) - len(values), never))
     table = StudyTable(results.name, results.loose, by, metrics, rows, Comparison(pairing, options.test, options.confidence),
                        [run for run in runs if run.state != "done"], options.correction, options.notes, notes=list(results.notes),
                        search=search_of(results), claim=claim,

@@ -149,7 +149,7 @@ def check_documents(concertina):
     shutil.copytree("runs/one", "documents/runs/first")
     shutil.copytree("runs/two", "documents/runs/again")
     os.makedirs("documents/studies/schedules")
-    pathlib.Path("documents/studies/schedules/study.toml").write_text('[grid]\nparallel.schedule = ["1f1b"]\n', encoding="utf-8")
+    pathlib.Path("documents/studies/schedules/study.toml").write_text('[set]\nrun.steps = 2\n[grid]\nparallel.schedule = ["1f1b"]\n', encoding="utf-8")
     readme = (SOURCE / "experiments/python/README.md").read_text(encoding="utf-8")
     blocks = [block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "concertina.table" not in block]
     names = {}

@@ -151,7 +151,7 @@ def check_documents(concertina):
     os.makedirs("documents/studies/schedules")
     pathlib.Path("documents/studies/schedules/study.toml").write_text('[set]\nrun.steps = 2\n[grid]\nparallel.schedule = ["1f1b"]\n', encoding="utf-8")
     readme = (SOURCE / "experiments/python/README.md").read_text(encoding="utf-8")
-    blocks = [block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "concertina.table" not in block]
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "concertina.table" not in block and "concertina.serve" not in block]
     names = {}
     before = os.getcwd()
     os.chdir("documents")

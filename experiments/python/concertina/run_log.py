@@ -31,9 +31,7 @@ COURSE_COLUMNS = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"
 def number(line: Line, key: str) -> float:
     """NaN where the line has no finite number."""
     value = line.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return math.nan
-    return float(value) if abs(value) < 1e308 else math.nan
+    return float(value) if type(value) in (float, int) and abs(value) < 1e308 else math.nan
 
 
 def positive(line: Line, key: str) -> float:

@@ -11,7 +11,7 @@ from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, sec
 from .recorded_steps import MOST_ROWS, bubble, memory, timeline
 from .run_course import Course, layers_text
 from .run_report import RunFiles
-from .run_log import Curve, Line, RunLog, config_texts, number, text, totals
+from .run_log import Curve, Line, RunLog, config_texts, number, text
 from .names import bytes_text, clock_text, counted, duration_text, figure_text
 
 MOST_CLASSES = 30  # that a picture can name
@@ -39,7 +39,7 @@ def _subtitle(run: RunFiles) -> str:
 
 
 def _tiles(run: RunFiles) -> list[tuple[str, str]]:
-    every, known, result = totals(run.log.metrics), run.recorded, run.result
+    every, known, result = run.totals, run.recorded, run.result
     tiles = []
     if "steps" in every:
         tiles.append((duration_text(every["median_step_ms"] / 1e3), f"per step, median of all {int(every['steps']):,}"))
@@ -247,7 +247,7 @@ def _filled(text_: str, values: dict[str, str]) -> str:
 
 def _about(run: RunFiles) -> list[Block]:
     """Who, when, where and what, as far as it is known."""
-    log, config, launches, every = run.log, config_texts(run.path), run.log.launches, totals(run.log.metrics)
+    log, config, launches, every = run.log, config_texts(run.path), run.log.launches, run.totals
     rows = []
     if launches:
         last, command, hosts = launches[-1], launches[-1].get("command"), launches[-1].get("hosts")

@@ -35,6 +35,10 @@ class RunFiles:
         return ranks
 
     @functools.cached_property
+    def totals(self) -> dict[str, float]:
+        return totals(self.log.metrics)
+
+    @functools.cached_property
     def course(self) -> Course:
         return course_of(self.log.metrics, self.events, self.log.launches, self.recorded.get("layer_ends", []), self.result)
 
@@ -68,7 +72,7 @@ def load_run(directory: str | pathlib.Path, step: int | None = None) -> RunFiles
 
 def report_text(run: RunFiles) -> str:
     """What a terminal shows of the figures."""
-    every, known, said = totals(run.log.metrics), run.recorded, ""
+    every, known, said = run.totals, run.recorded, ""
     if "steps" in every:
         rate = f", {every['tokens_per_s']:,.0f} tokens/s" if "tokens_per_s" in every else ""
         said += f"{every['steps']:,} steps: median {every['median_step_ms']:.2f} ms{rate}\n"
@@ -87,7 +91,7 @@ _OF_PAGE = ("timeline", "pipelines", "layer_ends", "parameters", "tokens_per_ste
 def report_json(run: RunFiles) -> dict[str, typing.Any]:
     ranks = [{key: value for key, value in rank.items() if "memory" not in key} for rank in run.ranks]
     recorded = {key: value for key, value in run.recorded.items() if key not in _OF_PAGE} | ({"ranks": ranks} if ranks else {})
-    return {"run": run.name, **recorded, "all_steps": totals(run.log.metrics), "course": run.course.json()}
+    return {"run": run.name, **recorded, "all_steps": run.totals, "course": run.course.json()}
 
 
 def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", beside: str | os.PathLike[str] = "",

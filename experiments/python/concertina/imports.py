@@ -51,7 +51,11 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
     for row in rates if asked.devices else []:
         row["tokens_per_s"] = row["device_tokens_per_s"] * typing.cast(int, asked.devices)
     notes += ["no figure of the log is per device, so --devices is without effect"] if asked.devices and not rates else []
-    _count_batches(steps)
+    done = 0
+    for row in steps:  # one with a rate stands for all steps since the row before
+        batches = max(1, row["step"] - done)
+        done += batches
+        row |= {"batches": batches} if batches > 1 and {"step_ms", "tokens_per_s"} & set(row) else {}
     directory.mkdir(parents=True)
     _write(directory / "metrics.jsonl", (
         {"step": row["step"], **{figure: row[figure] for figure in _METRICS if figure in row}, **_time_of(row)} for row in steps))
@@ -61,15 +65,6 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
     for note in notes:
         say(f"{source.name}: {note}.")
     return directory
-
-
-def _count_batches(steps: list[dict]) -> None:
-    """Gives each row with a rate the number of steps that it stands for: those since the row before."""
-    done = 0
-    for row in steps:
-        batches = max(1, row["step"] - done)
-        done += batches
-        row |= {"batches": batches} if batches > 1 and {"step_ms", "tokens_per_s"} & set(row) else {}
 
 
 def _rows_of(source: pathlib.Path, asked: Options) -> tuple[list[dict], list[str]]:

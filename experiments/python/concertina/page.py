@@ -69,9 +69,9 @@ def folded(summary: str, text: str = "", blocks: typing.Sequence[Block] = ()) ->
 def reduced(x: typing.Sequence[float], y: typing.Sequence[float], most: int = MOST_POINTS) -> tuple[list[float], list[float | None]]:
     """Of each of most / 2 equal parts the lowest and the highest value, in order, and a gap where some value is not finite."""
     values = [one if math.isfinite(one) else None for one in y]
+    size, kept = -(-len(values) // (most // 2)), {0, len(values) - 1}
     if len(values) <= most:
         return list(x), values
-    size, kept = -(-len(values) // (most // 2)), {0, len(values) - 1}
     for begin in range(0, len(values), size):
         part = [(value, at) for at, value in enumerate(values[begin:begin + size], begin) if value is not None]
         if part:

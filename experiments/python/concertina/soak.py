@@ -75,14 +75,8 @@ def _rank(number: int) -> Make:
 
 
 def _kill_host(target: Target, chance: random.Random) -> bool:
-    if not target.ranks:
-        return False
-    host = _host(chance.choice(target.ranks))
+    host = _host(chance.choice(target.ranks or [0]))
     return _send([rank for rank in target.ranks if _host(rank) == host], signal.SIGKILL)
-
-
-def _launcher(number: int) -> Make:
-    return lambda target, chance: _send([target.launcher], number)
 
 
 def _kill_in_save(target: Target, chance: random.Random) -> bool:
@@ -100,14 +94,12 @@ def _flip_a_bit(target: Target, chance: random.Random) -> bool:
     commits = sorted(path for path in target.checkpoints.glob("step-*") if path.name[5:].isdigit())
     if len(commits) < 2 or not target.ranks:
         return False
-    try:
-        with open(chance.choice(sorted(commits[-1].glob("shard-*"))), "r+b", buffering=0) as file:
-            at = chance.randrange(os.fstat(file.fileno()).st_size)
-            byte = os.pread(file.fileno(), 1, at)[0] ^ 1 << chance.randrange(8)
-            os.pwrite(file.fileno(), bytes([byte]), at)
-    except (OSError, IndexError):  # it was removed meanwhile
-        return False
-    return _rank(signal.SIGKILL)(target, chance)
+    with contextlib.suppress(OSError, IndexError), open(chance.choice(sorted(commits[-1].glob("shard-*"))), "r+b", buffering=0) as file:
+        at = chance.randrange(os.fstat(file.fileno()).st_size)
+        byte = os.pread(file.fileno(), 1, at)[0] ^ 1 << chance.randrange(8)
+        os.pwrite(file.fileno(), bytes([byte]), at)
+        return _rank(signal.SIGKILL)(target, chance)
+    return False  # it was removed meanwhile
 
 
 KINDS = {
@@ -118,8 +110,8 @@ KINDS = {
     "cpu-limit": Kind(_rank(signal.SIGXCPU)),
     "node": Kind(_kill_host),
     "freeze": Kind(lambda target, chance: _send(target.ranks, signal.SIGSTOP)),
-    "launcher": Kind(_launcher(signal.SIGKILL)),
-    "stop-launcher": Kind(_launcher(signal.SIGSTOP), harmless=True),
+    "launcher": Kind(lambda target, chance: _send([target.launcher], signal.SIGKILL)),
+    "stop-launcher": Kind(lambda target, chance: _send([target.launcher], signal.SIGSTOP), harmless=True),
     "supervisor": Kind(lambda target, chance: _send([target.supervisor], signal.SIGKILL), ends_supervisor=True),
     "save": Kind(_kill_in_save),
     "bit-flip": Kind(_flip_a_bit),
@@ -233,12 +225,9 @@ class SupervisedRun:
         self.plan()
 
     def start(self) -> subprocess.Popen:
-        words = [program(), "run", "--ranks", self.options.text("ranks"), "--launcher", self.options.text("launcher")]
-        if hosts := self.options.text("hosts"):
-            words += ["--hosts", hosts]
-        words += ["--", *self.options.all("command")]
-        for key in (f"run.dir={self.folder.parent}", f"run.name={self.folder.name}", f"checkpoint.dir={self.checkpoints}"):
-            words += ["--set", key]
+        words = [program(), "run", "--ranks", self.options.text("ranks"), "--launcher", self.options.text("launcher"),
+                 *(["--hosts", self.options.text("hosts")] if "hosts" in self.options else []), "--", *self.options.all("command"),
+                 "--set", f"run.dir={self.folder.parent}", "--set", f"run.name={self.folder.name}", "--set", f"checkpoint.dir={self.checkpoints}"]
         with open(f"{self.folder}.log", "ab") as log:
             return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
                                     preexec_fn=lambda: _LIBC.prctl(1, signal.SIGTERM))  # PR_SET_PDEATHSIG
@@ -326,14 +315,12 @@ def _say(text: str) -> None:
 def _call(words: list[str]) -> bool:
     """Runs what makes or ends a fault of a host or the disk."""
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              timeout=_LONGEST_COMMAND, check=False)
-        why = done.stdout if done.returncode else None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = str(error)
-    if why is not None:
-        raise InputError(f"{shlex.join(words)} failed: {why}", "--host-faults or --disk-faults", "a program that does that", 1)
-    return True
+        subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                       timeout=_LONGEST_COMMAND, check=True)
+        return True
+    except (OSError, subprocess.SubprocessError) as error:
+        why = getattr(error, "stdout", None) or error
+        raise InputError(f"{shlex.join(words)} failed: {why}", "--host-faults or --disk-faults", "a program that does that", 1) from error
 
 
 def main(options: Options) -> int:

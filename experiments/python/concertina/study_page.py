@@ -122,12 +122,6 @@ def tokens_by_step(log: RunLog) -> Curve:
     return dict(zip(sorted(counts), itertools.accumulate(round(counts[step]) for step in sorted(counts))))
 
 
-def _mean_curve(curves: list[Curve]) -> Curve:
-    """Of the steps that all have. One value that is not finite makes a gap: the others' mean would hide it."""
-    common = sorted(set.intersection(*map(set, curves))) if curves else []
-    return {step: statistics.fmean(curve[step] for curve in curves) for step in common}
-
-
 def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Lines:
     """By another clock than steps two trials have no point in common: none where a group has several. Equal curves are one line."""
     found: Lines = []
@@ -138,7 +132,9 @@ def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Lines
             return []
         if clocks is not None:
             curves = [{clocks[run][step]: value for step, value in curve.items() if step in clocks[run]} for run, curve in zip(runs, curves)]
-        mean = {} if why_unlike(row.group.done, column) else _mean_curve(curves)
+        # The mean of the steps that all have. One value that is not finite makes a gap: the others' mean would hide it.
+        steps = sorted(set.intersection(*map(set, curves))) if curves and not why_unlike(row.group.done, column) else []
+        mean = {step: statistics.fmean(curve[step] for curve in curves) for step in steps}
         if same := next((names for names, other, _ in found if other == mean), None):
             same.append(row.label or "all")
         elif sum(map(math.isfinite, mean.values())) > 1:

@@ -36,15 +36,13 @@ class Power:
 
     def text(self) -> str:
         name = metric_named(self.claim.metric)
-        figure = lambda value: f"{name.factor * value:.4g}{' ' if name.unit else ''}{name.unit}"  # noqa: E731
-        text = (f"equivalence of {name.short} within ±{figure(self.claim.margin)}, alpha = {self.claim.alpha:.4g}, at a true difference of "
-                f"{figure(self.difference)}\n")
+        lines = [f"equivalence of {name.short} within ±{name.in_unit(self.claim.margin, '.4g')}, alpha = {self.claim.alpha:.4g}, at a true "
+                 f"difference of {name.in_unit(self.difference, '.4g')}"]
         for case in self.cases:
-            needed = (f"no number of seeds has {self.wanted_power:.4g}" if case.seeds_for_power is None
-                      else f"{counted(case.seeds_for_power, 'seed')} for {self.wanted_power:.4g}")
-            text += (f"deviation {figure(case.deviation)} ({case.name}): power {case.power:.3f} with {counted(self.seeds, 'seed')}; "
-                     f"{needed}\n")
-        return text
+            needed = "no number of seeds has" if case.seeds_for_power is None else f"{counted(case.seeds_for_power, 'seed')} for"
+            lines.append(f"deviation {name.in_unit(case.deviation, '.4g')} ({case.name}): power {case.power:.3f} with "
+                         f"{counted(self.seeds, 'seed')}; {needed} {self.wanted_power:.4g}")
+        return "\n".join(lines) + "\n"
 
 
 def claim_of(text: str, alpha: float | None = None) -> Claim:

@@ -28,12 +28,10 @@ FORMS = "KEY=uniform:LOW:HIGH, KEY=log:LOW:HIGH or KEY=choice:A,B,..."
 
 def scalar(text):
     """A number where the text is one, else the text: as a tell has values."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
+    try:
+        return float(text) if set(text) & set(".eE") else int(text)
+    except ValueError:
+        return text
 
 
 def dimension(text):

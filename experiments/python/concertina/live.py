@@ -21,7 +21,7 @@ import urllib.parse
 
 from .errors import InputError, library
 from .files import Follower, read_lines, read_tail
-from .page import Block, content, page, table, words, write_json
+from .page import Block, content, page, section, table, words, write_json
 from .run_course import Course, changes_in
 from .results import study_results
 from .run_report import load_run
@@ -29,6 +29,7 @@ from .run_log import Curve, Line, config_texts, is_run, number, positive, text
 from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
 from .names import clock_text, counted, figure_text, settings_text
 
+_NOW = "the report on it, as of now"
 MOST_NOTES, MOST_NOTE_TEXT, TAIL, CLIENT_SECONDS = 30, 240, 8 << 10, 10
 Answer = tuple[int, str, str]  # status, type and text
 Handler = typing.Callable[[str, dict[str, str]], Answer]  # of the path below the token, and the query
@@ -97,9 +98,13 @@ class LiveRun:
 
     def _notes(self) -> list[Block]:
         events = [event for event in self.events if event.get("event") not in ("validation", "checkpoint")][-MOST_NOTES:]
-        rows = [[text(event, "time")[11:19], "" if math.isnan(number(event, "step")) else f"{number(event, 'step'):.0f}", text(event, "event"),
-                 {"text": _note(event), "look": "text"}] for event in reversed(events)]
-        return [words("heading", "Events"), table(["time", "step", "event", ""], rows, left=4)] if rows else []
+        rows = []
+        for event in reversed(events):
+            said = plain_text({key: value for key, value in event.items() if key not in ("step", "time", "event")})
+            step = "" if math.isnan(number(event, "step")) else f"{number(event, 'step'):.0f}"
+            short = said[:MOST_NOTE_TEXT] + "..." * (len(said) > MOST_NOTE_TEXT)
+            rows.append([text(event, "time")[11:19], step, text(event, "event"), {"text": short, "look": "text"}])
+        return section("Events", [table(["time", "step", "event", ""], rows, left=4)] if rows else [])
 
 
 def _count(value: float) -> str:
@@ -110,11 +115,6 @@ def _value(line: Line, key: str) -> str:
     """A number that was written as null is not finite; one that is not there, or zero that was not measured, is a dash."""
     value = (number if key == "loss" else positive)(line, key)
     return figure_text(value) if math.isfinite(value) or line.get(key, "") is None else "–"
-
-
-def _note(event: Line) -> str:
-    said = plain_text({key: value for key, value in event.items() if key not in ("step", "time", "event")})
-    return said if len(said) <= MOST_NOTE_TEXT else said[:MOST_NOTE_TEXT] + "..."
 
 
 def _load() -> list[tuple[str, str]]:
@@ -140,7 +140,8 @@ class Served:
             return 200, "text/html", page(waits)
         if path == "report":
             return 200, "text/html", self._report(trial)
-        return 200, "application/json", write_json(self._trial(int(trial)) if trial else self._study() if self.is_study else self._run())
+        return 200, "application/json", write_json(self._trial(int(trial)) if trial else self._study() if self.is_study else
+                                                     self._live(0, self.path).content(self.path.resolve().name, [_link(_NOW, "report")]))
 
     def _report(self, trial: str) -> str:
         if self.is_study and not trial:
@@ -156,16 +157,13 @@ class Served:
         run.look()
         return run
 
-    def _run(self) -> Block:
-        return self._live(0, self.path).content(self.path.resolve().name, [_link("the report on it, as of now", "report")])
-
     def _trial(self, number_of: int) -> Block:
         folder = self.path / str(number_of)
         if not (folder / "run" / "config.toml").exists():
             raise InputError(f"trial {number_of} has no run yet", str(folder), "a trial that has begun")
         log: Block = {"kind": "fold", "summary": "the end of its log", "text": read_tail(folder / "log.txt", TAIL), "blocks": []}
         return self._live(number_of, folder / "run").content(f"trial {number_of}", [log] * bool(log["text"]) + [
-            _link("the report on it, as of now", f"report?trial={number_of}"), _link("all trials", "#")])
+            _link(_NOW, f"report?trial={number_of}"), _link("all trials", "#")])
 
     def _study(self) -> Block:
         study, rows, ended = study_results(self.path), [], 0

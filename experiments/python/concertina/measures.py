@@ -27,11 +27,6 @@ def _all_know(runs: Runs, column: str) -> bool:
     return all(run.text(column) for run in runs)
 
 
-def _is_data_key(key: str) -> bool:
-    """Whether a loss depends on the key, besides how well the model was trained."""
-    return key.startswith(("data.", "eval.")) or key in ("model.task", "model.label_smoothing")
-
-
 def _why_other_config(runs: Runs) -> str:
     """Files with the same content, and tokenizers that make the same tokens, may have other paths."""
     if any(NO_CONFIG in run.facts for run in runs):
@@ -39,7 +34,9 @@ def _why_other_config(runs: Runs) -> str:
     if _differ(runs, "text"):
         return "the data differ"
     same_text, same_unit = _all_know(runs, "text"), _all_know(runs, _MEASURE)
-    for key in sorted({key for run in runs for key in run.settings if _is_data_key(key)}):
+    # The keys that a loss depends on, besides how well the model was trained.
+    of_data = ("data.", "eval.", "model.task", "model.label_smoothing")
+    for key in sorted({key for run in runs for key in run.settings if key.startswith(of_data)}):
         is_path = key == "data.text" or key.endswith("files")
         if (is_path and same_text) or (key == "data.tokenizer" and same_unit):
             continue

@@ -226,7 +226,7 @@ class SupervisedRun:
 
     def start(self) -> subprocess.Popen:
         words = [program(), "run", "--ranks", self.options.text("ranks"), "--launcher", self.options.text("launcher"),
-                 *(["--hosts", self.options.text("hosts")] if "hosts" in self.options else []), "--", *self.options.all("command"),
+                 *(["--hosts", hosts] if (hosts := self.options.text("hosts")) else []), "--", *self.options.all("command"),
                  "--set", f"run.dir={self.folder.parent}", "--set", f"run.name={self.folder.name}", "--set", f"checkpoint.dir={self.checkpoints}"]
         with open(f"{self.folder}.log", "ab") as log:
             return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,

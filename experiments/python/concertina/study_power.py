@@ -54,13 +54,6 @@ def claim_of(text: str, alpha: float | None = None) -> Claim:
     return Claim(metric, number, 0.05 if alpha is None else alpha)
 
 
-def _claim(study: StudyResults, place: str, equivalent: str, alpha: float | None, baseline: typing.Sequence[str]) -> Claim:
-    if not equivalent and study.claim is None:
-        raise InputError("the study claims no equivalence", place, "[equivalence] in the study's file; or --equivalent METRIC=MARGIN")
-    claim = claim_of(equivalent, alpha) if equivalent or study.claim is None else study.claim
-    return dataclasses.replace(claim, baseline=list(baseline) or claim.baseline)
-
-
 def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
     """Those of each group of the pilot from its baseline."""
     table = make_table(study_results(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
@@ -75,7 +68,10 @@ def power(study: str | pathlib.Path, *, pilot: str = "", deviation: float | None
           seeds: int | None = None, equivalent: str = "", alpha: float | None = None, baseline: typing.Sequence[str] = ()) -> Power:
     """Of a study's file or folder. The deviation of paired differences is given, or that of each group of the study `pilot`."""
     file = study_results(study)
-    claim = _claim(file, str(study), equivalent, alpha, baseline)
+    claim = claim_of(equivalent, alpha) if equivalent else file.claim
+    if claim is None:
+        raise InputError("the study claims no equivalence", str(study), "[equivalence] in the study's file; or --equivalent METRIC=MARGIN")
+    claim = dataclasses.replace(claim, baseline=list(baseline) or claim.baseline)
     if deviation is None and not pilot:
         raise InputError("nothing says how much the differences of pairs vary", "command line",
                          "--pilot studies/NAME; or --deviation D, in the metric's own unit")

@@ -162,9 +162,10 @@ def _add_header(figure: Figure, chart: Chart, handles: list[typing.Any]) -> None
     """Title, note and legend stand above the axes, which get the rest; a figure without a given height grows by them."""
     room, renderer = 72 * chart.width - 8, figure.canvas.get_renderer()  # type: ignore[attr-defined]
     parts: list[typing.Any] = []
-    for text, looks in ((chart.title, {"size": TITLE, "weight": "bold"}), (chart.note, {"size": TICK, "color": SOFT})):
-        if text:
-            parts.append(figure.text(0, 0, wrapped(text, 1.16 * looks["size"], room), va="top", **looks))
+    if chart.title:
+        parts.append(figure.text(0, 0, wrapped(chart.title, 1.16 * TITLE, room), size=TITLE, weight="bold", va="top"))
+    if chart.note:
+        parts.append(figure.text(0, 0, wrapped(chart.note, TICK, room), size=TICK, color=SOFT, va="top"))
     names = [wrapped(str(handle.get_label()), TICK, room - 40) for handle in handles]
     for columns in range(min(len(handles), 6), 0, -1):
         legend = figure.legend(handles, names, loc="upper left", ncols=columns, borderpad=0, borderaxespad=0, columnspacing=1.2,

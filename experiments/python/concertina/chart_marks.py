@@ -183,8 +183,8 @@ def _points(axes: Axes, chart: Chart) -> Handles:
         spots, colour, marker = _spots(chart, series), _of(COLOURS, at), _of(MARKERS, at)
         pale = np.array([bool(front) and before + i not in front for i in range(len(spots))], bool)
         before += len(spots)
-        axes.errorbar(*spots.T, _spans(chart.y, spots[:, 1], series.low, series.high), _spans(chart.x, spots[:, 0], series.x_low, series.x_high),
-                      fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.65)
+        axes.errorbar(spots[:, 0], spots[:, 1], _spans(chart.y, spots[:, 1], series.low, series.high),
+                      _spans(chart.x, spots[:, 0], series.x_low, series.x_high), fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.65)
         for those, alpha in ((pale, 0.45), (~pale, 1.0)):
             axes.plot(*spots[those].T, linestyle="none", marker=marker, color=colour, alpha=alpha, label=series.name,
                       markeredgecolor=INK if alpha == 1 else colour, markeredgewidth=0.5)

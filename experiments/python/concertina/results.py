@@ -39,7 +39,7 @@ class RunSummary:
         """A setting (a number where its text is one), figure or fact, or "trial", "state", "error"; None where there is none."""
         if column in self.settings:
             return number_or_text(self.settings[column])
-        own = {"trial": float(self.number), "state": self.state, "error": self.error or None}
+        own: dict[str, Cell] = {"trial": float(self.number), "state": self.state, "error": self.error or None}
         return self.figures.get(column, self.facts.get(column, own.get(column)))
 
     def text(self, column: str) -> str:

@@ -248,7 +248,8 @@ def _decision(event: Line, ends: list[int]) -> str:
 
 def _notes(events: list[Line], ends: list[int]) -> list[tuple[float, str]]:
     """Decisions that are others than those before."""
-    notes, last = [], {}
+    notes: list[tuple[float, str]] = []
+    last: dict[str, str] = {}
     for event in events:
         kind, step, said = text(event, "event"), number(event, "step"), _decision(event, ends)
         if said and said != last.get(kind) and not math.isnan(step):

@@ -30,7 +30,7 @@ COURSE_COLUMNS = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"
 
 def number(line: Line, key: str) -> float:
     """NaN where the line has no finite number."""
-    value = line.get(key)
+    value: typing.Any = line.get(key)
     return float(value) if type(value) in (float, int) and abs(value) < 1e308 else math.nan
 
 

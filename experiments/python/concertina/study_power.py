@@ -7,7 +7,7 @@ import typing
 
 from .errors import InputError
 from .names import counted, metric_named, number_or_text
-from .results import SEED, Claim, StudyResults, study_results
+from .results import SEED, Claim, study_results
 from .statistic import Design, equivalence_power, pairs_for_power
 from .study_table import TableOptions, make_table
 

@@ -10,7 +10,7 @@ import typing
 
 from .names import counted, digits_for, metric_named, number_text, plain, settings_text, text_table, trials_text
 from .results import Runs
-from .statistic import Summary, interval
+from .statistic import Summary
 from .study_claims import claim_lines, equivalence_json, equivalence_rows
 from .study_table import StudyTable, TableCell, TableRow
 
@@ -48,7 +48,8 @@ def _text_table(head: list[str], rows: Grid, left: int) -> str:
     """Columns that do not fit beside the others go below them, with the first ones again."""
     grid = [[[name] for name in head], *rows]
     widths = [max(len(line) for cell in column for line in cell) for column in zip(*grid)]
-    blocks, c = [], left
+    blocks: list[str] = []
+    c = left
     while not blocks or c < len(head):
         columns = list(range(left))
         while c < len(head) and (len(columns) == left or sum(widths[one] + 2 for one in [*columns, c]) <= _MOST_COLUMNS + 2):
@@ -111,13 +112,13 @@ class _Column:
         if not summary.n:
             return [f"never in {cell.never} of {len(row.group.done)}" if cell.never else "NaN" if summary.nan
                     else "infinite" if summary.infinite else "—"]
-        first, lines = self._number(summary.mean), []
-        ends = "[{} to {}]".format(*map(self._number, interval(summary.mean, summary.half_width or 0)))
+        first, lines, half = self._number(summary.mean), [], summary.half_width or 0
+        ends = f"[{self._number(summary.mean - half)} to {self._number(summary.mean + half)}]"
         if self._kind == "mean-ci" and summary.half_width is not None:
             first += f" {ends}"
         elif summary.sd is not None:
             first += " ± " + ("0" if summary.sd == 0 else self._number(summary.sd))
-        if self._kind == "full" and (summary.half_width or 0) > 0:
+        if self._kind == "full" and half > 0:
             lines.append(ends)
         if cell.difference and self._kind in ("difference", "full"):
             p = "" if cell.p is None else ", p < 0.001" if cell.p < 0.001 else f", p {cell.p:.2g}"

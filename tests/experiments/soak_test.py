@@ -14,7 +14,8 @@ from contextlib import redirect_stderr
 
 SOURCE, CONCERTINA = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 sys.path.insert(0, str(SOURCE / "experiments" / "python"))
-from concertina import commands, soak, soak_report  # noqa: E402
+from concertina import commands, soak_report  # noqa: E402
+from concertina.commands import soak  # noqa: E402
 
 
 def program(*words, **environment):

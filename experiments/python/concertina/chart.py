@@ -23,12 +23,12 @@ from matplotlib.textpath import text_to_path
 
 from .names import Better
 
-INK, SOFT, LINE, PAPER, NO_VALUE = "#1d2129", "#5c6470", "#e0e3e8", "#ffffff", "#f4f5f7"
+INK, SOFT, LINE, PAPER, GREY, NO_VALUE = "#1d2129", "#5c6470", "#e0e3e8", "#ffffff", "#bcc1c9", "#f4f5f7"
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#4d545e", "#f0e442")
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (2.4, 1.2)))
 MARKERS, HATCHES = "os^DvPX*", ("", "////", "xxxx", "\\\\\\\\", "----")
 LABEL, TICK, NAME, TITLE = 8.0, 7.0, 6.5, 9.0  # sizes of letters in points
-Kind = typing.Literal["lines", "curves", "bars", "heatmap", "points"]
+Kind = typing.Literal["lines", "curves", "bars", "stacks", "heatmap", "points"]
 FORMATS = (".svg", ".pdf", ".png")
 COLUMN_INCHES = 3.25  # a column of a page that has two
 
@@ -39,6 +39,7 @@ class Axis:
     unit: str = ""
     scale: str = "linear"  # log; log2: ticks at powers of two
     better: Better | None = None
+    from_zero: bool = False  # 0 is on it, whatever the values
     levels: list[float] = dataclasses.field(default_factory=list)  # of y, each a thin line across the chart
 
     @property
@@ -54,7 +55,7 @@ class Axis:
 
 @dataclasses.dataclass
 class Series:
-    """A line, the bars of one colour, a row of a heat map, or points. `low` and `high` surround y; NaN: there is none."""
+    """A line, the bars or parts of stacks of one colour, a row of a heat map, or points. `low` and `high` surround y; NaN: there is none."""
     name: str
     x: list[typing.Any]  # numbers; texts of bars and heat maps
     y: list[float]
@@ -65,6 +66,7 @@ class Series:
     points: list[list[float]] = dataclasses.field(default_factory=list)  # what each bar is the mean of
     names: list[str] = dataclasses.field(default_factory=list)  # of points, beside them
     joined: bool = True  # by a line; not where the values are of unlike measures
+    look: int | None = None  # colour and dashes are those of this series, from 0 on; -1: grey
 
 
 @dataclasses.dataclass
@@ -82,7 +84,7 @@ class Chart:
 
 def held(chart: Chart, series: Series) -> np.ndarray:
     """The values that both axes hold."""
-    axis = chart.value if chart.kind == "heatmap" else chart.y
+    axis = {"heatmap": chart.value, "stacks": chart.x}.get(chart.kind, chart.y)
     return axis.numbers(series.y) + (0 * chart.x.numbers(series.x) if chart.kind in ("lines", "curves", "points") else 0)
 
 
@@ -126,13 +128,14 @@ def draw(chart: Chart) -> Figure:
     """The figure, with one Axes (a heat map has a second one with its colours)."""
     from .chart_marks import DRAWERS, name_points
     with _own_style():
-        usual = max(0.28 * len(chart.series) + 0.7, 1.4) if chart.kind == "heatmap" else (0.66 if chart.width <= 4 else 0.45) * chart.width
+        rows = {"heatmap": len(chart.series), "stacks": max((len(series.x) for series in chart.series), default=0)}.get(chart.kind, 0)
+        usual = max(0.28 * rows + 0.7, 1.4) if rows else (0.66 if chart.width <= 4 else 0.45) * chart.width
         figure = Figure((chart.width, chart.height or usual), dpi=144, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         axes.set(xscale="linear" if chart.x.scale == "linear" else "log", yscale="linear" if chart.y.scale == "linear" else "log")
         if chart.kind != "heatmap":
-            axes.grid(True, axis="y" if chart.kind == "bars" else "both")
+            axes.grid(True, axis={"bars": "y", "stacks": "x"}.get(chart.kind, "both"))
         drawn = any(np.isfinite(held(chart, series)).any() for series in chart.series)
         handles = DRAWERS[chart.kind](axes, chart) if drawn else []
         if not drawn:

@@ -13,7 +13,7 @@ from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox, ScaledTranslation
 
-from .chart import (COLOURS, DASHES, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, held, shortened,
+from .chart import (COLOURS, DASHES, GREY, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, held, shortened,
                     text_width)
 from .names import digits_for, number_text, pareto_front
 
@@ -24,7 +24,7 @@ Handles = list[typing.Any]
 
 
 def _of(looks: typing.Sequence[typing.Any], at: int) -> typing.Any:
-    return looks[at % len(looks)]
+    return looks[at % len(looks)] if at >= 0 or looks is not COLOURS else GREY
 
 
 class _Numbers(ticker.Formatter):
@@ -68,6 +68,7 @@ def _lines(axes: Axes, chart: Chart) -> Handles:
     handles: Handles = []
     with_bars = [series for series in chart.series if series.low and chart.kind == "lines"]
     for at, series in enumerate(chart.series):
+        at = at if series.look is None else series.look
         colour, x, y = _of(COLOURS, at), chart.x.numbers(series.x), chart.y.numbers(series.y)
         marker = _of(MARKERS, at) if chart.kind == "lines" or not series.joined else "none"
         line = axes.plot(x, y, color=colour, linestyle=_of(DASHES, at) if series.joined else "none", marker=marker, markeredgecolor=PAPER,
@@ -81,6 +82,8 @@ def _lines(axes: Axes, chart: Chart) -> Handles:
             shift = (with_bars.index(series) - (len(with_bars) - 1) / 2) * min(3, 14 / len(with_bars))
             for artist in (line, *bars.lines[1], *bars.lines[2]):  # after they are added: limits are of the values
                 artist.set_transform(axes.transData + ScaledTranslation(shift / 72, 0, axes.figure.dpi_scale_trans))  # type: ignore[union-attr]
+    if chart.y.from_zero:
+        axes.set_ylim(bottom=0)
     _set_numbers(axes.xaxis, chart.x, 58 * chart.width, all(float(x).is_integer() for series in chart.series for x in series.x))
     _set_numbers(axes.yaxis, chart.y, 120)
     return handles
@@ -112,6 +115,21 @@ def _bars(axes: Axes, chart: Chart) -> Handles:
     _set_names(axes.xaxis, names, slot, chart)
     axes.set_xlabel(chart.x.title)
     _set_numbers(axes.yaxis, chart.y, 120)
+    return handles
+
+
+def _stacks(axes: Axes, chart: Chart) -> Handles:
+    """From left to right, the first bar on top; parts that are missing, or not above 0, are left out."""
+    handles: Handles = []
+    ends = np.zeros(len(chart.series[0].x))
+    for at, series in enumerate(chart.series):
+        sizes = np.nan_to_num(np.maximum(chart.x.numbers(series.y), 0))
+        bars = axes.barh(range(len(sizes)), sizes, 0.62, ends, color=_of(COLOURS, at), edgecolor=PAPER, linewidth=0.4, label=series.name)
+        handles += [bars] if (sizes > 1e-3 * (ends + sizes).max()).any() else []
+        ends += sizes
+    axes.invert_yaxis()
+    _set_names(axes.yaxis, [str(x) for x in chart.series[0].x], 20, chart)
+    _set_numbers(axes.xaxis, chart.x, 58 * chart.width)
     return handles
 
 
@@ -196,7 +214,7 @@ def _points(axes: Axes, chart: Chart) -> Handles:
 
 
 DRAWERS: dict[str, typing.Callable[[Axes, Chart], Handles]] = {
-    "lines": _lines, "curves": _lines, "bars": _bars, "heatmap": _heat_map, "points": _points}
+    "lines": _lines, "curves": _lines, "bars": _bars, "stacks": _stacks, "heatmap": _heat_map, "points": _points}
 _WAYS = ((1, 0), (-1, 0), (0, -1.4), (0, 1.4), (0.8, -1), (0.8, 1), (-0.8, -1), (-0.8, 1))
 _PLACES = [(far * x, far * y) for far in (4.5, 12, 20) for x, y in _WAYS]
 

@@ -1,21 +1,22 @@
 """The subcommands of the program that are written in Python: a function of each one's name takes its options, and returns the exit code.
 
-`concertina NAME` runs `python3 concertina --parsed NAME --OPTION=VALUE...`. The program has declared and checked the options; all are
+A longer one is `main` of the module of its name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME --OPTION=VALUE...`. The program has declared and checked the options; all are
 there, with their defaults, a word per value. Each function loads what it needs alone.
 """
 from __future__ import annotations
 
+import importlib
 import os
 import pathlib
 import re
 import sys
 import typing
 
-from .errors import InputError, missing_library, require_word
-from .files import json_text, replace_file
+from ..errors import InputError, missing_library, require_word
+from ..files import json_text, replace_file
 
 if typing.TYPE_CHECKING:
-    from .study_table import TableOptions
+    from ..study_table import TableOptions
 
 
 class Options:
@@ -53,9 +54,9 @@ class Options:
 
 
 def _table_options(options: Options) -> TableOptions:
-    from .statistic import PAIRED, WILCOXON
-    from .study_power import claim_of
-    from .study_table import TableOptions
+    from ..statistic import PAIRED, WILCOXON
+    from ..study_power import claim_of
+    from ..study_table import TableOptions
     claim = claim_of(options.text("equivalent"), options.optional("alpha")) if "equivalent" in options else None
     return TableOptions(
         metrics=options.all("metric"), by=options.all("by"), baseline=options.all("baseline"), pair=options.text("pair"),
@@ -66,9 +67,9 @@ def _table_options(options: Options) -> TableOptions:
 
 def study_table(options: Options) -> int:
     """Means, spread and differences over the trials of a study."""
-    from .results import study_results
-    from .study_table import make_table, with_targets
-    from .table_formats import CELLS, FORMATS, default_cells, table_json, table_notes, table_text
+    from ..results import study_results
+    from ..study_table import make_table, with_targets
+    from ..table_formats import CELLS, FORMATS, default_cells, table_json, table_notes, table_text
     written, kind, output = options.text("format"), options.text("cells"), options.text("out")
     require_word(written, FORMATS, f"a table cannot be written as '{written}'", "--format")
     kind = require_word(kind or default_cells(written), CELLS, f"cells cannot be written as '{kind}'", "--cells")
@@ -84,11 +85,11 @@ def study_table(options: Options) -> int:
 
 def study_report(options: Options) -> int:
     """The page of a study."""
-    from .page import page
-    from .results import study_results
-    from .study_page import StudyPage
-    from .study_table import make_table, with_targets
-    from .table_formats import table_json
+    from ..page import page
+    from ..results import study_results
+    from ..study_page import StudyPage
+    from ..study_table import make_table, with_targets
+    from ..table_formats import table_json
     results, output = study_results(*options.all("study")), options.text("out")
     if results.loose and not output:
         raise InputError("a page of runs has no folder of its own", "--out",
@@ -102,7 +103,7 @@ def study_report(options: Options) -> int:
 
 def study_power(options: Options) -> int:
     """The probability that a study's seeds show an equivalence, before it is launched."""
-    from .study_power import power
+    from ..study_power import power
     found = power(options.text("study"), pilot=options.text("pilot"), deviation=options.optional("deviation"),
                   difference=options.number("difference"), wanted=options.number("power"), seeds=options.whole("seeds"),
                   equivalent=options.text("equivalent"), alpha=options.optional("alpha"), baseline=options.all("baseline"))
@@ -112,9 +113,9 @@ def study_power(options: Options) -> int:
 
 def study_plot(options: Options) -> int:
     """A chart of a study."""
-    from .chart import FORMATS, save
-    from .study_plot import plot
-    from .study_power import claim_of
+    from ..chart import FORMATS, save
+    from ..study_plot import plot
+    from ..study_power import claim_of
     path = options.text("out")
     ending = pathlib.Path(path).suffix.lower()
     why = f"'{ending}' is not a format of figures" if ending else "the file of a figure needs an ending that names its format"
@@ -131,9 +132,9 @@ def study_plot(options: Options) -> int:
 
 def compare(options: Options) -> int:
     """Runs beside each other."""
-    from .page import page
-    from .run_comparison import compare as compare_runs
-    from .study_page import compare_page
+    from ..page import page
+    from ..run_comparison import compare as compare_runs
+    from ..study_page import compare_page
     output = options.text("out")
     found = compare_runs(*options.all("study"), options=_table_options(options))
     replace_file(output, page(compare_page(found, output)))
@@ -143,8 +144,8 @@ def compare(options: Options) -> int:
 
 def report(options: Options) -> int:
     """A page with what a run's steps were predicted to be, and what they were; with --serve, one that follows a run."""
-    from .live import serve
-    from .run_report import report_json, report_text, write_report
+    from ..live import serve
+    from ..run_report import report_json, report_text, write_report
     run = options.text("run").rstrip("/") or options.text("run")
     if "serve" in options:
         return serve(run, options.whole("port") or 0)
@@ -156,19 +157,13 @@ def report(options: Options) -> int:
     return 0
 
 
-def soak(options: Options) -> int:
-    """Faults at random times in a run, and what came of each."""
-    from .soak import main
-    return main(options)
-
-
 def _as_input_error(error: Exception, name: str) -> InputError | None:
     """What a user can do about an error; None where it is a fault of this package."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, ModuleNotFoundError):
         missing = (error.name or "").partition(".")[0]
-        return None if missing == __package__ else missing_library(missing)
+        return None if missing == "concertina" else missing_library(missing)
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain once more when it flushes
         return InputError("the output could not be written", "stdout", code=1)
@@ -180,7 +175,8 @@ def _as_input_error(error: Exception, name: str) -> InputError | None:
 def run(name: str, words: typing.Iterable[str]) -> int:
     """Runs the subcommand `name`, such as "study-table"; returns its exit code."""
     try:
-        return int(globals()[name.replace("-", "_")](Options(words)))
+        command = globals().get(word := name.replace("-", "_"))
+        return int((command if callable(command) else importlib.import_module(f".{word}", __name__).main)(Options(words)))
     except Exception as error:
         known = _as_input_error(error, name)
         if known is None:

@@ -18,12 +18,12 @@ import sys
 import time
 import typing
 
-from .errors import InputError, one_of
-from .files import Follower, read_json, read_lines, replace_file
-from .program import program
-from .page import page
-from .soak_report import Fault, Result, Trained, content_of, result_json, text
-from .commands import Options
+from ..errors import InputError, one_of
+from ..files import Follower, read_json, read_lines, replace_file
+from ..program import program
+from ..page import page
+from ..soak_report import Fault, Result, Trained, content_of, result_json, text
+from . import Options
 
 _POLL_SECONDS = 0.01
 _LONGEST_WAIT = 10.0  # of a fault for something that it can be made in

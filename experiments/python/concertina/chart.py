@@ -135,7 +135,7 @@ def draw(chart: Chart) -> Figure:
         axes = figure.add_subplot()
         axes.set(xscale="linear" if chart.x.scale == "linear" else "log", yscale="linear" if chart.y.scale == "linear" else "log")
         if chart.kind != "heatmap":
-            axes.grid(True, axis={"bars": "y", "stacks": "x"}.get(chart.kind, "both"))
+            axes.grid(True, axis="y" if chart.kind == "bars" else "x" if chart.kind == "stacks" else "both")
         drawn = any(np.isfinite(held(chart, series)).any() for series in chart.series)
         handles = DRAWERS[chart.kind](axes, chart) if drawn else []
         if not drawn:

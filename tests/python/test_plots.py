@@ -244,7 +244,7 @@ def written(study):
 
 def test_the_command_writes_a_figure_and_refuses_options_without_effect(study, tmp_path, capsys):
     folder, out = str(written(study)), tmp_path / "a.pdf"
-    given = [f"--study={folder}", f"--out={out}", "--spread=sd", "--confidence=0.95", "--width=3.25"]
+    given = [f"--study={folder}", f"--out={out}", "--width=3.25"]
     assert commands.study_plot(Options(given)) == 0 and out.read_bytes()[:5] == b"%PDF-"
     assert capsys.readouterr().out.splitlines() == ["circles: single trials", "mean and standard deviation over the trials of a point", str(out)]
     assert commands.study_plot(Options([*given, "--json=true"])) == 0

@@ -96,9 +96,9 @@ def _notes(shape: Shape, unlike: list[str]) -> list[str]:
         if scale.startswith("log") and (lost := [number for number, value in values.items() if value is not None and value <= 0]):
             notes.append(f"{metric} is not above 0 in {trials_text(lost)}: not drawn on a logarithmic axis")
     notes += ["circles: single trials"] * (shape.kind == "bars")
-    if options.spread != "none" and shape.kind in ("lines", "bars"):
-        notes.append("mean and standard deviation over the trials of a point" if options.spread == "sd" else
-                     f"mean and its {100 * options.confidence:.4g}% interval over the trials of a point")
+    if shape.spread != "none" and shape.kind in ("lines", "bars"):
+        notes.append("mean and standard deviation over the trials of a point" if shape.spread == "sd" else
+                     f"mean and its {100 * shape.confidence:.4g}% interval over the trials of a point")
     return notes
 
 
@@ -123,7 +123,7 @@ def _front_chart(table: StudyTable) -> Chart:
 def _plot_front(results: StudyResults, options: PlotOptions) -> StudyPlot:
     claim = options.claim or results.claim
     front = [options.x or "train_s", options.y or (claim.metric if claim else "validation_loss")]
-    table = make_table(results, TableOptions(front, options.group, options.baseline, confidence=options.confidence, where=options.where,
+    table = make_table(results, TableOptions(front, options.group, options.baseline, confidence=options.confidence or CONFIDENCE, where=options.where,
                                              mixed=options.mixed, claim=options.claim, front=front))
     return StudyPlot("front", _front_chart(table), claim_lines(table) + table.notes)
 
@@ -146,14 +146,14 @@ def _plot_shape(shape: Shape) -> StudyPlot:
 
 def _require_effect(options: PlotOptions, kind: str) -> None:
     """InputError for an option that has no effect on a chart of this kind."""
-    usual, front = PlotOptions(), kind == "front"
+    front = kind == "front"
     for name, kinds in (("x_scale", ("heatmap", "bars")), ("y_scale", ("heatmap",)), ("spread", ("heatmap", "pareto", "front")),
                         ("confidence", ("heatmap", "pareto"))):
-        if kind in kinds and getattr(options, name) != getattr(usual, name):
+        if kind in kinds and getattr(options, name):
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} has no effect with --kind {kind}", option, f"leave out {option}, or --kind {kind}")
     for option, given, needed, there in (("--baseline", options.baseline, "--kind front", front), ("--equivalent", options.claim, "--kind front", front),
-                                         ("--confidence", options.confidence != CONFIDENCE, "--spread ci", front or options.spread == "ci")):
+                                         ("--confidence", options.confidence, "--spread ci", front or options.spread == "ci")):
         if given and not there:
             raise InputError(f"{option} has no effect without {needed}", option, f"{needed} as well, or leave out {option}")
 
@@ -165,7 +165,7 @@ def plot_study(results: StudyResults, options: PlotOptions) -> StudyPlot:
     map where there would be more bars than can be told apart. A front is that of make_table(), of x and y.
     """
     require_word(options.kind or KINDS[0], KINDS, f"'{options.kind}' is not a kind of chart", "--kind")
-    require_word(options.spread, SPREADS, f"'{options.spread}' is not a spread", "--spread")
+    require_word(options.spread or SPREADS[0], SPREADS, f"'{options.spread}' is not a spread", "--spread")
     if options.stopped:
         results.include_stopped()
     if not any(run.state == "done" for run in results.chosen(options.where)):

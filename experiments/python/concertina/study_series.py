@@ -32,8 +32,8 @@ class PlotOptions:
     y: str = ""  # empty: the first of default_metrics()
     group: list[str] = dataclasses.field(default_factory=list)  # none: all other axes but run.seed
     where: list[str] = dataclasses.field(default_factory=list)
-    spread: str = SPREADS[0]  # around means: their deviation, the interval of the mean, or none
-    confidence: float = CONFIDENCE  # of intervals
+    spread: str = ""  # around means: sd (empty), ci (interval of the mean) or none
+    confidence: float | None = None  # of intervals; None: 0.95
     mixed: bool = False
     stopped: bool = False  # trials that a search stopped, too
     baseline: list[str] = dataclasses.field(default_factory=list)  # of a front
@@ -58,6 +58,14 @@ class Shape:
     y: Metric = metric_named("")
     group: list[str] = dataclasses.field(default_factory=list)
 
+    @property
+    def spread(self) -> str:
+        return self.options.spread or SPREADS[0]
+
+    @property
+    def confidence(self) -> float:
+        return self.options.confidence or CONFIDENCE
+
     def groups(self) -> list[Group]:
         groups = (group for group in groups_of(self.chosen, self.group) if group.done)
         return sorted(groups, key=lambda group: group.done[0].number)
@@ -68,10 +76,10 @@ class Shape:
 
     def point(self, runs: Runs, metric: Metric) -> tuple[float, float, float]:
         """The mean, and the ends of what surrounds it; NaN where there is none."""
-        summary = summarize([] if why_unlike(runs, metric.name) else figures_of(runs, metric.name), self.options.confidence)
+        summary = summarize([] if why_unlike(runs, metric.name) else figures_of(runs, metric.name), self.confidence)
         if not summary.n:
             return _NOTHING
-        half = {"sd": summary.sd, "ci": summary.half_width, "none": None}[self.options.spread]
+        half = {"sd": summary.sd, "ci": summary.half_width, "none": None}[self.spread]
         mean, half = metric.factor * summary.mean, math.nan if half is None else metric.factor * half
         return mean, mean - half, mean + half
 
@@ -135,8 +143,8 @@ def curves_of(shape: Shape) -> list[Series]:
     found = []
     for group in shape.groups():
         curves = [] if why_unlike(group.done, shape.y.name) else [read_log(run.directory).curve(shape.y.name) for run in group.done]
-        mean = mean_curve(curves, shape.options.confidence if shape.options.spread == "ci" else None)
-        low, high = (scaled(end) if shape.options.spread != "none" else [] for end in (mean.low, mean.high))
+        mean = mean_curve(curves, shape.confidence if shape.spread == "ci" else None)
+        low, high = (scaled(end) if shape.spread != "none" else [] for end in (mean.low, mean.high))
         found.append(Series(shape.name(group), mean.x, scaled(mean.y), low, high))
     return found
 

@@ -98,7 +98,8 @@ class Course:
     def change_text(self, change: Change) -> str:
         """ "0 -> 4 of 12 layers frozen, pp2xdp2 -> pp1xdp4"."""
         layers = " -> ".join(dict.fromkeys(map(layers_text, (change.frozen_before, change.frozen))))
-        return f"{layers}{f' of {self.layers}' if self.layers else ''} layers frozen, {' -> '.join(dict.fromkeys((change.layout_before, change.layout)))}"
+        layout = " -> ".join(dict.fromkeys((change.layout_before, change.layout)))
+        return f"{layers}{f' of {self.layers}' if self.layers else ''} layers frozen, {layout}"
 
     def took_text(self) -> str:
         """ "2 changes, which took 1.5 s"."""

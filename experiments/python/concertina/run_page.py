@@ -224,11 +224,13 @@ def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> 
         return note(f"The held-out losses of {name} are not compared: {why}.")
     done = bisect.bisect_right(their_at, mine_end)
     then = f"{theirs[done - 1]:.4f}" if done else "no evaluation yet"
-    drawn = chart("held-out loss, per target", [line(run.name, mine_at, mine, points=True), line(name, their_at, theirs, "vermillion", points=True)],
-                  x="seconds of training", note="Seconds are of training, with decisions and changes of the layout, without evaluations.")
+    lines = [line(run.name, mine_at, mine, points=True), line(name, their_at, theirs, "vermillion", points=True)]
+    drawn = chart("held-out loss, per target", lines, x="seconds of training",
+                  note="Seconds are of training, with decisions and changes of the layout, without evaluations.")
     return section("What it did to the loss", [drawn], f"This run trained for {duration_text(mine_end)} and ends at a held-out loss of "
-                   f"{mine[-1]:.4f}. {name} was at {then} after as many seconds, and reached {mine[-1]:.4f} {_reached(their_at, theirs, mine[-1])}. It "
-                   f"trained for {duration_text(their_end)} and ends at {theirs[-1]:.4f}, which this run reached {_reached(mine_at, mine, theirs[-1])}.")
+                   f"{mine[-1]:.4f}. {name} was at {then} after as many seconds, and reached {mine[-1]:.4f} "
+                   f"{_reached(their_at, theirs, mine[-1])}. It trained for {duration_text(their_end)} and ends at {theirs[-1]:.4f}, which "
+                   f"this run reached {_reached(mine_at, mine, theirs[-1])}.")
 
 
 def plain_text(value: typing.Any, depth: int = 8) -> str:

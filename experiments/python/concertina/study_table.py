@@ -208,9 +208,13 @@ def _mark_best(table: StudyTable, m: int) -> str:
 def _left_out(table: StudyTable, done: Runs) -> typing.Iterator[str]:
     """Values that were left out, metric by metric."""
     for metric in table.metrics:
-        values = {run.number: run.number_in(metric.name) for run in done}
-        for what, is_kind in (("NaN", math.isnan), ("never" if is_time_to(metric.name) else "infinite", math.isinf), ("no finite value", None)):
-            if numbers := [number for number, value in values.items() if (value is None if is_kind is None else value is not None and is_kind(value))]:
+        kinds: dict[str, list[int]] = {"NaN": [], "never" if is_time_to(metric.name) else "infinite": [], "no finite value": []}
+        nan, infinite, absent = kinds.values()
+        for run in done:
+            value = run.number_in(metric.name)
+            (absent if value is None else nan if math.isnan(value) else infinite if math.isinf(value) else []).append(run.number)
+        for what, numbers in kinds.items():
+            if numbers:
                 yield f"{metric.short}: {what} in {trials_text(numbers)}{': its group has no mean' if what == 'never' else ', left out'}"
 
 

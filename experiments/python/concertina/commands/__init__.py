@@ -1,7 +1,8 @@
 """The subcommands of the program that are written in Python: a function of each one's name takes its options, and returns the exit code.
 
-A longer one is `main` of the module of its name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME --OPTION=VALUE...`. The program has declared and checked the options; all are
-there, with their defaults, a word per value. Each function loads what it needs alone.
+A longer one is `main` of the module of its name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME
+--OPTION=VALUE...`. The program has declared and checked the options; all are there, with their defaults, a word per value. Each function
+loads what it needs alone.
 """
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ done
 grep -qx 'freeze.units' keys || fail 'the keys were not read'
 
 # An option of a document is one of the program, of a script here, of the launcher or of Slurm.
-find "$top/experiments" "$top"/tests/*.sh -name "*.sh" -o -name "*.py" | xargs cat "$top"/tests/bench/*.cc > scripts
+find "$top/experiments" "$top/tests/peers" "$top"/tests/*.sh -name "*.sh" -o -name "*.py" | xargs cat "$top"/tests/bench/*.{cc,sh} "$top"/tests/integration/pipetransformer_bits.py > scripts
 others='--mpi --nodes --ntasks --time --requeue --no-kill --ntasks-per-node --open-mode --signal --suite --with-ft'
 for document in $docs; do
   for option in $(grep -oE '(^|[^A-Za-z0-9_-])--[a-z][a-z-]+' "$document" | sed 's/^[^-]*//' | sort -u); do
@@ -58,13 +58,13 @@ for document in $docs; do
 done
 
 # Tables that the program can fill are as it would fill them; a change of one is noticed.
-exits 0 'tables of the guide' python3 "$guide/tables.py" "$binary" --check
+exits 0 'tables of the guide' python3 "$top/tests/guide_tables.py" "$binary" --check
 mkdir -p copy/experiments copy/io copy/parallel copy/tests
 cp -r "$guide" "$top/experiments/README.md" "$top/experiments/predict" copy/experiments/
-cp "$top/io/step_metrics.inc" copy/io/ && cp "$top/tests/rooms.txt" copy/tests/
-cp "$top/parallel/README.md" copy/parallel/
+cp "$top/io/step_metrics.inc" copy/io/
+cp "$top/parallel/README.md" copy/parallel/ && cp "$top/tests/rooms.txt" "$top/tests/guide_tables.py" copy/tests/
 sed -i 's/^| `width` .*/| `width` | `129` | columns | one |/' copy/experiments/guide/keys.md
-exits 1 'a table with another default' python3 copy/experiments/guide/tables.py "$binary" --check
+exits 1 'a table with another default' python3 copy/tests/guide_tables.py "$binary" --check
 grep -q 'keys.md: table: keys_of model: differs' out || fail 'a wrong default is not named'
 
 # Every page is in the site's list, no link of a document leads nowhere, and no page is a wall.

@@ -96,10 +96,10 @@ END
 chmod +x "$top/bin/launch"
 for program in "$top/libexec/"*; do ln -s launch "$top/bin/${program##*/}"; done
 
-cp experiments/bench/gpu_check.sh "$top/"
+cp tests/gpu_check.sh "$top/"
 mkdir -p "$top/share/concertina/python" && cp -r experiments/machines "$top/share/concertina/"
 cp -r experiments/python/concertina "$top/share/concertina/python/"
-cp -r experiments/peers "$top/peers"
+cp -r tests/peers "$top/peers"
 find "$top" -name __pycache__ -prune -exec rm -rf {} +
 cp tests/shell_checks.sh "$top/tests/"
 cp tests/integration/{device_test,training_checks}.sh "$top/tests/integration/"

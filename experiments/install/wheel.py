@@ -48,8 +48,7 @@ def wrappers(build):
     """The C++ wrapper of each MPI."""
     found = {}
     for name, (source, wrapper) in MPIS.items():
-        at = pathlib.Path(source) / "bin" if source.startswith("/") else \
-            environment_of_python(build / source.replace("==", "-"), [source])
+        at = pathlib.Path(source) / "bin" if source.startswith("/") else environment_of_python(build / source.replace("==", "-"), [source])
         found[name] = at / wrapper
     return found
 

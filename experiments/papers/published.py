@@ -33,8 +33,7 @@ class Planner:
         self.binary, self.config, self.common, self.known = binary, config, common, {}
 
     def search(self, keys, options):
-        command = [self.binary, "plan", "search", "@" + self.config, *keys, "--json",
-                   *self.common, *options]
+        command = [self.binary, "plan", "search", "@" + self.config, *keys, "--json", *self.common, *options]
         if tuple(command) not in self.known:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
@@ -48,11 +47,9 @@ class Planner:
         options = ["--world", str(row["gpus"]), "--tp", str(row["tp"]), "--pp", str(row["pp"]),
                    "--microbatch", str(row["mbs"]), "--chunks", str(row.get("v", 1)),
                    "--schedules", "interleaved-1f1b" if row.get("v", 1) > 1 else "1f1b",
-                   "--recompute", "full", "--top", "1", "--device-memory", "100TiB",
-                   "--rate", repr(rate * 1e-9)]
+                   "--recompute", "full", "--top", "1", "--device-memory", "100TiB", "--rate", repr(rate * 1e-9)]
         keys = [f"model.layers={row['layers']}", f"model.width={row['hidden']}",
-                f"model.heads={row['heads']}", f"batch.global={row['gbs']}",
-                f"batch.microbatches={row['gbs']}"]
+                f"model.heads={row['heads']}", f"batch.global={row['gbs']}", f"batch.microbatches={row['gbs']}"]
         return self.search(keys, options)["layouts"][0]
 
 

@@ -23,7 +23,7 @@ import struct
 import sys
 import tarfile
 
-from data_tables import InputError, Rows, choose_splits, load_pyarrow
+from data_tables import InputError, Rows, choose_splits, exit_code, load_pyarrow
 from data_token_file import write_token_file
 
 EXAMPLES = """examples:
@@ -41,8 +41,7 @@ def check_label(label, classes, place):
     """`label` is the number of one of `classes` (0: any number of them)."""
     if label < 0 or (classes and label >= classes):
         raise InputError(f"label {label} is out of range", place,
-                         f"labels 0 to {classes - 1}" if classes else
-                         "labels 0, 1, ...; a split whose labels are all -1 has none")
+                         f"labels 0 to {classes - 1}" if classes else "labels 0, 1, ...; a split whose labels are all -1 has none")
 
 
 def classes_of(rows, options):
@@ -79,8 +78,7 @@ def write_tsv(options, files, out):
         if options.spaces:
             cells = [cell.translate(to_spaces) for cell in cells]
         for name, cell in zip(rows.columns, cells):
-            bad = next((what for mark, what in (("\t", "tab"), ("\n", "newline"), ("\r", "carriage return"))
-                        if mark in cell), None)
+            bad = next((what for mark, what in (("\t", "tab"), ("\n", "newline"), ("\r", "carriage return")) if mark in cell), None)
             if bad:
                 raise InputError(f"the cell has a {bad}, which a TSV file cannot hold", place(name),
                                  "--spaces, which writes a space in its place")
@@ -100,8 +98,7 @@ def answers_of(row, options, place):
     elif isinstance(answers, list) and all(isinstance(one, dict) for one in answers):
         pairs = [(one.get("text"), one.get("answer_start")) for one in answers]
     else:
-        raise InputError("the answers are not those of SQuAD", where,
-                         "{text: [...], answer_start: [...]}, as many of each")
+        raise InputError("the answers are not those of SQuAD", where, "{text: [...], answer_start: [...]}, as many of each")
     if not pairs:
         raise InputError("the question has no answer (SQuAD 2.0 has such questions, 1.1 none)", where,
                          "questions with answers: filter() the data set")
@@ -128,8 +125,7 @@ def write_squad(options, files, out):
 
     def asked():
         for number, (place, row) in enumerate(rows.rows()):
-            row["qas"] = {"answers": answers_of(row, options, place), "question": row[options.question],
-                          "id": str(row.get("id", number))}
+            row["qas"] = {"answers": answers_of(row, options, place), "question": row[options.question], "id": str(row.get("id", number))}
             yield row
 
     out[0].write(b'{"version": "1.1", "data": [')
@@ -188,8 +184,7 @@ def write_images(options, files, out):
     """A tar as webdataset has it: KEY.png or KEY.jpg, then KEY.cls with the number of the class."""
     rows = Rows(files, [options.image, options.label])
     if not rows.is_integer(options.label):
-        raise InputError(f"column '{options.label}' is {rows.type(options.label)}", files[0],
-                         "a column of whole numbers")
+        raise InputError(f"column '{options.label}' is {rows.type(options.label)}", files[0], "a column of whole numbers")
     classes = classes_of(rows, options)
     with tarfile.open(fileobj=out[0], mode="w|", format=tarfile.USTAR_FORMAT) as tar:
         def add(name, content):
@@ -201,8 +196,7 @@ def write_images(options, files, out):
             image = row[options.image]
             image = image.get("bytes") if isinstance(image, dict) else image
             if not isinstance(image, bytes):
-                raise InputError("the image's bytes are not in the table", place(options.image),
-                                 "a column of {bytes, path} or of bytes")
+                raise InputError("the image's bytes are not in the table", place(options.image), "a column of {bytes, path} or of bytes")
             end = "png" if image[:8] == b"\x89PNG\r\n\x1a\n" else "jpg" if image[:3] == b"\xff\xd8\xff" else None
             if end is None:
                 raise InputError("the image is neither PNG nor JPEG", place(options.image), "PNG or JPEG")
@@ -243,8 +237,7 @@ def outputs(options, split):
         return [path]
     if options.tokenizer:
         if path.suffix in (".bin", ".idx"):
-            raise InputError("a token file with its tokenizer is another format than Megatron's", path,
-                             "--out NAME.tok, or no --tokenizer")
+            raise InputError("a token file with its tokenizer is another format than Megatron's", path, "--out NAME.tok, or no --tokenizer")
         return [path]
     if path.suffix != ".bin":
         raise InputError("tokens are a .bin file and the .idx beside it", path,
@@ -299,8 +292,7 @@ def parse():
     squad.add_argument("--context", default="context", help="(context)")
     squad.add_argument("--question", default="question", help="(question)")
     squad.add_argument("--answers", default="answers", help="(answers)")
-    tokens = kind("tokens", write_tokens,
-                  "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron, or our token file")
+    tokens = kind("tokens", write_tokens, "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron, or our token file")
     tokens.add_argument("--column", default="input_ids", help="(input_ids)")
     tokens.add_argument("--vocabulary", type=positive, default=0, help="tokens are below it (the tokenizer's own)")
     tokens.add_argument("--tokenizer", default="", metavar="PATH|bytes|FINGERPRINT",
@@ -336,15 +328,7 @@ def main():
     options = parse()
     signal.signal(signal.SIGTERM, stop)
     try:
-        run(options)
-        return 0
-    except InputError as error:
-        print(f"data_import: error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"data_import: error: {error.strerror or error}\n  at: {error.filename or options.out}\n"
-              "  try: again when the machine allows it; nothing was left", file=sys.stderr)
-        return 1
+        return exit_code("data_import", lambda: run(options), options.out, "; nothing was left")
     except KeyboardInterrupt:
         print("data_import: interrupted; what was not whole is removed", file=sys.stderr)
         return 130

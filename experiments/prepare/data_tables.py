@@ -15,6 +15,20 @@ class InputError(Exception):
         super().__init__(f"{what}\n  at: {where}\n  try: {fix}")
 
 
+def exit_code(tool, work, where, left=""):
+    """Does the work; says what failed, and returns 0, 1 where the machine failed, or 2 for bad input."""
+    try:
+        work()
+        return 0
+    except InputError as error:
+        print(f"{tool}: error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{tool}: error: {error.strerror or error}\n  at: {error.filename or where}\n"
+              f"  try: again when the machine allows it{left}", file=sys.stderr)
+        return 1
+
+
 def load_pyarrow():
     """Imports pyarrow, which Debian does not have, for all of this file."""
     global pa, pc, pq
@@ -49,8 +63,7 @@ def splits_of(path):
             name = file.parent.name
         splits.setdefault(name, []).append(file)
     if not splits:
-        raise InputError("the folder has no data set", path,
-                         "a folder of save_to_disk(), or one with .parquet files")
+        raise InputError("the folder has no data set", path, "a folder of save_to_disk(), or one with .parquet files")
     return splits
 
 
@@ -58,8 +71,7 @@ def saved_files(folder):
     """The Arrow files of one Dataset that save_to_disk() wrote."""
     state = read_json(folder / "state.json")
     if state.get("_indices_files") or state.get("_indices_data_files"):
-        raise InputError("the rows are chosen by a list of indices", folder / "state.json",
-                         "flatten_indices() before save_to_disk()")
+        raise InputError("the rows are chosen by a list of indices", folder / "state.json", "flatten_indices() before save_to_disk()")
     try:
         files = [folder / one["filename"] for one in state["_data_files"]]
     except (KeyError, TypeError):
@@ -259,8 +271,7 @@ class Rows:
     def require_text(self, column, what="strings"):
         """An error where the column has no strings."""
         kind = self.type(column)
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or
-                getattr(pa.types, "is_string_view", lambda _: False)(kind)):
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or getattr(pa.types, "is_string_view", lambda _: False)(kind)):
             raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")
 
     def class_names(self, column):

@@ -17,7 +17,7 @@ def tokenizer_of(choice, vocabulary):
     """(fingerprint, vocabulary) of a tokenizer: "bytes", a tokenizer.json or the folder that has it, or a
     fingerprint as `data inspect` shows it, of which `vocabulary` must say the size (0: it was not given)."""
     if choice == "bytes":
-        return hashlib.sha256(b"bytes").hexdigest(), agreed(256, vocabulary, choice)
+        return agreed(b"bytes", 256, vocabulary, choice)
     if re.fullmatch("[0-9a-f]{64}", choice):
         if not vocabulary:
             raise InputError("a fingerprint does not say how many tokens there are", "--vocabulary",
@@ -32,17 +32,16 @@ def tokenizer_of(choice, vocabulary):
         description = json.loads(text)
         ids = list(description["model"]["vocab"].values())
         ids += [token["id"] for token in description.get("added_tokens", [])]
-        return hashlib.sha256(text).hexdigest(), agreed(max(ids) + 1, vocabulary, path)
+        return agreed(text, max(ids) + 1, vocabulary, path)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError("it is not the tokenizer.json of a BPE or WordPiece", path,
                          "such a file, or the tokenizer's fingerprint and --vocabulary") from None
 
 
-def agreed(has, asked, tokenizer):
+def agreed(text, has, asked, tokenizer):
     if asked not in (0, has):
-        raise InputError(f"the tokenizer {tokenizer} has {has} tokens, not {asked}", "--vocabulary",
-                         "no --vocabulary: the tokenizer says it")
-    return has
+        raise InputError(f"the tokenizer {tokenizer} has {has} tokens, not {asked}", "--vocabulary", "no --vocabulary: the tokenizer says it")
+    return hashlib.sha256(text).hexdigest(), has
 
 
 class Blocks:

@@ -23,7 +23,7 @@ import sys
 import zipfile
 import zlib
 
-from data_tables import InputError
+from data_tables import InputError, exit_code
 
 try:
     import lzma
@@ -128,8 +128,7 @@ def check_tensor(name, tensor, path):
             len(tensor.shape) != len(tensor.strides):
         raise InputError(f"{str(name)[:100]!r} is no tensor", path, "a dictionary of tensors, such as state_dict()")
     last = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides))
-    if 0 not in tensor.shape and (last >= tensor.storage.elements or
-                                  math.prod(tensor.shape) > tensor.storage.elements):
+    if 0 not in tensor.shape and (last >= tensor.storage.elements or math.prod(tensor.shape) > tensor.storage.elements):
         raise InputError(f"the tensor {name[:100]!r} is larger than its storage", path, AGAIN)
 
 
@@ -251,18 +250,15 @@ def files_of(folder):
     if single.exists():
         return {"model.safetensors": single}, None
     if not index.exists():
-        raise InputError("there is no pytorch_model.bin here, nor an index of several", folder,
-                         "a folder of a model of Hugging Face")
+        raise InputError("there is no pytorch_model.bin here, nor an index of several", folder, "a folder of a model of Hugging Face")
     try:
         said = json.loads(index.read_text())
         names = sorted(set(said["weight_map"].values()))
-        if any(not isinstance(name, str) or pathlib.Path(name).name != name or not name.endswith(".bin")
-               for name in names):
+        if any(not isinstance(name, str) or pathlib.Path(name).name != name or not name.endswith(".bin") for name in names):
             raise ValueError
     except DAMAGED:
         raise InputError("this is no index of files", index, '{"weight_map": {"TENSOR": "FILE.bin"}}') from None
-    return {name.removesuffix(".bin").replace("pytorch_model", "model") + ".safetensors": folder / name
-            for name in names}, said
+    return {name.removesuffix(".bin").replace("pytorch_model", "model") + ".safetensors": folder / name for name in names}, said
 
 
 def convert(folder, force):
@@ -293,16 +289,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path, help="has pytorch_model.bin")
     parser.add_argument("--force", action="store_true", help="replace files that are there")
     options = parser.parse_args()
-    try:
-        convert(options.folder, options.force)
-        return 0
-    except InputError as error:
-        print(f"weights_import: error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"weights_import: error: {error.strerror or error}\n  at: {error.filename or options.folder}\n"
-              "  try: again when the machine allows it", file=sys.stderr)
-        return 1
+    return exit_code("weights_import", lambda: convert(options.folder, options.force), options.folder)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ import warnings
 
 try:
     import optuna
-    from optuna.distributions import (CategoricalDistribution, FloatDistribution,
-                                      IntDistribution)
+    from optuna.distributions import (CategoricalDistribution, FloatDistribution, IntDistribution)
 except ImportError as error:
     sys.exit(f"optuna_sampler.py: cannot import optuna ({error})\n"
              "  try: apt-get install python3-optuna, or pip install optuna; then the same command")
@@ -29,12 +28,10 @@ FORMS = "KEY=uniform:LOW:HIGH, KEY=log:LOW:HIGH or KEY=choice:A,B,..."
 
 def scalar(text):
     """A number where the text is one, else the text: as a tell has values."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
+    try:
+        return float(text) if set(text) & set(".eE") else int(text)
+    except ValueError:
+        return text
 
 
 def dimension(text):
@@ -76,9 +73,7 @@ class Search:
         if number > self.trials:
             return {"done": True}
         # The seed depends on the trial, so that a search that was stopped does not repeat itself.
-        self.study.sampler = optuna.samplers.TPESampler(seed=self.seed + number,
-                                                        n_startup_trials=self.start,
-                                                        constant_liar=True)
+        self.study.sampler = optuna.samplers.TPESampler(seed=self.seed + number, n_startup_trials=self.start, constant_liar=True)
         trial = self.asked[number] = self.study.ask(self.space)
         return {"set": trial.params}
 
@@ -91,11 +86,9 @@ class Search:
             self.study.tell(trial, value, ended)
             return
         # Of an earlier launch.
-        params = {key: same_value(self.space[key], settings[key])
-                  for key in self.space if key in settings}
+        params = {key: same_value(self.space[key], settings[key]) for key in self.space if key in settings}
         if params.keys() == self.space.keys():
-            self.study.add_trial(optuna.trial.create_trial(
-                state=ended, value=value, params=params, distributions=self.space))
+            self.study.add_trial(optuna.trial.create_trial(state=ended, value=value, params=params, distributions=self.space))
 
 
 def main():

@@ -98,9 +98,9 @@ def check_launches(concertina, rounds=300):
                         rows.append({"step": step, figure: launch + step / 1e4})
                         wanted[figure][step] = launch + step / 1e4
             at = max(0, end - draw.randint(0, 2 * save)) // save * save
-        kept = concertina.imports.log_rows.last_run(rows, [])
+        kept = concertina.imports.last_run(rows, [])
         for figure, values in wanted.items():
-            assert {row["step"]: row[figure] for row in concertina.imports.log_rows.by_step(kept, figure, [])} == values, (seed, figure)
+            assert {row["step"]: row[figure] for row in concertina.imports.by_step(kept, figure, [])} == values, (seed, figure)
 
 
 def check_held_out(concertina):

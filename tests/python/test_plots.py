@@ -1,23 +1,23 @@
-"""What charts of studies draw, and what their pages show."""
+"""What charts of studies draw."""
 import itertools
 import json
 import math
 import random
-import re
-import subprocess
-import sys
 import xml.dom.minidom
 
 import concertina
 import numpy
 import pytest
-from concertina import study_page, study_plot, study_report, study_series
-from concertina.chart import Axis, Chart, Series, pareto_front
-from concertina.charts import draw, save
+from concertina import study_series
+from concertina import commands
+from concertina.chart import Axis, Chart, Series, draw, save
+from concertina.names import pareto_front
 from concertina.errors import InputError
 from concertina.results import Claim, RunSummary, StudyResults
 from concertina.statistic import summarize
 from concertina.study_table import TableOptions, make_table
+from concertina.commands import Options
+from matplotlib.text import Text
 from conftest import write_lines
 
 FACTS = {"version": "1", "commit": "c", "processor": "Zen"}
@@ -199,7 +199,9 @@ def overlaps(figure):
     ticks = [text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for tick in axis._update_ticks() for text in (tick.label1, tick.label2)]
     texts = ticks + [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
     texts += [text for axes in figure.axes for text in (*axes.texts, axes.xaxis.label, axes.yaxis.label)]
-    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts
+    for text in texts:
+        getattr(text, "update_positions", lambda _: None)(renderer)
+    boxes = [(text.get_text(), Text.get_window_extent(text, renderer)) for text in texts
              if text.get_text() and text.get_visible() and text.get_rotation() in (0, 90)]
     found = [text for text, box in boxes if box.x0 < -2 or box.y0 < -2 or box.x1 > figure.bbox.width + 2 or box.y1 > figure.bbox.height + 2]
     for (name, one), (other_name, other) in itertools.combinations(boxes, 2):
@@ -232,20 +234,7 @@ def test_what_cannot_be_drawn_is_refused():
         concertina.plot(results)
 
 
-class Given(dict):
-    """Options as the program passes them, each as a list of words."""
-    def all(self, name):
-        return self.get(name, [])
-
-    def text(self, name):
-        return (self.all(name) or [""])[-1]
-
-    def number(self, name):
-        return float(self.text(name))
-
-
 GRID = 'seeds = [1, 2, 3]\n[set]\nrun.steps = 36\n[grid]\nparallel.schedule = ["1f1b", "zb-v"]\n'
-GROUPS = {"pair": ["run.seed"], "test": ["t"], "correction": ["holm"], "confidence": ["0.95"]}
 
 
 def written(study):
@@ -255,134 +244,13 @@ def written(study):
 
 def test_the_command_writes_a_figure_and_refuses_options_without_effect(study, tmp_path, capsys):
     folder, out = str(written(study)), tmp_path / "a.pdf"
-    given = Given({"study": [folder], "out": [str(out)], "width": ["3.25"], "height": ["0"]})
-    assert study_plot.main(given) == 0 and out.read_bytes()[:5] == b"%PDF-"
+    given = [f"--study={folder}", f"--out={out}", "--width=3.25"]
+    assert commands.study_plot(Options(given)) == 0 and out.read_bytes()[:5] == b"%PDF-"
     assert capsys.readouterr().out.splitlines() == ["circles: single trials", "mean and standard deviation over the trials of a point", str(out)]
-    assert study_plot.main(Given(given, json=["true"])) == 0
+    assert commands.study_plot(Options([*given, "--json=true"])) == 0
     json_ = json.loads(capsys.readouterr().out)
     assert json_["kind"] == "bars" and json_["figure"] == str(out) and json_["series"][0]["y"] == [2.5, 2.5]
-    for wrong in ({"x-scale": ["log"]}, {"baseline": ["a=b"]}, {"equivalent": ["loss=1"]}, {"confidence": ["0.9"]}, {"out": ["a.gif"]}, {"out": ["a"]},
-                  {"kind": ["heatmap"], "spread": ["ci"], "group": ["run.seed"]}, {"out": [f"{tmp_path}/no/a.svg"]}):
+    for wrong in (["x-scale=log"], ["baseline=a=b"], ["equivalent=loss=1"], ["confidence=0.9"], ["out=a.gif"], ["out=a"],
+                  ["kind=heatmap", "spread=ci", "group=run.seed"], [f"out={tmp_path}/no/a.svg"]):
         with pytest.raises(InputError):
-            study_plot.main(Given(given | wrong))
-
-
-def page_of(results, path="page.html", **options):
-    page = study_report.load_page(results, TableOptions(**options), str(path))
-    text = study_report.study_page(page)
-    xml.dom.minidom.parseString(text[text.index("<html"):])
-    return page, text
-
-
-def part(text, head):
-    return text.partition(f"<h2>{head}</h2>")[2].partition("<h2>")[0]
-
-
-def test_a_page_has_table_curves_times_trials_and_errors(tmp_path):
-    results = depths(folder=tmp_path)
-    results.name, results.runs[3].settings["parallel.schedule"] = "a<b>&\"c\x01", "zb-v<x>"
-    results.runs[5].state, results.runs[5].error = "failed", "error: <broken> & gone\n  at: rank 3"
-    (tmp_path / "1" / "run" / "report.html").write_text("x")
-    (tmp_path / "2" / "run" / "config.toml").write_text("[lr]\nwarmup = 5\n")
-    (tmp_path / "1" / "run" / "config.toml").write_text("[lr]\nwarmup = 7\n")
-    page, text = page_of(results, tmp_path / "pages" / "page.html", by=["parallel.schedule"])
-    assert "<broken>" not in text and text == page_of(results, tmp_path / "pages" / "page.html", by=["parallel.schedule"])[1]
-    assert '<a href="../1/run/report.html">1 (report)</a>' in part(text, "Trials") and '<a href="../2/run">2</a>' in part(text, "Trials")
-    assert "error: &lt;broken&gt; &amp; gone\n  at: rank 3" in part(text, "What went wrong")
-    assert "lr.warmup" in part(text, "Settings") and "5 (trial 2); 7 (trial 1)" in part(text, "Settings")
-    assert "Zen (trials 1-18)" in part(text, "Where it is from")
-    assert "Training loss by step" in part(text, "Curves") and "10 ms, bubble 25.0%" in part(text, "Where the time went")
-    numbers = json.loads(re.search('id="numbers">(.*?)</script>', text)[1])
-    assert numbers["table"]["groups"][0]["trials"] == [run.number for run in page.table.rows[0].group.done]
-    assert numbers["steps"][0]["ms"] == pytest.approx({"computing and updating": 7.5, "schedule": 2, "transfer": 0.5})
-    assert "bubble 25.0% of the recorded steps (20.0% of all)" in numbers["steps"][0]["text"]
-    assert len(set(re.findall(r' id="([^"]*)"', text))) == len(re.findall(r' id="([^"]*)"', text))
-
-
-def test_rows_of_a_table_that_is_too_wide_become_cards_that_name_their_columns():
-    results = depths()
-    for run, number in itertools.product(results.runs, range(12)):
-        run.figures[f"a_long_name_of_metric_{number}"] = 1e6 * number
-    _, text = page_of(results, metrics=[f"a_long_name_of_metric_{number}" for number in range(12)])
-    assert '<table class="over-1190 study">' in text and '<td data-label="a_long_name_of_metric_7">7,000,000' in text
-    _, text = page_of(results, metrics=["tokens_per_s"])
-    assert '<table class=" study">' in text and text.count("<td ") == text.count("<td data-label=")
-
-
-def test_a_page_without_runs_or_trials_is_whole():
-    _, text = page_of(StudyResults("nothing"))
-    assert "0 of 0" in text and "<h2>Curves" not in text and "<h2>Where the time went" not in text
-    assert "No other key differs" not in text
-
-
-def test_groups_with_the_same_curve_are_one_line_and_faint_runs_are_of_one_group(tmp_path):
-    results = depths(folder=tmp_path)
-    for run in results.runs:
-        write_lines(tmp_path / str(run.number) / "run" / "metrics.jsonl", [{"step": step, "loss": 5 / step} for step in (1, 2, 3)])
-    page, text = page_of(results, by=["parallel.schedule"])
-    assert "1f1b, zb-v (the same values)" in part(text, "Curves")
-    chart = study_page.curve_charts(page)["Training loss by step"]
-    assert [one.faint for one in chart.series] == [True] * 9 + [False] and chart.series[-1].y == pytest.approx([5, 2.5, 5 / 3])
-
-
-def test_the_headline_is_no_best_that_may_be_chance():
-    results = depths()
-    for run in results.runs:
-        run.figures["tokens_per_s"] = 1000 + 7 * int(run.settings["run.seed"]) + (500 + run.number if run.settings["parallel.schedule"] == "zb-v" else 0)
-    options = {"by": ["parallel.schedule"], "metrics": ["tokens_per_s"], "pair": "run.seed"}
-    assert "<b>zb-v</b><span>the best mean Tokens/s: 1,5" in page_of(results, **options)[1]
-    for run in results.runs:
-        run.figures["tokens_per_s"] = 1000.0 + run.number % 5
-    assert "<b>no clear best</b><span>Tokens/s: " in page_of(results, **options)[1]
-
-
-def test_a_page_of_a_search_says_what_it_stopped():
-    results = depths()
-    results.metric, results.rung_steps = "loss", [2, 6]
-    results.rungs = {number: [(2, 3.0 + number)] for number in range(1, 19)}
-    results.rungs[2] = [(2, 5.0), (6, 2.5)]
-    for run in results.runs:
-        run.state = "done" if run.number == 2 else "stopped"
-    _, text = page_of(results)
-    assert "<b>trial 2</b><span>the best of 18, Training loss: 2.5000" in text
-    assert f"<b>{100 * 40 / 108:.0f}%</b><span>of the whole grid: 40 of 108 steps" in text
-    assert "trials done; the search stopped the others" in text
-
-
-def test_a_page_of_a_comparison_begins_with_configs_and_bits(tmp_path):
-    for name, rate in (("first", 0.1), ("second", 0.2)):
-        write_lines(tmp_path / name / "metrics.jsonl", [{"step": step, "loss": rate / step} for step in (1, 2, 3)])
-        (tmp_path / name / "config.toml").write_text(f"[optimizer]\nlr = {rate}\n")
-    found = concertina.compare(tmp_path / "first", tmp_path / "second")
-    text = study_report.comparison_page(found, str(tmp_path / "page.html"))
-    xml.dom.minidom.parseString(text[text.index("<html"):])
-    assert "optimizer.lr" in part(text, "Configs") and "0.2" in part(text, "Configs") and "Training loss by step" in text
-    assert "loss differs from step 1 on" in part(text, "Bits") and '<a href="first">' in text
-
-
-def test_a_long_curve_is_smoothed_and_small(tmp_path):
-    series = Series("", list(range(1, 5001)), [1.0] * 2500 + [3.0] * 2500)
-    for rates in (False, True):
-        smooth = study_page._smoothed(series, rates)
-        assert len(smooth.x) == 500 and smooth.y[0] == pytest.approx(1) and smooth.y[-1] == pytest.approx(3)
-    short = Series("", [1, 2, 3], [1.0, math.nan, 2.0])
-    assert study_page._smoothed(short, False).y == [1, 2]
-
-
-def test_the_command_writes_the_page(study, tmp_path, capsys):
-    folder = written(study)
-    assert study_report.main(Given(GROUPS, study=[str(folder)])) == 0
-    assert capsys.readouterr().out == f"{folder}/report.html\n"
-    text = (folder / "report.html").read_text()
-    assert "6 of 6" in text and "10 min" in text and "study.toml" in text
-    assert study_report.main(Given(GROUPS, study=[str(folder)], out=[f"{tmp_path}/p.html"], json=["true"])) == 0
-    assert json.loads(capsys.readouterr().out)["report"] == f"{tmp_path}/p.html"
-    with pytest.raises(InputError, match="--alpha has no effect"):
-        study_report.main(Given(GROUPS, study=[str(folder)], alpha=["0.1"]))
-
-
-@pytest.mark.parametrize("library,module", [("matplotlib", "study_plot"), ("jinja2", "study_report")])
-def test_a_missing_library_is_named_with_the_command_that_installs_it(library, module):
-    code = f"import sys; sys.modules['{library}'] = None; from concertina.errors import library; library('concertina.{module}')"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"the library {library} is not installed for this Python\n  try: python3 -m pip install numpy" in said.stderr and "jinja2" in said.stderr
+            commands.study_plot(Options(given + [f"--{word}" for word in wrong]))

@@ -44,8 +44,7 @@ class Trials:
     def reserves(self):
         """What each row needed beside the tensors of the model, ascending."""
         reserved = self.at(self.rows[0], self.rate)["memory"]["reserved_bytes"] / GIB
-        return sorted(row["memory_gib"] - self.memory(row) + reserved
-                      for row in self.rows if row["memory_gib"])
+        return sorted(row["memory_gib"] - self.memory(row) + reserved for row in self.rows if row["memory_gib"])
 
     def mean_error(self, rows):
         errors = [abs(self.seconds(row) / row["seconds"] - 1) for row in rows if row["seconds"]]
@@ -64,15 +63,12 @@ class Trials:
 
     def wrong_verdicts(self):
         limit = self.expected["memory_limit_gib"]
-        return [name_of(row) for row in self.rows
-                if (self.memory(row) > limit) == bool(row["seconds"])]
+        return [name_of(row) for row in self.rows if (self.memory(row) > limit) == bool(row["seconds"])]
 
     def ranked(self):
         """The measured layouts at the batch of the best one, as predicted."""
-        best = min((row for row in self.rows if row["seconds"] and row["gbs"] == 2048),
-                   key=lambda row: row["seconds"])
-        same = [row for row in self.rows if row["gbs"] == 2048 and
-                self.memory(row) <= self.expected["memory_limit_gib"]]
+        best = min((row for row in self.rows if row["seconds"] and row["gbs"] == 2048), key=lambda row: row["seconds"])
+        same = [row for row in self.rows if row["gbs"] == 2048 and self.memory(row) <= self.expected["memory_limit_gib"]]
         return best, sorted(same, key=self.seconds)
 
     def search(self):
@@ -92,8 +88,7 @@ def places_of(row, layouts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", help="the concertina binary; default: on PATH, or build/")
-    parser.add_argument("--machine", default=OWN_MACHINE,
-                        help="another machine file, to see what its figures matter")
+    parser.add_argument("--machine", default=OWN_MACHINE, help="another machine file, to see what its figures matter")
     options = parser.parse_args()
     with open(os.path.join(HERE, "expected.json"), encoding="utf-8") as file:
         expected = json.load(file)
@@ -109,19 +104,16 @@ def main():
     for rows, bound, what in ((judged, expected["tolerance_mean"], "the rows up to the out of memory"),
                               (others, expected["tolerance_all"], "all other rows")):
         error = trials.mean_error(rows)
-        table.claim(f"mean error of {what}: {100 * error:.1f}% (at most {100 * bound:g}%)",
-                    error <= bound)
+        table.claim(f"mean error of {what}: {100 * error:.1f}% (at most {100 * bound:g}%)", error <= bound)
     memory = [trials.memory(row) / row["memory_gib"] - 1 for row in trials.rows if row["memory_gib"]]
     error, bound = sum(map(abs, memory)) / len(memory), expected["tolerance_memory"]
     table.claim(f"mean error of memory: {100 * error:.1f}% (at most {100 * bound:g}%)", error <= bound)
     bias, bound = sum(memory) / len(memory), expected["tolerance_memory_bias"]
-    table.claim(f"memory is off on average by {100 * bias:+.1f}% (at most {100 * bound:g}% either way)",
-                abs(bias) <= bound)
+    table.claim(f"memory is off on average by {100 * bias:+.1f}% (at most {100 * bound:g}% either way)", abs(bias) <= bound)
     off = [abs(trials.seconds(row) / row["seconds"] - 1) for row in others if row["seconds"]]
     figures = f"{sum(off) / len(off):.1%} off in the mean", f"{max(off):.1%} at worst", f"them {error:.1%}, with"
     if options.machine == OWN_MACHINE:
-        table.claim(f"the machine file has the same: {'; '.join(figures[:2])}",
-                    says(options.machine, "deepspeed", *figures))
+        table.claim(f"the machine file has the same: {'; '.join(figures[:2])}", says(options.machine, "deepspeed", *figures))
     wrong = trials.wrong_verdicts()
     table.claim(f"wrong verdicts on memory at {expected['memory_limit_gib']} GiB, of {len(trials.rows)}: "
                 f"{', '.join(wrong) or 'none'}", not wrong)

@@ -50,10 +50,8 @@ def main():
     one, interleaved = figure["rows"]
     rate_of_one = fit.rate([one])
     print(f"\nFigure 12, 175B, batch 60: from its 1F1B point (products at {rate_of_one * 1e-12:.1f} TFLOP/s)")
-    table.line(one["name"], one["tflops"], predicted(one, rate_of_one), figure["tolerance_1f1b"],
-               "TFLOP/s")
-    table.line(interleaved["name"], interleaved["tflops"], predicted(interleaved, rate_of_one),
-               figure["tolerance_interleaved"], "TFLOP/s")
+    table.line(one["name"], one["tflops"], predicted(one, rate_of_one), figure["tolerance_1f1b"], "TFLOP/s")
+    table.line(interleaved["name"], interleaved["tflops"], predicted(interleaved, rate_of_one), figure["tolerance_interleaved"], "TFLOP/s")
     print(f"  at the rate of table 1: {predicted(one, rate):.1f} and {predicted(interleaved, rate):.1f}\n")
     table.end()
 

@@ -1,5 +1,6 @@
 """The arms of a reproduction of PipeTransformer, as a study's file: each is a set of keys beside the
 fine-tuning of a task. Pure: no files, no processes."""
+import json
 
 ALPHAS = {"1/5": 1 / 5, "1/4": 1 / 4, "1/3": 1 / 3, "2/5": 2 / 5, "1/2": 1 / 2}
 
@@ -26,8 +27,7 @@ class Task:
 
 def policy(task, name, **options):
     """A freeze policy that leaves the last layer to train."""
-    return {"freeze.policy": name, "freeze.max": task.layers - 1,
-            **{f"freeze.{key}": value for key, value in options.items()}}
+    return {"freeze.policy": name, "freeze.max": task.layers - 1, **{f"freeze.{key}": value for key, value in options.items()}}
 
 
 def rule(task, alpha):
@@ -76,8 +76,7 @@ def freezing_arms(task, shorter=()):
     arms["paper's table"] = {**whole, "freeze.policy": "list", "freeze.at": PAPERS_TABLE}
     for name in ("linear", "autofreeze", "plasticity"):
         arms[name] = {**whole, **policy(task, name)}
-    arms["weights-only"] = {**GPIPE, **task.length(task.epochs), "freeze.policy": "weights-only",
-                            "freeze.skip_from": task.steps}
+    arms["weights-only"] = {**GPIPE, **task.length(task.epochs), "freeze.policy": "weights-only", "freeze.skip_from": task.steps}
     return arms
 
 
@@ -85,8 +84,7 @@ def papers_arms(task, alpha):
     """What the paper changes besides freezing, each by itself: a batch that grows with the replicas, and a
     learning rate that begins anew each epoch, without freezing and with it."""
     length = task.length(task.epochs)
-    restarts = {"lr.schedule": "cosine-restarts", "lr.cosine-restarts.cycles": task.epochs,
-                "lr.cosine-restarts.growth": 1.0}
+    restarts = {"lr.schedule": "cosine-restarts", "lr.cosine-restarts.cycles": task.epochs, "lr.cosine-restarts.growth": 1.0}
     return {"growing batch": {**GPIPE, **length, **MOVES, **CACHE, **rule(task, alpha), "elastic.batch": "grows"},
             "static, restarts": {**REPLICAS, **length, **restarts},
             "alpha, restarts": {**REPLICAS, **length, **MOVES, **CACHE, **rule(task, alpha), **restarts}}
@@ -97,12 +95,7 @@ def with_rates(arms, rates):
     return {f"{name}, lr {rate:g}": {**arms[name], "optimizer.lr": rate} for name, rate in rates}
 
 
-def toml_value(value):
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return "[" + ", ".join(toml_value(one) for one in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+toml_value = json.dumps  # of texts, numbers, truth values and lists
 
 
 def study_text(base, keys, arms, seeds, claim):

@@ -45,8 +45,7 @@ def download(folder):
     if os.path.exists(done):
         return
     os.makedirs(os.path.join(folder, "deb"), exist_ok=True)
-    got = subprocess.run(["apt-get", "download", *packages()], cwd=os.path.join(folder, "deb"),
-                         capture_output=True, text=True)
+    got = subprocess.run(["apt-get", "download", *packages()], cwd=os.path.join(folder, "deb"), capture_output=True, text=True)
     if got.returncode != 0:
         fail(f"apt-get download failed: {got.stderr.strip()}", "apt-get update, or --fonts DIR with fonts of your own")
     for name in sorted(os.listdir(os.path.join(folder, "deb"))):
@@ -56,8 +55,7 @@ def download(folder):
 
 
 def font_files(folder):
-    found = [os.path.join(base, name) for base, _, names in os.walk(folder) for name in names
-             if name.lower().endswith((".ttf", ".otf"))]
+    found = [os.path.join(base, name) for base, _, names in os.walk(folder) for name in names if name.lower().endswith((".ttf", ".otf"))]
     return sorted(found, key=lambda path: os.path.relpath(path, folder))
 
 
@@ -112,8 +110,7 @@ def draw_font(job):
     if len({pixels for pixels in plain.values() if pixels}) < LEAST_LETTERS:
         return []
     chance = random.Random(seed)
-    return [(letter, pixels, [draw(font, letter, chance) for _ in range(copies)])
-            for letter, pixels in plain.items() if pixels]
+    return [(letter, pixels, [draw(font, letter, chance) for _ in range(copies)]) for letter, pixels in plain.items() if pixels]
 
 
 def collect(folder, copies, seed):
@@ -158,8 +155,7 @@ def main():
     items, fonts = collect(folder, options.copies, options.seed)
     if not items:
         fail(f"no font of {folder} draws letters", "--fonts DIR with .ttf or .otf files")
-    images = write(os.path.join(options.out, "letters-images"), (0x803, len(items), SIZE, SIZE),
-                   b"".join(pixels for pixels, _ in items))
+    images = write(os.path.join(options.out, "letters-images"), (0x803, len(items), SIZE, SIZE), b"".join(pixels for pixels, _ in items))
     labels = write(os.path.join(options.out, "letters-labels"), (0x801, len(items)), bytes(kind for _, kind in items))
     about = {"fonts": fonts, "images": len(items), "pillow": PIL.__version__, "images_sha256": images,
              "labels_sha256": labels,

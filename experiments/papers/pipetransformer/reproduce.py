@@ -47,8 +47,7 @@ class Vit:
     pretrain_steps = 16000
 
     def __init__(self, options, folder):
-        self.images = [os.path.join(options.data, "mnist", f"t10k-{name}-ubyte.gz")
-                       for name in ("images-idx3", "labels-idx1")]
+        self.images = [os.path.join(options.data, "mnist", f"t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")]
         self.letters = os.path.join(folder, "letters")
         for path in self.images:
             if not os.path.exists(path):
@@ -65,8 +64,7 @@ class Vit:
         return [f'data.files=["{self.letters}/letters-images", "{self.letters}/letters-labels"]']
 
     def finetune_keys(self):
-        return {"data.files": self.images, "data.validation": self.held_out / self.samples,
-                "batch.global": self.batch}
+        return {"data.files": self.images, "data.validation": self.held_out / self.samples, "batch.global": self.batch}
 
 
 class Bert:
@@ -93,8 +91,7 @@ class Bert:
         """The whole sentences: of the phrases of train.tsv those that are in no longer one. Those of dev.tsv come last."""
         if not os.path.exists(self.tokenizer):
             run("data", "train-tokenizer", self.phrases, "--vocabulary", str(self.vocabulary), "--prefix-space",
-                "--out", self.tokenizer,
-                *(word for name in ("PAD", "CLS", "SEP", "MASK") for word in ("--special", f"[{name}]")))
+                "--out", self.tokenizer, *(word for name in ("PAD", "CLS", "SEP", "MASK") for word in ("--special", f"[{name}]")))
         if os.path.exists(self.sentences):
             return
         header, *rows = rows_of(self.phrases)
@@ -113,8 +110,7 @@ class Bert:
                 f"model.vocab={self.vocabulary}"]
 
     def finetune_keys(self):
-        return {"data.files": self.sentences, "data.validation": self.held_out / self.samples(),
-                "batch.global": self.batch}
+        return {"data.files": self.sentences, "data.validation": self.held_out / self.samples(), "batch.global": self.batch}
 
 
 TASKS = {"bert": Bert, "vit": Vit}
@@ -170,14 +166,11 @@ class Reproduction:
 
     def write_study(self):
         seeds = self.expected[self.form]["seeds"]
-        keys = {"model.from": os.path.join(self.folder, "pretrained"),
-                "eval.every": round(self.task.steps), **self.task.finetune_keys()}
-        claim = {"metric": self.expected["metric"], "margin": self.expected["margin"],
-                 "baseline": "arm=static"}
+        keys = {"model.from": os.path.join(self.folder, "pretrained"), "eval.every": round(self.task.steps), **self.task.finetune_keys()}
+        claim = {"metric": self.expected["metric"], "margin": self.expected["margin"], "baseline": "arm=static"}
         path = os.path.join(self.folder, f"{self.form}.toml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(arms.study_text(os.path.join(HERE, f"finetune-{self.options.task}.toml"), keys,
-                                       self.arms(), seeds, claim))
+            file.write(arms.study_text(os.path.join(HERE, f"finetune-{self.options.task}.toml"), keys, self.arms(), seeds, claim))
         return path
 
     def figures(self):
@@ -289,8 +282,7 @@ class Reproduction:
         table, margin = Table(), self.expected["margin"]
         over_static, over_gpipe = self.front("static"), self.front("static gpipe")
         self.claim_gains(table, over_static, over_gpipe)
-        self.claim_time(table, over_static, "baseline", "the unfrozen run's final",
-                        self.expected[self.form].get("reaches_final", True))
+        self.claim_time(table, over_static, "baseline", "the unfrozen run's final", self.expected[self.form].get("reaches_final", True))
         self.claim_time(table, over_static, f"baseline-{margin}", f"{margin} below the unfrozen run's final")
         self.claim_ladder(table, over_gpipe)
         table.end()
@@ -304,8 +296,7 @@ def parse():
     parser.add_argument("--data", default="data", metavar="DIR", help="with mnist/t10k-*.gz and sst2/*.tsv")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--quick", action="store_true", help="few arms, three seeds")
-    form.add_argument("--confirm", action="store_true",
-                      help="few arms, with seeds that no arm was chosen by, as many as the power takes")
+    form.add_argument("--confirm", action="store_true", help="few arms, with seeds that no arm was chosen by, as many as the power takes")
     parser.add_argument("--arms", nargs="+", metavar="NAME", help="these, static gpipe and static alone")
     parser.add_argument("--mpirun", default=MPIRUN, help="launches two ranks")
     parser.add_argument("--until", choices=["data", "pretrained", "study"], help="stop after that")

@@ -56,8 +56,7 @@ class Setting:
         hidden, heads, sequence = (self.model[key] for key in ("hidden", "heads", "sequence"))
         kept = 32 * hidden / (34 * hidden + 5 * heads * sequence)
         return concertina(self.binary, "search", *self.shape, *self.costs(self.times, self.row["T_comm"]),
-                          "--objective", "span", "--memory", times_stages * self.stages,
-                          "--kept-for-w", repr(kept), "--max-chunks", 1)
+                          "--objective", "span", "--memory", times_stages * self.stages, "--kept-for-w", repr(kept), "--max-chunks", 1)
 
     def interleaved(self, blocking):
         """1F1B-I, whose transfers take a latency or, as in Megatron-LM, the time of their ranks."""
@@ -65,8 +64,7 @@ class Setting:
         forward, backward, weight = (time / self.chunks for time in self.times)
         if blocking:
             forward, backward = forward + comm, backward + comm
-        return self.simulate("interleaved-1f1b", (forward, backward, weight), 0 if blocking else comm,
-                             self.chunks)
+        return self.simulate("interleaved-1f1b", (forward, backward, weight), 0 if blocking else comm, self.chunks)
 
     def samples(self, bubble, extra=0):
         """Per GPU and second, if a microbatch keeps a rank busy for its times and `extra`."""
@@ -87,15 +85,13 @@ def predict(setting):
               "zb-1p": bubble_of(setting.search(1)),
               "zb-2p": bubble_of(setting.search(2))}
     samples = {name: setting.samples(bubble[name]) for name in ("1f1b", "zb-1p", "zb-2p")}
-    samples["1f1b-i"] = setting.samples(bubble_of(setting.interleaved(blocking=True)),
-                                        2 * setting.chunks * setting.row["T_comm"])
+    samples["1f1b-i"] = setting.samples(bubble_of(setting.interleaved(blocking=True)), 2 * setting.chunks * setting.row["T_comm"])
     return bubble, samples
 
 
 def factor_of(settings):
     """What the model's GPUs did of the prediction for 1F1B: the mean over its rows."""
-    ratios = [one.row["samples_per_gpu_s"]["1f1b"] / one.samples(bubble_of(one.simulate("1f1b")))
-              for one in settings]
+    ratios = [one.row["samples_per_gpu_s"]["1f1b"] / one.samples(bubble_of(one.simulate("1f1b"))) for one in settings]
     return sum(ratios) / len(ratios)
 
 
@@ -144,8 +140,7 @@ def main():
     except (OSError, ValueError) as error:
         fail(f"cannot read {options.expected}: {error}", "the expected.json of this folder")
     rows = [Setting(options.binary, row, expected["models"][row["model"]]) for row in expected["rows"]]
-    chosen = [one for one in rows if options.model in (None, one.row["model"])
-              and options.microbatches in (None, one.row["microbatches"])]
+    chosen = [one for one in rows if options.model in (None, one.row["model"]) and options.microbatches in (None, one.row["microbatches"])]
     if not chosen:
         fail("no row has this model and so many microbatches",
              "one of: " + ", ".join(f"{one.row['model']} {one.row['microbatches']}" for one in rows))

@@ -17,24 +17,21 @@ if typing.TYPE_CHECKING:
     from .errors import InputError
     from .imports import import_run
     from .live import serve
-    from .loggers import to_mlflow, to_tensorboard, to_wandb
     from .program import Picture, ProgramError, Schedule, call, train
-    from .results import RunSummary, StudyResults
-    from .run import NotARun, Run, curves, differing_keys
+    from .results import RunSummary, StudyResults, study_results
+    from .run import NotARun, Run, Study, curves, differing_keys, to_mlflow, to_tensorboard, to_wandb
     from .run_comparison import compare
     from .run_report import write_report
-    from .run_set import read_runs, study_results
-    from .study import Study
     from .study_plot import StudyPlot, plot
     from .study_power import power
     from .study_table import StudyTable, table
 
 _HOMES = {
-    "checkpoint": ("Checkpoint", "DamagedCheckpoint"), "errors": ("InputError",), "imports": ("import_run",),
-    "loggers": ("to_mlflow", "to_tensorboard", "to_wandb"), "program": ("Picture", "ProgramError", "Schedule", "call", "train"),
-    "live": ("serve",), "results": ("RunSummary", "StudyResults"), "run": ("NotARun", "Run", "curves", "differing_keys"),
-    "run_comparison": ("compare",), "run_report": ("write_report",),
-    "run_set": ("read_runs", "study_results"), "study": ("Study",), "study_plot": ("StudyPlot", "plot"), "study_power": ("power",), "study_table": ("StudyTable", "table")}
+    "checkpoint": ("Checkpoint", "DamagedCheckpoint"), "errors": ("InputError",), "imports": ("import_run",), "live": ("serve",),
+    "program": ("Picture", "ProgramError", "Schedule", "call", "train"), "results": ("RunSummary", "StudyResults", "study_results"),
+    "run": ("NotARun", "Run", "Study", "curves", "differing_keys", "to_mlflow", "to_tensorboard", "to_wandb"),
+    "run_comparison": ("compare",), "run_report": ("write_report",), "study_plot": ("StudyPlot", "plot"), "study_power": ("power",),
+    "study_table": ("StudyTable", "table")}
 __all__ = [name for names in _HOMES.values() for name in names]
 
 

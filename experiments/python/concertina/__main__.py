@@ -12,7 +12,7 @@ if not __package__:  # `python3 FOLDER/concertina`, as the program runs it: the 
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     __package__ = "concertina"
 
-from concertina import subcommands  # noqa: E402
+from concertina.commands import run  # noqa: E402
 from concertina.log_forms import PROGRAMS  # noqa: E402
 
 
@@ -26,7 +26,7 @@ def main() -> int:
     for stream in (sys.stdout, sys.stderr):  # names and titles have letters of any language, whatever the terminal's
         typing.cast(io.TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="replace")
     if sys.argv[1:2] == ["--parsed"]:
-        return subcommands.run(sys.argv[2], sys.argv[3:])
+        return run(sys.argv[2], sys.argv[3:])
     parser = argparse.ArgumentParser(prog="python -m concertina", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("import", help="a run of another program's log")
@@ -46,19 +46,15 @@ def main() -> int:
     try:
         from concertina import import_run, to_mlflow, to_tensorboard, to_wandb
         if options.command == "import":
-            wrong = [word for word in options.column if "=" not in word]
-            if wrong:
+            if wrong := [word for word in options.column if "=" not in word]:
                 raise ValueError(f"--column {wrong[0]}: FIGURE=NAME, such as loss=my/ce")
             print(import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column), program=options.program,
                              decimal=options.decimal, devices=options.devices, run=options.of))
         elif options.program == "tensorboard":
             print(to_tensorboard(options.runs, options.folder or "tensorboard"))
-        else:
-            for run in options.runs:
-                if options.program == "wandb":
-                    print(to_wandb(run, directory=options.folder or "."))
-                else:
-                    print(to_mlflow(run, uri=options.folder or "sqlite:///mlflow.db"))
+        for name in options.runs if options.program in ("wandb", "mlflow") else []:
+            print(to_wandb(name, directory=options.folder or ".") if options.program == "wandb" else
+                  to_mlflow(name, uri=options.folder or "sqlite:///mlflow.db"))
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

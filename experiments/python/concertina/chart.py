@@ -1,15 +1,23 @@
-"""Charts for a paper, as values, and how series and words look: colours, markers, sizes of letters.
+"""Charts for a paper: values, of which `draw` makes a matplotlib Figure, which anybody can restyle; the same chart gives the same bytes.
 
 What is not finite, or not above 0 on a logarithmic axis, is not drawn. Series are told apart by colour (Okabe and Ito, 2008), and by
 dashes, markers or hatches too, so that a grey print can be read.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import math
+import re
+import textwrap
 import typing
+import warnings
 
 import numpy as np
+from matplotlib import style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
@@ -38,9 +46,9 @@ class Axis:
     def title(self) -> str:
         return f"{self.label} ({self.unit})" if self.label and self.unit else self.label or self.unit
 
-    def numbers(self, values: typing.Iterable[float | None]) -> np.ndarray:
+    def numbers(self, values: typing.Iterable[float]) -> np.ndarray:
         """NaN in place of what the axis does not hold."""
-        array = np.array([math.nan if value is None else value for value in values], float)
+        array = np.array(list(values), float)
         array[~np.isfinite(array) | ((array <= 0) & (self.scale != "linear"))] = math.nan
         return array
 
@@ -58,7 +66,6 @@ class Series:
     points: list[list[float]] = dataclasses.field(default_factory=list)  # what each bar is the mean of
     names: list[str] = dataclasses.field(default_factory=list)  # of points, beside them
     joined: bool = True  # by a line; not where the values are of unlike measures
-    faint: bool = False  # a single run, of whose group another line is the mean
     look: int | None = None  # colour and dashes are those of this series, from 0 on; -1: grey
 
 
@@ -75,31 +82,10 @@ class Chart:
     height: float = 0  # inches; 0: what suits the width
 
 
-def pareto_front(points: list[tuple[float, float]], x: Better | None, y: Better | None) -> list[int]:
-    """The points that no other one beats, by x: as good in both and better in one. The first of equal points stays."""
-    if not x or not y:
-        return []
-    costs = [(a if x == "lower" else -a, b if y == "lower" else -b, at) for at, (a, b) in enumerate(points) if math.isfinite(a + b)]
-    front: list[int] = []
-    least = math.inf
-    for _, cost, at in sorted(costs):
-        if cost < least:
-            least, front = cost, [*front, at]
-    return front if x == "lower" else front[::-1]
-
-
 def held(chart: Chart, series: Series) -> np.ndarray:
     """The values that both axes hold."""
     axis = {"heatmap": chart.value, "stacks": chart.x}.get(chart.kind, chart.y)
     return axis.numbers(series.y) + (0 * chart.x.numbers(series.x) if chart.kind in ("lines", "curves", "points") else 0)
-
-
-def look_of(series: Series, at: int) -> int:
-    return at if series.look is None else series.look
-
-
-def colour(at: int) -> str:
-    return COLOURS[at % len(COLOURS)] if at >= 0 else GREY
 
 
 def text_width(text: str, size: float) -> float:
@@ -107,15 +93,101 @@ def text_width(text: str, size: float) -> float:
     return float(text_to_path.get_text_width_height_descent(text, FontProperties(family="DejaVu Sans", size=size), False)[0])
 
 
+def _letters(text: str, size: float, width: float) -> int:
+    """How many letters of the text have room in `width`, about."""
+    return max(2, int(len(text) * width / max(text_width(text, size), width)))
+
+
 def shortened(text: str, size: float, width: float) -> str:
-    while len(text) > 1 and text_width(text, size) > width:
-        text = text[:-2].rstrip() + "…" if text.endswith("…") else text[:-1].rstrip() + "…"
-    return text
+    most = _letters(text, size, width)
+    return text if most >= len(text) else text[:most - 1].rstrip() + "…"
 
 
 def wrapped(text: str, size: float, width: float) -> str:
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".lstrip()
-        lines[-1:] = [longer] if not lines[-1] or text_width(longer, size) <= width else [lines[-1], word]
-    return "\n".join(shortened(line, size, width) for line in lines)
+    most = _letters(text, size, width)
+    return text if most >= len(text) else textwrap.fill(text, max(2, int(0.92 * most)))
+
+
+_STYLE = {
+    "font.family": ["DejaVu Sans"], "font.size": TICK, "text.color": INK, "text.parse_math": False, "axes.edgecolor": INK, "axes.linewidth": 0.7,
+    "axes.labelcolor": INK, "axes.labelsize": LABEL, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "xtick.labelsize": TICK, "ytick.labelsize": TICK, "xtick.color": INK, "ytick.color": INK, "xtick.major.width": 0.5, "ytick.major.width": 0.5,
+    "xtick.major.size": 2, "ytick.major.size": 2, "grid.color": LINE, "grid.linewidth": 0.5, "legend.fontsize": TICK, "legend.frameon": False,
+    "lines.markersize": 4, "hatch.linewidth": 0.6, "pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "concertina"}
+
+
+@contextlib.contextmanager
+def _own_style() -> typing.Iterator[None]:
+    """Not the user's; a letter that the font does not have is for whoever shows the file."""
+    with style.context(["default", _STYLE]), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def draw(chart: Chart) -> Figure:
+    """The figure, with one Axes (a heat map has a second one with its colours)."""
+    from .chart_marks import DRAWERS, name_points
+    with _own_style():
+        rows = {"heatmap": len(chart.series), "stacks": max((len(series.x) for series in chart.series), default=0)}.get(chart.kind, 0)
+        usual = max(0.28 * rows + 0.7, 1.4) if rows else (0.66 if chart.width <= 4 else 0.45) * chart.width
+        figure = Figure((chart.width, chart.height or usual), dpi=144, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        axes.set(xscale="linear" if chart.x.scale == "linear" else "log", yscale="linear" if chart.y.scale == "linear" else "log")
+        if chart.kind != "heatmap":
+            axes.grid(True, axis="y" if chart.kind == "bars" else "x" if chart.kind == "stacks" else "both")
+        drawn = any(np.isfinite(held(chart, series)).any() for series in chart.series)
+        handles = DRAWERS[chart.kind](axes, chart) if drawn else []
+        if not drawn:
+            axes.set_axis_off()
+            axes.text(0.5, 0.5, "no data", size=LABEL, color=SOFT, ha="center", va="center", transform=axes.transAxes)
+        _add_header(figure, chart, handles)
+        figure.draw_without_rendering()
+        for one in figure.axes:
+            for label, room in ((one.xaxis.label, one.bbox.width), (one.yaxis.label, one.bbox.height)):
+                label.set_text(wrapped(label.get_text(), LABEL, 66 / figure.dpi * room))
+        figure.draw_without_rendering()
+        if drawn and chart.kind == "points":
+            name_points(figure, axes, chart)
+        return figure
+
+
+def save(figure: Figure, kind: str) -> bytes:
+    """The bytes of a file of one of FORMATS; without a date, so that they are the same each time."""
+    file = io.BytesIO()
+    metadata: dict[str, None] = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[kind]
+    with _own_style():
+        figure.savefig(file, format=kind[1:], dpi=300, metadata=metadata)
+    return file.getvalue() if kind != ".svg" else re.sub(rb"[\x00-\x08\x0b-\x1f]", b"?", file.getvalue())
+
+
+def _add_header(figure: Figure, chart: Chart, handles: list[typing.Any]) -> None:
+    """Title, note and legend stand above the axes, which get the rest; a figure without a given height grows by them."""
+    room, renderer = 72 * chart.width - 8, figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    parts: list[typing.Any] = []
+    if chart.title:
+        parts.append(figure.text(0, 0, wrapped(chart.title, 1.16 * TITLE, room), size=TITLE, weight="bold", va="top"))
+    if chart.note:
+        parts.append(figure.text(0, 0, wrapped(chart.note, TICK, room), size=TICK, color=SOFT, va="top"))
+    names = [wrapped(str(handle.get_label()), TICK, room - 40) for handle in handles]
+    for columns in range(min(len(handles), 6), 0, -1):
+        legend = figure.legend(handles, names, loc="upper left", ncols=columns, borderpad=0, borderaxespad=0, columnspacing=1.2,
+                               handlelength=2.2, handletextpad=0.5, labelspacing=0.35)
+        if columns == 1 or legend.get_window_extent(renderer).width <= room * figure.dpi / 72:
+            parts.append(legend)
+            break
+        legend.remove()
+    heights = [part.get_window_extent(renderer).height / figure.dpi + 0.05 for part in parts]
+    header = sum(heights) + 0.04 * bool(parts)
+    if not chart.height:
+        figure.set_size_inches(chart.width, figure.get_figheight() + header)
+    height, top = figure.get_figheight(), 0.03
+    for part, size in zip(parts, heights):
+        place = (4 / 72 / chart.width, 1 - top / height)
+        if hasattr(part, "set_bbox_to_anchor"):
+            part.set_bbox_to_anchor(place, figure.transFigure)
+        else:
+            part.set_position(place)
+        top += size
+    engine: typing.Any = figure.get_layout_engine()
+    engine.set(rect=(0, 0, 1, max(0.3, 1 - header / height)))

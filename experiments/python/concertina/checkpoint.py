@@ -9,6 +9,7 @@ import typing
 
 import numpy as np
 
+from .errors import nearest
 from .files import parse_json, read_bytes
 
 _MOST_MANIFEST_BYTES = 256 << 20
@@ -51,10 +52,9 @@ class Checkpoint:
     def _manifest_bytes(self) -> bytes:
         manifest = self.path / "manifest.json"
         if not manifest.is_file():
-            raise FileNotFoundError(f"{self.path} is no checkpoint: it has no manifest.json")
+            raise FileNotFoundError(f"{self.path} is not a checkpoint: it has no manifest.json")
         try:
-            text = read_bytes(manifest, _MOST_MANIFEST_BYTES)
-            written = read_bytes(self.path / "manifest.sha256", 1024)
+            text, written = read_bytes(manifest, _MOST_MANIFEST_BYTES), read_bytes(self.path / "manifest.sha256", 1024)
         except ValueError as error:
             raise DamagedCheckpoint(str(error)) from error
         if written != f"{hashlib.sha256(text).hexdigest()}  manifest.json\n".encode():
@@ -72,15 +72,14 @@ class Checkpoint:
 
     def _check(self, name: str) -> None:
         """Pieces have the same parts, and cover each element once."""
-        pieces = self._pieces[name]
-        pieces.sort(key=lambda piece: piece.offset)
-        end = 0
+        pieces, end = sorted(self._pieces[name], key=lambda piece: piece.offset), 0
         for piece in pieces:
             if piece.offset != end or piece.parts.keys() != pieces[0].parts.keys():
                 raise DamagedCheckpoint(f"{self.path}: the pieces of {name} do not fit together")
             end += piece.elements
         if end != math.prod(self._shapes[name]):
             raise DamagedCheckpoint(f"{self.path}: the pieces of {name} have {end} elements, not those of {self._shapes[name]}")
+        self._pieces[name] = pieces
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
@@ -112,9 +111,8 @@ class Checkpoint:
 
     def _of(self, tensor: str) -> list[_Piece]:
         if tensor not in self._pieces:
-            import difflib
-            near = difflib.get_close_matches(tensor, self._pieces, 1)
-            raise KeyError(f"{self.path} has no tensor {tensor!r}" + (f"; near: {near[0]!r}" if near else ""))
+            near = nearest(tensor, self._pieces)
+            raise KeyError(f"{self.path} has no tensor {tensor!r}" + f"; near: {near!r}" * bool(near))
         return self._pieces[tensor]
 
     @staticmethod

@@ -1,14 +1,15 @@
-"""Which groups of runs differ in a metric: by runs that pair up where there are such, from the baseline and from the best."""
+"""Which groups of runs differ in a metric, by runs that pair up where there are such; and the seconds that runs took to a target (--to)."""
 from __future__ import annotations
 
 import dataclasses
 import typing
 
-from .errors import InputError, one_of
+from .errors import InputError, require_word
 from .measures import why_unlike
-from .results import SEED, Group, StudyResults, figures_of, groups_of, never_came, same_value, titles
+from .names import BASELINE_TARGET, number_or_text, time_to
+from .results import SEED, Group, RunSummary, StudyResults, figures_of, groups_of, never_came, same_value, titles
+from .run_log import HELD_OUT, RunLog, read_log
 from .statistic import NO_TEST, PAIRED, WELCH, WILCOXON, Difference, Pairs, compare_pairs, compare_samples, holm, summarize
-from .texts import number_or_text
 
 _SETTINGS = ("seed", "ranks", "batch", "microbatches")  # numbers of a result that are settings
 _MOST_COMPARED = 12  # groups that are compared without being asked
@@ -50,8 +51,7 @@ def unlike(first: Group, second: Group, metric: str) -> str:
 
 def pooled_axes(results: StudyResults, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
     """The axes, without those in `by`, of which some group has several values."""
-    return [axis for axis in results.axes
-            if axis not in by and any(len({run.text(axis) for run in group.done}) > 1 for group in groups)]
+    return [axis for axis in results.axes if axis not in by and any(len({run.text(axis) for run in group.done}) > 1 for group in groups)]
 
 
 def pairing_columns(results: StudyResults, pair: str, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
@@ -90,12 +90,9 @@ def baseline_values(results: StudyResults, by: list[str], groups: list[Group], b
         if column not in by:
             raise InputError(f"the baseline names {column}, by which trials are not grouped", "--baseline",
                              f"one of: {', '.join(by)}" if by else f"--by {column}")
-        at = by.index(column)
-        known = sorted({group.values[at] for group in groups})
-        found = [one for one in known if one == value or same_value(number_or_text(one), value)]
-        if not found:
-            raise InputError(f"no group has {column}={value}", "--baseline", one_of(value, known))
-        wanted[at] = found[0]
+        known = sorted({group.values[by.index(column)] for group in groups})
+        found = (one for one in known if one == value or same_value(number_or_text(one), value))
+        wanted[by.index(column)] = next(found, None) or require_word(value, known, f"no group has {column}={value}", "--baseline")
     return wanted
 
 
@@ -106,17 +103,55 @@ def comparison_text(differences: list[list[Difference]], pairing: list[str], cor
     pairs = sorted({one.pairs for of_metric in tested for one in of_metric if one.test != WELCH})
     if not used:
         return "too few trials for a test"
-    parts = []
-    for test in (PAIRED, WILCOXON, WELCH):
-        if test not in used:
-            continue
-        if test != WELCH:
-            count = str(pairs[0]) if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
-            parts.append(f"{test} over {count} pairs of the same {titles(pairing)}")
-        else:
-            parts.append(test + (" where there are fewer than two pairs" if len(used) > 1 else ""))
-    text, most = "; ".join(parts) + "; two-sided p", max(map(len, tested))
-    if most < 2:
-        return text
-    how = "with Holm's correction" if correction == "holm" else "without correction"
-    return f"{text} {how} for {most} comparisons per metric"
+    count = " to ".join(map(str, dict.fromkeys([*pairs[:1], *pairs[-1:]])))
+    parts = [f"{test} over {count} pairs of the same {titles(pairing)}" for test in (PAIRED, WILCOXON) if test in used]
+    parts += [WELCH + " where there are fewer than two pairs" * (len(used) > 1)] * (WELCH in used)
+    most, how = max(map(len, tested)), "with Holm's correction" if correction == "holm" else "without correction"
+    return "; ".join(parts) + "; two-sided p" + f" {how} for {most} comparisons per metric" * (most > 1)
+
+
+Logs = list[tuple[RunSummary, RunLog]]
+
+
+def _parse(target: str) -> tuple[str, str, bool, float]:
+    """Metric, its target as text, whether that is the baseline's, and the number that it is, or that is added to it."""
+    metric, _, text = target.partition("=")
+    of_baseline = text.startswith(BASELINE_TARGET)
+    figure = text.removeprefix(BASELINE_TARGET) if of_baseline else text
+    number = 0.0 if of_baseline and not figure else number_or_text(figure.removeprefix("+"))
+    signed = not figure or figure[0] in "+-"
+    if not metric.startswith(HELD_OUT) or isinstance(number, str) or (not signed if of_baseline else figure.startswith("+")):
+        raise InputError(f"'{target}' is not a target of a held-out metric", "--to", "--to validation_loss=2.5, --to "
+                         "validation_loss=baseline, or --to validation_loss=baseline+0.01")
+    return metric, text, of_baseline, number
+
+
+def _last_of_baseline(results: StudyResults, run: RunSummary, logs: Logs, baseline: list[tuple[str, str]], metric: str) -> float | None:
+    """The mean of the last values of the runs that have the baseline's values, and those of `run` in all other axes."""
+    named = [column for column, _ in baseline]
+    last = []
+    for other, log in logs:
+        if all(same_value(other.cell(column), value) for column, value in baseline) and \
+                all(axis in named or other.cell(axis) == run.cell(axis) for axis in results.axes):
+            last += list(log.curve(metric).values())[-1:]
+    summary = summarize(last, 0.95)
+    return summary.mean if summary.n else None
+
+
+def add_times_to(results: StudyResults, targets: list[str], baseline: list[str]) -> list[str]:
+    """Adds the column of each target, "METRIC=NUMBER", "METRIC=baseline" or "METRIC=baseline-NUMBER", to runs that are done."""
+    wanted = [results.column_value(text, "--baseline") for text in baseline] if targets else []
+    logs = [(run, read_log(run.directory)) for run in results.runs if run.state == "done"] if targets else []
+    columns = []
+    for target in targets:
+        metric, text, of_baseline, number = _parse(target)
+        if of_baseline and not wanted:
+            raise InputError("there is no baseline whose last value is the target", "--to", "--baseline COLUMN=VALUE")
+        columns.append(time_to(metric, text))
+        for run, log in logs:
+            base = _last_of_baseline(results, run, logs, wanted, metric) if of_baseline else 0
+            seconds = None if base is None else log.seconds_to(metric, base + number)
+            if seconds is not None:
+                run.figures[columns[-1]] = float(seconds)
+        results.require(columns[-1], "--to")
+    return columns

@@ -8,25 +8,16 @@ import os
 import sys
 import typing
 
-LIBRARIES = ["matplotlib", "numpy", "pandas", "scipy"]
+LIBRARIES = ["matplotlib", "numpy", "onnx", "pandas", "scipy"]
 EXPORTS = {"mlflow": "mlflow-skinny alembic sqlalchemy"}  # packages of libraries whose names are others
 
 
 class InputError(ValueError):
     """The input is wrong: a line for each of `what`, `where` and `fix`. Subcommands end with exit code `code`."""
-    code = 2
 
-    def __init__(self, what: str, where: str = "", fix: str = ""):
+    def __init__(self, what: str, where: str = "", fix: str = "", code: int = 2):
         super().__init__(what + (f"\n  at: {where}" if where else "") + (f"\n  try: {fix}" if fix else ""))
-        self.what, self.where, self.fix = what, where, fix
-
-
-class Failure(InputError):
-    """Something failed although the input may be right."""
-
-    def __init__(self, what: str, where: str = "", fix: str = "", code: int = 1):
-        super().__init__(what, where, fix)
-        self.code = code
+        self.what, self.where, self.fix, self.code = what, where, fix, code
 
 
 def missing_library(name: str) -> InputError:
@@ -49,8 +40,8 @@ def library(module: str) -> typing.Any:
 def nearest(word: str, words: typing.Iterable[str]) -> str:
     """The first of `words` that begins with `word`, else the one that is most like it; empty if none is."""
     known = {one.lower(): one for one in words}
-    begun = (one for lower, one in known.items() if len(word) > 2 and lower.startswith(word.lower()))
-    return next(begun, "") or next((known[lower] for lower in difflib.get_close_matches(word.lower(), known, 1)), "")
+    begun = [lower for lower in known if len(word) > 2 and lower.startswith(word.lower())]
+    return known[found[0]] if (found := begun or difflib.get_close_matches(word.lower(), known, 1)) else ""
 
 
 def one_of(word: str, words: typing.Iterable[str]) -> str:

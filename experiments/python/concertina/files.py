@@ -1,35 +1,32 @@
 """Files of runs and studies, which may be another user's: what is not a regular file is refused, at once."""
+import contextlib
 import json
 import math
 import os
 import pathlib
 import stat
-import tempfile
 import typing
+
+from .errors import InputError
 
 _MOST_BYTES = 1 << 30
 _MOST_READ = 64 << 20  # bytes of a followed file at a time
 
 
 def open_regular(path: pathlib.Path, most: int = _MOST_BYTES) -> typing.BinaryIO:
-    """The file, for reading. ValueError as of read_bytes()."""
+    """The file, for reading. ValueError, with its name: it is a link, a pipe, a device, or larger than `most`."""
     if path.is_symlink():
         raise ValueError(f"{path} is a link: name the file that is meant")
-    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
-    status = os.fstat(file.fileno())
-    why = ""
-    if not stat.S_ISREG(status.st_mode):
-        why = f"{path} is not a regular file"
-    elif status.st_size > most:
-        why = f"{path} has {status.st_size} bytes, more than the {most} allowed here"
-    if why:
-        file.close()
-        raise ValueError(why)
-    return file
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    status = os.fstat(file)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= most:
+        return open(file, "rb")
+    os.close(file)
+    raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} allowed here" if stat.S_ISREG(status.st_mode)
+                     else f"{path} is not a regular file")
 
 
 def read_bytes(path: pathlib.Path, most: int = _MOST_BYTES) -> bytes:
-    """The whole file. ValueError, with its name: it is a link, a pipe, a device, or larger than `most`."""
     with open_regular(path, most) as file:
         return file.read(os.fstat(file.fileno()).st_size)
 
@@ -66,23 +63,16 @@ def read_json(path: pathlib.Path, loads: typing.Callable[..., typing.Any] = json
         raise ValueError(f"{path}: {error}") from error
 
 
-def _no_constant(word: str) -> float:
-    raise ValueError(f"{word} is not JSON")
-
-
-_LOADS = json.JSONDecoder(parse_constant=_no_constant).decode
+_LOADS = json.JSONDecoder(parse_constant=int).decode  # ValueError for NaN and Infinity, which are not JSON
 
 
 def objects_in(text: str) -> list[dict[str, typing.Any]]:
     """The lines that are JSON objects."""
     found = []
     for line in text.split("\n"):
-        try:
+        with contextlib.suppress(ValueError):
             value = parse_json(line, _LOADS) if line.strip() else None
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            found.append(value)
+            found += [value] if isinstance(value, dict) else []
     return found
 
 
@@ -143,15 +133,10 @@ def json_text(value: object) -> str:
 
 def replace_file(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Writes the whole file, or leaves it as it was."""
-    whole = data if isinstance(data, bytes) else data.encode()
-    with tempfile.NamedTemporaryFile(dir=pathlib.Path(path).parent, prefix=".", delete=False) as file:
-        try:
-            file.write(whole)
-            file.flush()
-            mask = os.umask(0)
-            os.umask(mask)
-            os.fchmod(file.fileno(), 0o666 & ~mask)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    temporary = pathlib.Path(path).with_name(f".{pathlib.Path(path).name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data if isinstance(data, bytes) else data.encode())
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(f"this file cannot be written: {error.strerror}", str(path), "a file in an existing directory") from error

@@ -13,8 +13,8 @@ import re
 import sys
 import typing
 
-from . import log_files, log_rows
-from .log_forms import COLUMNS, FIGURES, TIMES, Columns, Line, known_line
+from . import log_files
+from .log_forms import COLUMNS, FIGURES, TIMES, Columns, Line, by_step, check_epochs, known_line, last_run, once
 
 _NO_STAGE = "losses of -1, which ranks without the last stage print"
 _METRICS = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "batches")
@@ -39,7 +39,7 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
     if directory.exists():
         raise FileExistsError(f"{directory} exists already: name a new directory, such as runs/NAME")
     rows, notes = _rows_of(source, asked)
-    steps, evaluations = log_rows.by_step(rows, "loss", notes), log_rows.by_step(rows, "validation_loss", notes)
+    steps, evaluations = by_step(rows, "loss", notes), by_step(rows, "validation_loss", notes)
     if not steps and not evaluations:
         raise ValueError(f"{source} has no losses by step in a form that is known (a CSV is read where its name ends in .csv or .tsv)"
                          + "".join(f"; {note}" for note in notes))
@@ -51,7 +51,11 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
     for row in rates if asked.devices else []:
         row["tokens_per_s"] = row["device_tokens_per_s"] * typing.cast(int, asked.devices)
     notes += ["no figure of the log is per device, so --devices is without effect"] if asked.devices and not rates else []
-    _count_batches(steps)
+    done = 0
+    for row in steps:  # one with a rate stands for all steps since the row before
+        batches = max(1, row["step"] - done)
+        done += batches
+        row |= {"batches": batches} if batches > 1 and {"step_ms", "tokens_per_s"} & set(row) else {}
     directory.mkdir(parents=True)
     _write(directory / "metrics.jsonl", (
         {"step": row["step"], **{figure: row[figure] for figure in _METRICS if figure in row}, **_time_of(row)} for row in steps))
@@ -61,15 +65,6 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
     for note in notes:
         say(f"{source.name}: {note}.")
     return directory
-
-
-def _count_batches(steps: list[dict]) -> None:
-    """Gives each row with a rate the number of steps that it stands for: those since the row before."""
-    done = 0
-    for row in steps:
-        batches = max(1, row["step"] - done)
-        done += batches
-        row |= {"batches": batches} if batches > 1 and {"step_ms", "tokens_per_s"} & set(row) else {}
 
 
 def _rows_of(source: pathlib.Path, asked: Options) -> tuple[list[dict], list[str]]:
@@ -131,7 +126,7 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
     notes = [f"{taken[name]} lines of {form.program} in the form {re.sub(':[^} ]+}', '}', name)!r}: {form.kind} losses"
              + (", 1 added to the step" if form.add else "") + (f". {form.means}" if form.means else "") for name, form in forms.items()]
     notes += [f"left out: {count} {why}" for why, count in left.items() if count]
-    return log_rows.last_run(log_rows.once(rows, notes), notes), notes
+    return last_run(once(rows, notes), notes), notes
 
 
 def _left_out(form: Line, row: dict[str, typing.Any]) -> str:
@@ -176,14 +171,14 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
             raise ValueError(f"{place(row, chosen['step'])} has {row[chosen['step']]!r}, which is not a step")
         figures["step"] = int(step) + (0 if "step" in asked.columns else known.add)
         rows.append(({"step_ms": 1e3 * figures["step_s"]} if "step_s" in figures else {}) | figures | {"@epoch": row.get(epoch)})
-    log_rows.check_epochs(source, rows, chosen["step"])
+    check_epochs(source, rows, chosen["step"])
     notes = [f"columns of {known.program}: " + ", ".join(f"{name.strip('@')} as {figure}" for figure, name in chosen.items())
              + (f". {known.means}" if known.means else ""), *table.notes]
     unused = [name for name in names if name not in chosen.values() and not name.startswith("@")]
     notes += [f"left out: the columns {', '.join(unused)}"] if unused else []
     notes += [f"left out: {count} {what}" for count, what in ((stepless, "rows without a step"), (no_stage, _NO_STAGE)) if count]
     unsure = known.program in ("plain", "lightning") or chosen.get("loss") == "loss" and "@log_history" not in names
-    return log_rows.last_run(rows, notes, source if unsure else None), notes
+    return last_run(rows, notes, source if unsure else None), notes
 
 
 def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str, asked: Options) -> dict[str, str]:

@@ -1,27 +1,39 @@
-"""concertina report --serve: a page that follows a run, or a study with its runs. It reads what was added to logs, and once."""
+"""concertina report --serve: a page that follows a run, or a study with its runs. It reads what was added to logs, and once.
+
+The server is for this machine alone: it answers GET below an address that has a random token, and only reads. Slow and silent clients
+hold up nobody: each has a thread, and few seconds for its one request.
+"""
 from __future__ import annotations
 
+import http.server
 import math
 import os
 import pathlib
 import re
+import secrets
+import signal
 import statistics
+import sys
+import threading
 import time
 import typing
+import urllib.parse
 
 from .errors import InputError, library
 from .files import Follower, read_lines, read_tail
-from .page import Block, content, page, table, words, write_json
-from .page_server import Answer, PageServer
+from .page import Block, content, page, section, table, words, write_json
 from .run_course import Course, changes_in
-from .run_files import load_run
-from .run_log import Curve, Line, number, positive, text
+from .results import study_results
+from .run_report import load_run
+from .run_log import Curve, Line, config_texts, is_run, number, positive, text
 from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
-from .run_set import config_texts, is_run
-from .study_folder import STUDY_FILE, read_study
-from .texts import clock_text, counted, figure_text, grouped, settings_text
+from .names import clock_text, counted, figure_text, settings_text
 
-MOST_NOTES, MOST_NOTE_TEXT, TAIL = 30, 240, 8 << 10
+_NOW = "the report on it, as of now"
+MOST_NOTES, MOST_NOTE_TEXT, TAIL, CLIENT_SECONDS = 30, 240, 8 << 10, 10
+Answer = tuple[int, str, str]  # status, type and text
+Handler = typing.Callable[[str, dict[str, str]], Answer]  # of the path below the token, and the query
+_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY"}
 
 
 class LiveRun:
@@ -73,7 +85,7 @@ class LiveRun:
         restarts = len(read_lines(self.path / "restarts.jsonl"))
         said = ["ended" if self.ended else f"the last step was written {clock_text(max(0, round(time.time() - self._metrics.written)))} ago"
                 if self.last else "no step yet", text(self.last, "layout"), f"restarts: {restarts}" if restarts else ""]
-        tiles = [(f"{grouped(int(self.done))} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
+        tiles = [(f"{int(self.done):,} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
                  (_value(self.last, "loss"), "loss"), (_value(self.last, "tokens_per_s"), "tokens per second")]
         tiles += [(_value(held[-1], "loss"), f"held-out loss at step {number(held[-1], 'step'):.0f}")] if held else []
         tiles += _load()
@@ -86,24 +98,23 @@ class LiveRun:
 
     def _notes(self) -> list[Block]:
         events = [event for event in self.events if event.get("event") not in ("validation", "checkpoint")][-MOST_NOTES:]
-        rows = [[text(event, "time")[11:19], "" if math.isnan(number(event, "step")) else f"{number(event, 'step'):.0f}", text(event, "event"),
-                 {"text": _note(event), "look": "text"}] for event in reversed(events)]
-        return [words("heading", "Events"), table(["time", "step", "event", ""], rows, left=4)] if rows else []
+        rows = []
+        for event in reversed(events):
+            said = plain_text({key: value for key, value in event.items() if key not in ("step", "time", "event")})
+            step = "" if math.isnan(number(event, "step")) else f"{number(event, 'step'):.0f}"
+            short = said[:MOST_NOTE_TEXT] + "..." * (len(said) > MOST_NOTE_TEXT)
+            rows.append([text(event, "time")[11:19], step, text(event, "event"), {"text": short, "look": "text"}])
+        return section("Events", [table(["time", "step", "event", ""], rows, left=4)] if rows else [])
 
 
 def _count(value: float) -> str:
-    return "?" if math.isnan(value) else grouped(int(value))
+    return "?" if math.isnan(value) else f"{int(value):,}"
 
 
 def _value(line: Line, key: str) -> str:
     """A number that was written as null is not finite; one that is not there, or zero that was not measured, is a dash."""
     value = (number if key == "loss" else positive)(line, key)
     return figure_text(value) if math.isfinite(value) or line.get(key, "") is None else "–"
-
-
-def _note(event: Line) -> str:
-    said = plain_text({key: value for key, value in event.items() if key not in ("step", "time", "event")})
-    return said if len(said) <= MOST_NOTE_TEXT else said[:MOST_NOTE_TEXT] + "..."
 
 
 def _load() -> list[tuple[str, str]]:
@@ -115,7 +126,7 @@ class Served:
 
     def __init__(self, directory: str):
         self.path = pathlib.Path(directory)
-        self.is_study = (self.path / STUDY_FILE).is_file()
+        self.is_study = (self.path / "study.toml").is_file()
         self.runs: dict[int, LiveRun] = {}
         if not self.is_study and not is_run(self.path):
             raise InputError("this is neither a run nor a study", directory, "runs/NAME or studies/NAME")
@@ -129,14 +140,15 @@ class Served:
             return 200, "text/html", page(waits)
         if path == "report":
             return 200, "text/html", self._report(trial)
-        return 200, "application/json", write_json(self._trial(int(trial)) if trial else self._study() if self.is_study else self._run())
+        return 200, "application/json", write_json(self._trial(int(trial)) if trial else self._study() if self.is_study else
+                                                     self._live(0, self.path).content(self.path.resolve().name, [_link(_NOW, "report")]))
 
     def _report(self, trial: str) -> str:
         if self.is_study and not trial:
             library("numpy")
             from .study_page import StudyPage
             from .study_table import TableOptions, make_table
-            results = read_study(self.path)
+            results = study_results(self.path)
             return page(StudyPage(results, make_table(results, TableOptions(mixed=True)), self.path / "report.html").content())
         return page(report_page(load_run(self.path / trial / "run" if trial else self.path)))
 
@@ -145,19 +157,16 @@ class Served:
         run.look()
         return run
 
-    def _run(self) -> Block:
-        return self._live(0, self.path).content(self.path.resolve().name, [_link("the report on it, as of now", "report")])
-
     def _trial(self, number_of: int) -> Block:
         folder = self.path / str(number_of)
         if not (folder / "run" / "config.toml").exists():
             raise InputError(f"trial {number_of} has no run yet", str(folder), "a trial that has begun")
         log: Block = {"kind": "fold", "summary": "the end of its log", "text": read_tail(folder / "log.txt", TAIL), "blocks": []}
         return self._live(number_of, folder / "run").content(f"trial {number_of}", [log] * bool(log["text"]) + [
-            _link("the report on it, as of now", f"report?trial={number_of}"), _link("all trials", "#")])
+            _link(_NOW, f"report?trial={number_of}"), _link("all trials", "#")])
 
     def _study(self) -> Block:
-        study, rows, ended = read_study(self.path), [], 0
+        study, rows, ended = study_results(self.path), [], 0
         for trial in study.runs:
             ended += trial.state != "open"
             first: typing.Any = str(trial.number)
@@ -166,7 +175,7 @@ class Served:
             if (directory / "config.toml").exists():
                 run = self._live(trial.number, directory)
                 first, state = {"text": first, "href": f"#{first}"}, "runs" if trial.state == "open" else state
-                rest = [f"{grouped(int(run.done))} of {_count(run.steps)}", _value(run.last, "loss"), run.left]
+                rest = [f"{int(run.done):,} of {_count(run.steps)}", _value(run.last, "loss"), run.left]
             settings = settings_text(trial.settings, trial.settings.values())
             rows.append([first, {"text": settings, "look": "text"}, {"text": state, "look": "text"}, *rest])
         return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have ended", [
@@ -176,6 +185,88 @@ class Served:
 
 def _link(label: str, href: str) -> Block:
     return {"kind": "link", "text": label, "href": href}
+
+
+class _Request(http.server.BaseHTTPRequestHandler):
+    server: PageServer
+    timeout = CLIENT_SECONDS
+
+    def setup(self) -> None:
+        """A client that sends its request byte by byte is cut off, too."""
+        super().setup()
+        self._end = threading.Timer(CLIENT_SECONDS, self.server.shutdown_request, [self.connection])
+        self._end.daemon = True
+        self._end.start()
+
+    def finish(self) -> None:
+        self._end.cancel()
+        super().finish()
+
+    def do_GET(self) -> None:
+        status, kind, text = self._answer()
+        body = text.encode(errors="replace")
+        self.send_response(status)
+        for name, value in ({"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(body))} | _HEADERS).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_GET
+
+    def _answer(self) -> Answer:
+        server = self.server
+        if self.headers.get_all("Host") not in [[f"{name}:{server.server_port}"] for name in ("127.0.0.1", "localhost")]:
+            return 403, "text/plain", "another host was asked for\n"
+        if self.command not in ("GET", "HEAD"):
+            return 405, "text/plain", "this only reads\n"
+        path, _, query = self.path.partition("?")
+        token, _, path = path.removeprefix("/").partition("/")
+        if not secrets.compare_digest(token.encode(errors="replace"), server.token.encode()):
+            return 404, "text/plain", "not found\n"
+        try:
+            with server.lock:
+                return server.handler(path, dict(urllib.parse.parse_qsl(query, max_num_fields=8)))
+        except Exception as error:  # noqa: BLE001 - of one request: others are answered
+            return 500, "text/plain", f"{error or type(error).__name__}\n"
+
+    def version_string(self) -> str:
+        return "concertina"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class PageServer(http.server.ThreadingHTTPServer):
+    """Answers with `handler`, one request at a time."""
+    block_on_close = False
+    request_queue_size = 128  # connections that wait to be accepted
+
+    def __init__(self, port: int, handler: Handler):
+        self.handler, self.token, self.lock = handler, secrets.token_hex(16), threading.Lock()
+        try:
+            super().__init__(("127.0.0.1", port), _Request)
+        except OSError as error:
+            raise InputError(f"port {port} of 127.0.0.1 cannot be had: {error.strerror}", "--port",
+                             "--port 0, which takes any that is free") from error
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{self.token}/"
+
+    def handle_error(self, request: typing.Any, client_address: typing.Any) -> None:
+        pass  # a client that left
+
+    def serve(self, of: str) -> None:
+        """Prints the address, and answers until a signal says to stop."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, lambda *_: threading.Thread(target=self.shutdown).start())
+        port = self.server_port
+        sys.stderr.write(f"{of} is at the address below, for this machine alone; from another one: ssh -L {port}:127.0.0.1:{port} HOST; "
+                         "Ctrl-C ends it\n")
+        print(self.address, flush=True)
+        self.serve_forever(0.2)
+        self.server_close()
 
 
 def newest_run() -> str:

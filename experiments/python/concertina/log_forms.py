@@ -5,6 +5,10 @@ prints the form.
 """
 from __future__ import annotations
 
+import collections
+import itertools
+import math
+import pathlib
 import re
 import typing
 
@@ -124,7 +128,7 @@ _PLAIN = {
 # "@step" and "@time" are given by the file itself; "@lightning" and "@log_history" mark files that one program alone
 # writes, "@wandb" the CSV of a chart.
 COLUMNS = [
-    Columns("concertina", [{"speed/bubble"}, {"train/bubble"}], {  # its folder for TensorBoard; loggers.py
+    Columns("concertina", [{"speed/bubble"}, {"train/bubble"}], {  # its folder for TensorBoard; run.py
         "step": ["_step"], "loss": ["train/loss"], "validation_loss": ["validation/loss"], "lr": ["train/lr"],
         "grad_norm": ["train/grad_norm"], "tokens_per_s": ["speed/tokens_per_s", "train/tokens_per_s"], "step_ms": ["train/step_ms"]}),
     Columns("torchtitan", [{"loss_metrics/global_avg_loss"}, {"validation_metrics/loss"}], {  # components/metrics.py: log(metrics, step)
@@ -152,3 +156,101 @@ KINDS = {"split", "phase", "mode", "stage", "set", "subset", "partition", "type"
          "loader", "dataloader", "node", "host"}
 FIGURES = [*COLUMNS[-1].names, "device_tokens_per_s", "time"]
 PROGRAMS = sorted({row.program for row in COLUMNS} | {line.program for line in LINES})
+
+
+def once(rows: list[dict], notes: list[str]) -> list[dict]:
+    """Of lines that several ranks printed, each loss once; refused where ranks printed different ones for a step."""
+    ranks = sorted({row["@rank"] for row in rows}, key=lambda rank: (len(rank), rank))
+    names = ", ".join(rank or "(none)" for rank in ranks[:8]) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
+    printed: dict[tuple[str, int], dict[str, str]] = collections.defaultdict(dict)
+    for row in rows:  # of a rank that printed a step twice, after a resume, the later line counts
+        for name in {"loss", "validation_loss"} & set(row):
+            printed[name, row["step"]][row["@rank"]] = str(row[name])
+    if differ := [step for (_, step), values in printed.items() if len(set(values.values())) > 1]:
+        raise ValueError(f"ranks {names} printed different losses for step {min(differ)}: keep the lines of one rank, for example with grep")
+    single = sum(len(values) == 1 for values in printed.values())
+    if len(ranks) > 1:
+        notes.append(f"ranks {names} printed the same losses; the lines of rank {ranks[0]} count"
+                     if all(len(values) == len(ranks) for values in printed.values()) else
+                     f"the lines of ranks {names} are one curve: {single} losses were printed by one rank, {len(printed) - single} by several, which agree")
+    first = {key: min(values, key=lambda rank: (len(rank), rank)) for key, values in printed.items()}
+    return [row for row in rows if any(first.get((name, row["step"])) == row["@rank"] for name in ("loss", "validation_loss") if name in row)]
+
+
+def last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = None) -> list[dict]:
+    """The rows without what a resume did again, and without earlier runs in the same log; these are refused where `source` is given."""
+    losses = [row["step"] for row in rows if "loss" in row]
+    if len(losses) > 2 and all(one > other for one, other in itertools.pairwise(losses)):
+        rows = rows[::-1]  # the newest first
+    falls, runs = _falls(rows)
+    for figure in ("loss", "validation_loss"):
+        count, times = sum(figure in row for row in rows), sum(figure in rows[at] and ("loss" in rows[at] or figure in rows[at - 1]) for at in falls)
+        if times and (2 * times >= count or times > 1 and 4 * times >= count):
+            raise ValueError(f"steps have two {figure} in succession or fall back, {times} times in {count}: lines of several ranks or runs? "
+                             "Keep those of one")
+    if not falls:
+        return rows
+    again = f"the steps fall back {len(falls)} times, the last time to {rows[max(falls)]['step']}"
+    if runs and source is not None:
+        raise ValueError(f"{source}: {again}, where another run or epoch begins: keep the rows of one run (of TensorBoard, one event file), "
+                         "or name the step of the run with --column step=NAME")
+    kept: list[dict] = []
+    near = floor = held_out = math.inf  # steps that were done again later begin here; `near` holds back to the loss before
+    for at in range(len(rows) - 1, -1, -1):
+        row, step = rows[at], rows[at]["step"]
+        floor = near if "loss" in row else floor
+        if step < floor and step <= abs(near) and (step < held_out or "loss" in row or "validation_loss" not in row):
+            kept.append(row)
+        if at in falls and "loss" in row:
+            near = -step if at in runs else min(near, step)
+        elif at in falls:
+            held_out = min(held_out, step)
+    notes.append(again + (f": the run that begins at step {rows[max(runs)]['step']} counts alone" if runs else
+                          ": the later lines count, as after a resume") + f"; left out: {len(rows) - len(kept)} earlier lines")
+    return kept[::-1]
+
+
+def _falls(rows: list[dict]) -> tuple[set[int], set[int]]:
+    """Which rows do a step again with another result: all of them, and those that begin another run, at the first steps of the log."""
+    falls: set[int] = set()
+    runs: set[int] = set()
+    held_out: dict[int, str] = {}
+    places = [at for at, row in enumerate(rows) if "loss" in row]
+    steps = [rows[at]["step"] for at in places]
+    for n in range(1, len(steps)):
+        if steps[n] < steps[n - 1] or steps[n] == steps[n - 1] and str(rows[places[n]]["loss"]) != str(rows[places[n - 1]]["loss"]):
+            falls.add(places[n])
+            before, after = (steps[at + 1] - steps[at] if 0 <= at < len(steps) - 1 else 0 for at in (n - 2, n))
+            if steps[n] <= steps[places.index(max(runs)) if runs else 0] or steps[n] <= after != before:
+                runs.add(places[n])
+    for at, row in enumerate(rows):
+        if "validation_loss" in row and "loss" not in row:
+            if held_out.get(row["step"], value := str(row["validation_loss"])) != value:
+                falls.add(at)
+            held_out[row["step"]] = value
+    return falls, runs
+
+
+def check_epochs(source: pathlib.Path, rows: list[dict], name: str) -> None:
+    """Refuses steps that count within an epoch: they fall back, or stay, where the epoch grows."""
+    for figure in ("loss", "validation_loss"):
+        points = [(float(found[0].replace(",", ".")), row["step"]) for row in rows if figure in row and (
+            found := re.match(r"\d+([.,]\d+)?", str(row.get("@epoch"))))]
+        for (before, last), (epoch, step) in itertools.pairwise(points):
+            if epoch > before and step <= last:
+                raise ValueError(f"{source}: {name} counts within an epoch, as it goes from {last} to {step} where the epoch grows: "
+                                 "--column step=NAME names the step of the run")
+
+
+def by_step(rows: list[dict], figure: str, notes: list[str]) -> list[dict]:
+    """The rows that have a figure, by step, with what else the log has of the step."""
+    found: dict[int, dict] = {}
+    for row in rows:
+        if figure in row or not {"loss", "validation_loss"} & set(row):  # the latter is an event of TensorBoard, a call of W&B's log()
+            found[row["step"]] = found.get(row["step"], {}) | {name: value for name, value in row.items() if name != "time" or figure in row}
+    result = [row for _, row in sorted(found.items()) if figure in row]
+    name = {"loss": "training", "validation_loss": "held-out"}[figure]
+    bad = [row["step"] for row in result if not math.isfinite(row[figure])]
+    notes.append(f"{len(result)} {name} losses" + (f" of steps {result[0]['step']} to {result[-1]['step']}" if result else "")
+                 + (f", of which {len(bad)} are not finite" + (", the last one too" if bad[-1] == result[-1]["step"] else "") if bad else ""))
+    return result

@@ -1,12 +1,11 @@
-"""How metrics and settings read in a paper: title, unit, the better direction, and as many digits as their uncertainty bears."""
+"""How metrics, settings, numbers and lists read: titles, units, the better direction, and as many digits as an uncertainty bears."""
 from __future__ import annotations
 
 import dataclasses
 import functools
 import math
+import re
 import typing
-
-from .texts import number_or_text
 
 Better = typing.Literal["lower", "higher"]
 
@@ -47,6 +46,10 @@ class Metric:
     def short(self) -> str:
         """The title without its unit, for sentences."""
         return self.title.partition(" (")[0]
+
+    def in_unit(self, value: float, form: str) -> str:
+        """ "0.5 %"."""
+        return f"{self.factor * value:{form}}{' ' if self.unit else ''}{self.unit}"
 
 
 def time_to(metric: str, target: str) -> str:
@@ -137,3 +140,106 @@ def number_text(value: float, digits: Digits) -> str:
     if text.strip("-0,."):
         return text
     return f"{value:.0e}" if value != 0 else text.removeprefix("-")
+
+
+def pareto_front(points: list[tuple[float, float]], x: Better | None, y: Better | None) -> list[int]:
+    """The points that no other one beats, by x: as good in both and better in one. The first of equal points stays."""
+    if not x or not y:
+        return []
+    costs = [(a if x == "lower" else -a, b if y == "lower" else -b, at) for at, (a, b) in enumerate(points) if math.isfinite(a + b)]
+    front: list[int] = []
+    least = math.inf
+    for _, cost, at in sorted(costs):
+        if cost < least:
+            least, front = cost, [*front, at]
+    return front if x == "lower" else front[::-1]
+
+
+_NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?(?:inf|infinity|nan)", re.IGNORECASE)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def number_or_text(text: str) -> float | str:
+    """A number where `text` is one that a double can hold, as "0.001" or "inf"; else the text."""
+    if not _NUMBER.fullmatch(text):
+        return text
+    value = float(text)
+    digits = text.lower().partition("e")[0]
+    overflow = value in (float("inf"), float("-inf")) and "inf" not in text.lower()
+    return text if overflow or (value == 0 and digits.strip("-0.") != "") else value
+
+
+def plain(value: float) -> str:
+    """The shortest text that reads back to the same number: 3, 0.1, 1e-05."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def duration_text(seconds: float) -> str:
+    """ "12.3 ms"."""
+    size = abs(seconds)
+    if size < 1e-9:
+        return "0"
+    factor, unit = (1e6, "µs") if size < 1e-3 else (1e3, "ms") if size < 1 else (1, "s")
+    return f"{factor * seconds:.3g} {unit}"
+
+
+def clock_text(seconds: float) -> str:
+    """ "1 h 2 min", "12.3 s"."""
+    if not 60 <= seconds < 1e15:
+        return "–" if math.isnan(seconds) else f"{seconds:.0f} s" if seconds >= 10 else duration_text(seconds)
+    whole = round(seconds)
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600:,} h {whole % 3600 // 60} min"
+
+
+def bytes_text(count: float) -> str:
+    """ "6.7 MiB"."""
+    size, unit = next(((1 << shift, unit) for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if count >= 1 << shift), (1, "B"))
+    return f"{count / size:.4g} {unit}" if size > 1 else f"{count:.0f} B"
+
+
+def share_text(share: float) -> str:
+    return f"{share:.1%}"
+
+
+def grouped(value: int) -> str:
+    return f"{value:,}"
+
+
+def figure_text(value: float) -> str:
+    """Five digits, or all of a large whole number: "0.57333", "26,431"; NaN and infinity by name."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.5g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """ "1 rank", "1,024 microbatches"."""
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('ch') else 's'}"
+
+
+def ranges(numbers: typing.Sequence[int]) -> str:
+    """ "1-3,5" of 1, 2, 3, 5."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
+def trials_text(numbers: typing.Sequence[int]) -> str:
+    return f"trial{'' if len(numbers) == 1 else 's'} {ranges(numbers)}"
+
+
+def settings_text(columns: typing.Iterable[str], values: typing.Iterable[str]) -> str:
+    """ "parallel.schedule=zb-v run.seed=2"."""
+    return " ".join(f"{column}={value}" for column, value in zip(columns, values))
+
+
+def text_table(rows: typing.Sequence[typing.Sequence[str]], left: int) -> str:
+    """A line for each row; the first `left` columns begin at one place each, the others end at one."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ("  ".join(cell.ljust(width) if c < left else cell.rjust(width) for c, (cell, width) in enumerate(zip(row, widths)))
+             for row in rows)
+    return "".join(line.rstrip(" ") + "\n" for line in lines)

@@ -56,6 +56,11 @@ def words(kind: str, text: str) -> Block:
     return {"kind": kind, "text": text}
 
 
+def section(heading: str, blocks: typing.Iterable[Block], lead: str = "") -> list[Block]:
+    """Blocks below a heading; nothing where there are none."""
+    return [words("heading", heading), *[words("lead", lead)] * bool(lead), *shown] if (shown := list(blocks)) else []
+
+
 def folded(summary: str, text: str = "", blocks: typing.Sequence[Block] = ()) -> list[Block]:
     """A text or blocks behind a line that opens them; nothing where there is nothing."""
     return [{"kind": "fold", "summary": summary, "text": text, "blocks": list(blocks)}] if text or blocks else []
@@ -64,9 +69,9 @@ def folded(summary: str, text: str = "", blocks: typing.Sequence[Block] = ()) ->
 def reduced(x: typing.Sequence[float], y: typing.Sequence[float], most: int = MOST_POINTS) -> tuple[list[float], list[float | None]]:
     """Of each of most / 2 equal parts the lowest and the highest value, in order, and a gap where some value is not finite."""
     values = [one if math.isfinite(one) else None for one in y]
+    size, kept = -(-len(values) // (most // 2)), {0, len(values) - 1}
     if len(values) <= most:
         return list(x), values
-    size, kept = -(-len(values) // (most // 2)), {0, len(values) - 1}
     for begin in range(0, len(values), size):
         part = [(value, at) for at, value in enumerate(values[begin:begin + size], begin) if value is not None]
         if part:

@@ -6,20 +6,16 @@ one that the environment variable CONCERTINA names.
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import tempfile
-import tomllib
 import typing
 
-from .errors import library
-from .texts import toml_text
+from .errors import InputError, library
 
 if typing.TYPE_CHECKING:
     import pandas as pd
@@ -27,8 +23,11 @@ if typing.TYPE_CHECKING:
     from .run import Run
 
 
-class ProgramError(RuntimeError):
-    """What the program refused, in its words: what, where, and what to try."""
+class ProgramError(InputError):
+    """What the program refused, in its words: what, where, and what to try. `code`: its exit code."""
+
+    def __init__(self, said: str, code: int = 2):
+        super().__init__(said.removeprefix("concertina: error: "), code=code)
 
 
 def program() -> str:
@@ -45,25 +44,8 @@ def call(*words: object) -> str:
     if done.returncode != 0:
         if "--json" in words:
             call(*(word for word in words if word != "--json"))  # throws the same refusal in words
-        raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}")
+        raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}", done.returncode)
     return done.stdout
-
-
-@functools.cache
-def default_config() -> dict[str, str]:
-    """The default of each config key, as text; empty without the program."""
-    try:
-        lines = call("train", "--help-config").splitlines()
-    except (OSError, ProgramError):
-        return {}
-    defaults, section = {}, ""
-    for line in lines:
-        if named := re.fullmatch(r"\[(.+)\]", line):
-            section = named[1]
-        elif found := re.fullmatch(r"  ([a-z][\w.]*) = (.*)", line):
-            value = tomllib.loads(f"value = {found[2]}")["value"]
-            defaults[f"{section}.{found[1]}"] = value if isinstance(value, str) else toml_text(value)
-    return defaults
 
 
 class Picture(str):

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import math
 
-from .page import Block, chart, folded, line, table, unzipped, words
-from .run_files import RunFiles
-from .texts import bytes_text, grouped, share_text
+from .page import Block, chart, folded, line, section, table, unzipped, words
+from .run_report import RunFiles
+from .names import bytes_text
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
 # Of parallel/simulate/idle_causes.cc: the colour and meaning of each cause.
@@ -25,14 +25,13 @@ def _spread(count: int, most: int) -> list[int]:
 
 def timeline(run: RunFiles) -> list[Block]:
     missing = run.recorded.get("costs_missing", "")
-    how = ("" if missing else ", and messages as costs.json says")
-    note = [words("note", "The prediction leaves out the reduction of gradients, and a message takes the median of the recorded ones: "
-                  f"{missing}.")]
-    return [words("heading", "Timeline"),
-            words("lead", f"The same plan twice on one axis: above, simulated with what actions took in the mean of the recorded steps{how}; "
-                  "below, the recorded step of median length: it lasts from the first rank's start to the last rank's "
-                  "end."), *note[:bool(missing)],
-            {"kind": "timeline", "svg": run.recorded["timeline"]}] if "timeline" in run.recorded else []
+    if "timeline" not in run.recorded:
+        return []
+    how = "" if missing else ", and messages as costs.json says"
+    note = [words("note", f"The prediction leaves out the reduction of gradients, and a message takes the median of the recorded ones: {missing}.")]
+    return section("Timeline", [*note[:bool(missing)], {"kind": "timeline", "svg": run.recorded["timeline"]}],
+                   f"The same plan twice on one axis: above, simulated with what actions took in the mean of the recorded steps{how}; below, the "
+                   "recorded step of median length: it lasts from the first rank's start to the last rank's end.")
 
 
 def cause_bars(rows: list[Block], unit: str) -> Block:
@@ -46,16 +45,15 @@ def cause_bars(rows: list[Block], unit: str) -> Block:
 def bubble(run: RunFiles) -> list[Block]:
     ranks = [(at, run.ranks[at]) for at in _spread(len(run.ranks), MOST_ROWS)]
     bars = [{"name": f"rank {at}", "values": [0, 0, *(100 * rank["causes"].get(cause, 0) for cause in CAUSES)],
-             "mark": 100 * rank["predicted_bubble"], "text": share_text(rank["bubble"])}
+             "mark": 100 * rank["predicted_bubble"], "text": f"{rank['bubble']:.1%}"}
             for at, rank in ((at, run.ranks[at]) for at in _spread(len(run.ranks), MOST_BARS))]
     rows = [[f"rank {at}", *(f"{100 * share:.2f}%" for share in (*(rank["causes"].get(cause, math.nan) for cause in CAUSES), rank["bubble"],
                                                                 rank["predicted_bubble"]))] for at, rank in ranks]
-    return [words("heading", "Bubble, by cause"),
-            words("lead", "The share of a step in which a rank neither computes nor updates, mean of the recorded steps. Who waits for a "
-                  "rank that is still computing waits for that computation (schedule, imbalance, variation); from its end on, for the "
-                  "transfer."),
-            cause_bars(bars, "%"), words("note", "; ".join(f"{name}: {look[1]}" for name, look in CAUSES.items()) + "."),
-            *folded("Figures by rank", blocks=[table(["share of the step", *CAUSES, "bubble", "predicted"], rows)])]
+    blocks = [cause_bars(bars, "%"), words("note", "; ".join(f"{name}: {look[1]}" for name, look in CAUSES.items()) + "."),
+              *folded("Figures by rank", blocks=[table(["share of the step", *CAUSES, "bubble", "predicted"], rows)])]
+    return section("Bubble, by cause", blocks, "The share of a step in which a rank neither computes nor updates, mean of the recorded steps. Who "
+                   "waits for a rank that is still computing waits for that computation (schedule, imbalance, variation); from its end on, for "
+                   "the transfer.")
 
 
 def _memory_chart(run: RunFiles, at: int, high: float) -> Block:
@@ -72,13 +70,12 @@ def memory(run: RunFiles) -> list[Block]:
     drawn, rows = _spread(len(run.ranks), MOST_MEMORY_CHARTS), []
     for at in _spread(len(run.ranks), MOST_ROWS):
         peak, predicted = run.ranks[at]["peak"], run.ranks[at]["predicted_peak"]
-        exact = [{"text": bytes_text(one["saved_bytes"]), "title": f"{grouped(one['saved_bytes'])} bytes",
+        exact = [{"text": bytes_text(one["saved_bytes"]), "title": f"{one['saved_bytes']:,} bytes",
                   "look": "same" if peak["saved_bytes"] == predicted["saved_bytes"] else "differs"} for one in (peak, predicted)]
         rows.append([f"rank {at}", str(peak["activations"]), str(predicted["activations"]), *exact, bytes_text(peak["boundary_bytes"]),
                      bytes_text(predicted["boundary_bytes"])])
     some = [words("note", f"{len(drawn)} of {len(run.ranks)} ranks are drawn, at equal distances.")] * (len(drawn) < len(run.ranks))
     head = ["peak", "microbatch-stages", "predicted", "saved", "predicted", "boundary buffers", "reserved"]
-    return [words("heading", "Memory"),
-            words("lead", "Saved activations (with gradients between I and W) and buffers between stages in use over the step; weights, "
-                  "optimizer state and gradients do not change within it."),
-            *(_memory_chart(run, at, high) for at in drawn), *some, *folded("Peaks by rank", blocks=[table(head, rows)])]
+    return section("Memory", [*(_memory_chart(run, at, high) for at in drawn), *some, *folded("Peaks by rank", blocks=[table(head, rows)])],
+                   "Saved activations (with gradients between I and W) and buffers between stages in use over the step; weights, optimizer state "
+                   "and gradients do not change within it.")

@@ -6,14 +6,16 @@ and no zero stands for it. A NaN is a number that a run has.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import pathlib
 import typing
 
 from .errors import InputError, library, nearest, one_of
-from .names import Better, Metric, metric_named
-from .texts import number_or_text, plain, ranges
+from .names import Better, Metric, metric_named, number_or_text, plain, ranges
+from .program import call
+from .run_log import is_run
 
-STATES = ("open", "done", "failed", "timeout", "stopped")
 SEED = "run.seed"
 RUN_COLUMN = "run"  # the name of a run that no study launched: the last parts of its path
 NO_CONFIG = "config"  # the fact of a run that has no config, such as one of another program
@@ -37,11 +39,8 @@ class RunSummary:
         """A setting (a number where its text is one), figure or fact, or "trial", "state", "error"; None where there is none."""
         if column in self.settings:
             return number_or_text(self.settings[column])
-        if column in self.figures:
-            return self.figures[column]
-        if column in self.facts:
-            return self.facts[column]
-        return float(self.number) if column == "trial" else self.state if column == "state" else self.error or None if column == "error" else None
+        own: dict[str, Cell] = {"trial": float(self.number), "state": self.state, "error": self.error or None}
+        return self.figures.get(column, self.facts.get(column, own.get(column)))
 
     def text(self, column: str) -> str:
         return cell_text(self.cell(column))
@@ -106,12 +105,10 @@ class StudyResults:
 
     def require(self, column: str, option: str) -> None:
         """InputError that names `option` if no run has a value in `column`."""
-        if self.has(column):
-            return
-        known = list(dict.fromkeys([*self.columns, *(key for run in self.runs for key in run.settings)]))
-        if column in known:
-            raise InputError(f"no trial has a value in the column '{column}'", option, _advice("", known))
-        raise InputError(f"no trial has the column '{column}'", option, _advice(column, known))
+        if not self.has(column):
+            known = list(dict.fromkeys([*self.columns, *(key for run in self.runs for key in run.settings)]))
+            what = "a value in the column" if column in known else "the column"
+            raise InputError(f"no trial has {what} '{column}'", option, _advice("" if column in known else column, known))
 
     def column_value(self, text: str, option: str) -> tuple[str, str]:
         """The parts of "COLUMN=VALUE"."""
@@ -124,14 +121,13 @@ class StudyResults:
     def metric_of(self, word: str) -> Metric:
         """ "loss", or "loss:min" and "loss:max", where the word says which direction is better."""
         column, colon, way = word.rpartition(":")
-        if colon and way in ("min", "max"):
-            self.require(column, "--metric")
-            return dataclasses.replace(metric_named(column), better="lower" if way == "min" else "higher")
-        if colon and self.has(column):
+        ways: dict[str, Better] = {"min": "lower", "max": "higher"}
+        if colon and way not in ways and self.has(column):
             raise InputError(f"'{way}' is not a direction of a metric", "--metric", f"{column}:min or {column}:max")
-        self.require(word, "--metric")
-        own: Better = "lower" if self.minimise else "higher"
-        return dataclasses.replace(metric_named(word), better=own) if word == self.metric else metric_named(word)
+        if not colon or way not in ways:
+            column, way = word, ("min" if self.minimise else "max") if word == self.metric else ""
+        self.require(column, "--metric")
+        return dataclasses.replace(metric_named(column), better=ways[way]) if way else metric_named(column)
 
     def chosen(self, where: typing.Iterable[str] = ()) -> Runs:
         """The runs that have all of these "COLUMN=VALUE"s, by number; several values of one column: any of them."""
@@ -149,14 +145,11 @@ class StudyResults:
 
     def include_stopped(self) -> None:
         """Lets trials that a search has stopped count as done, with the numbers of the steps that they did."""
-        stopped = [run for run in self.runs if run.state == "stopped"]
-        if not stopped:
-            return
-        for run in stopped:
-            run.state = "done"
-        self.rung_steps, self.rungs = [], {}
-        numbers = ranges([run.number for run in stopped])
-        self.notes.append(f"trials {numbers} were stopped: their figures are of the steps that they did")
+        if stopped := [run for run in self.runs if run.state == "stopped"]:
+            for run in stopped:
+                run.state = "done"
+            self.rung_steps, self.rungs = [], {}
+            self.notes.append(f"trials {ranges([run.number for run in stopped])} were stopped: their figures are of the steps that they did")
 
     def frame(self) -> typing.Any:
         """A pandas.DataFrame with a row for each run, by number."""
@@ -165,6 +158,29 @@ class StudyResults:
         rows = [{column: int(text) if (text := run.settings.get(column, "")).isdecimal() else run.cell(column) for column in columns}
                 for run in self.runs]
         return pandas.DataFrame(rows, index=pandas.Index([run.number for run in self.runs], name="trial"))
+
+
+def _number(value: float | None) -> float:
+    """JSON has no NaN: null stands for it."""
+    return math.nan if value is None else float(value)
+
+
+def study_results(*places: str | pathlib.Path, loose: bool = False) -> StudyResults:
+    """The study of one folder or file, or the runs in several folders, as `concertina study trials` reads them.
+
+    A number of a run's settings is text there, as is each value of its config. `loose`: the runs of a study beside each other.
+    """
+    said = json.loads(call("study", "trials", *places, "--json"))
+    runs = [RunSummary(one["trial"], one["settings"], one["state"], one["error"], one["directory"],
+                       {name: _number(value) for name, value in one["figures"].items()}, one["facts"]) for one in said["trials"]]
+    if loose and not said["loose"]:
+        if not (found := [run.directory for run in runs if run.directory and is_run(pathlib.Path(run.directory))]):
+            raise InputError("there is no run in this folder", str(places[0]), "directories of runs, such as runs/NAME, or the folder of a study")
+        return study_results(*found)
+    rungs = {one["trial"]: [(rung["steps"], _number(rung["metric"])) for rung in one["rungs"]] for one in said["trials"] if "rungs" in one}
+    claim = Claim(**said["claim"]) if said["claim"] else None
+    return StudyResults(said["study"], said["directory"], said["loose"], said["axes"], runs, said["metric"], said["goal"] == "min", claim,
+                        said["rung_steps"], rungs, said["notes"])
 
 
 def _advice(word: str, names: list[str], most: int = 12) -> str:

@@ -1,7 +1,9 @@
-"""Runs: their config, logs, traces and checkpoints (experiments/guide/run-directory.md has the formats)."""
+"""Runs: their config, logs, traces and checkpoints (experiments/guide/run-directory.md has the formats), and in the form of other tools."""
 from __future__ import annotations
 
 import functools
+import math
+import numbers
 import pathlib
 import tomllib
 import typing
@@ -9,9 +11,10 @@ import typing
 import pandas as pd
 
 from .checkpoint import Checkpoint
+from .errors import library
 from .files import flat, read_json, read_lines
-from .run_log import read_log
-from .run_set import PLACES
+from .results import StudyResults, study_results
+from .run_log import PLACES, is_run, read_log
 
 
 class NotARun(ValueError):
@@ -19,13 +22,16 @@ class NotARun(ValueError):
 
 
 class Run:
-    """A run directory. It is read when something is asked for, and once; `Run(path)` anew sees what was added since."""
+    """A run directory. It is read when something is asked for, and once; another `Run(path)` sees what was added since."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
         self.name = self.path.resolve().name
-        if not (self.path / "metrics.jsonl").is_file() and not (self.path / "config.toml").is_file():
-            raise NotARun(f"{self.path} is no run directory: it has neither config.toml nor metrics.jsonl")
+        if not is_run(self.path):
+            raise NotARun(f"{self.path} is not a run directory: it has neither config.toml nor metrics.jsonl")
+
+    def _lines(self, name: str) -> pd.DataFrame:
+        return pd.DataFrame(read_lines(self.path / f"{name}.jsonl"))
 
     @functools.cached_property
     def config(self) -> dict[str, typing.Any]:
@@ -41,47 +47,38 @@ class Run:
         the time between launches, and the first step of each.
         """
         log = read_log(self.path)
-        lines = log.metrics
-        if not lines:
-            return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
-        frame = pd.DataFrame(lines)
+        frame = _by_step(pd.DataFrame(log.metrics), ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"))
         if "time" in frame:
             frame["time"] = pd.to_datetime(frame["time"], utc=True)
             if log.seconds:  # else a line, or an evaluation, does not say its time
-                frame["seconds"] = frame["step"].map(log.seconds)
-        for column in frame.columns[frame.isna().all()]:  # null where not finite
-            frame[column] = frame[column].astype("float64")
-        frame = frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
+                frame["seconds"] = frame.index.map(log.seconds)
         if {"tokens_per_s", "step_ms"} <= set(frame):
-            of_step = frame["tokens_per_s"] * frame["step_ms"] / 1e3
             batches = frame["batches"].fillna(1) if "batches" in frame else 1
+            of_step = frame["tokens_per_s"] * frame["step_ms"] / 1e3 * batches
             if of_step.notna().all():
-                frame["tokens"] = (of_step * batches).round().cumsum()
+                frame["tokens"] = of_step.round().cumsum()
         return frame
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
-        """events.jsonl, a row per event; figures that an event has not are NaN."""
-        return pd.DataFrame(read_lines(self.path / "events.jsonl"))
+        """events.jsonl, a row per event; figures that an event does not have are NaN."""
+        return self._lines("events")
 
     @functools.cached_property
     def validations(self) -> pd.DataFrame:
         """A row per evaluation, by step: `loss`, and what the task counts."""
-        lines = [line for line in read_lines(self.path / "events.jsonl") if line.get("event") == "validation" and "step" in line]
-        frame = pd.DataFrame(lines, columns=None if lines else ["step", "loss"]).drop(columns="event", errors="ignore")
-        if "loss" in frame:
-            frame["loss"] = frame["loss"].astype("float64")  # null where not finite
-        return frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
+        lines = pd.DataFrame(read_log(self.path).validations)
+        return _by_step(lines.drop(columns="event", errors="ignore") if len(lines) else pd.DataFrame(columns=["step", "loss"]), ("loss",))
 
     @functools.cached_property
     def launches(self) -> pd.DataFrame:
         """A row per launch: where it ran, with which program, and how it ended."""
-        return pd.DataFrame(read_lines(self.path / "launches.jsonl"))
+        return self._lines("launches")
 
     @functools.cached_property
     def restarts(self) -> pd.DataFrame:
         """A row per restart by `concertina run`."""
-        return pd.DataFrame(read_lines(self.path / "restarts.jsonl"))
+        return self._lines("restarts")
 
     @functools.cached_property
     def result(self) -> dict[str, typing.Any]:
@@ -121,6 +118,15 @@ class Run:
         return f"Run({self.name}: {last} steps, {state}, {self.path})"
 
 
+def _by_step(frame: pd.DataFrame, columns: typing.Iterable[str]) -> pd.DataFrame:
+    """Of a step that has several lines, the last one. `columns`: those that are null where they are not finite."""
+    if "step" not in frame:
+        return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
+    nulls = frame.columns[frame.isna().all()]
+    frame = frame.astype({column: "float64" for column in {*columns, *nulls} if column in frame})
+    return frame.drop_duplicates("step", keep="last").set_index("step").sort_index()
+
+
 def _named(runs: typing.Iterable[Run | str | pathlib.Path]) -> dict[str, Run]:
     """By name; by path where two have the same name."""
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
@@ -133,8 +139,7 @@ def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFr
 
     A run of another program has no config, and no column.
     """
-    frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()}
-                          for name, run in _named(runs).items() if run.config})
+    frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()} for name, run in _named(runs).items() if run.config})
     differ = [key for key in frame.index if key not in PLACES and frame.loc[key].nunique(dropna=False) > 1]
     return frame.loc[differ].sort_index()
 
@@ -158,3 +163,103 @@ def curves(runs: typing.Iterable[Run | str | pathlib.Path], column: str = "loss"
             curve.index = pd.Index(clock.loc[curve.index], name=by)
         found[name] = curve[~curve.index.duplicated(keep="last")]
     return pd.DataFrame(found)
+
+
+class Study:
+    """The folder of a study, studies/NAME."""
+
+    def __init__(self, path: str | pathlib.Path):
+        self.path = pathlib.Path(path)
+        if not (self.path / "study.toml").is_file():
+            raise NotARun(f"{self.path} is not the folder of a study: it has no study.toml")
+
+    @functools.cached_property
+    def results(self) -> StudyResults:
+        """All trials, with those that are open, and what the study claims and searches."""
+        return study_results(self.path)
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        """A row per trial that has ended, by number: state, settings, figures, facts and why it failed."""
+        frame = self.results.frame()
+        return frame[frame["state"] != "open"]
+
+    @property
+    def runs(self) -> dict[int, Run]:
+        """The runs of all trials that began one, by number."""
+        begun = ((run.number, self.path / str(run.number) / "run") for run in self.results.runs)
+        return {number: Run(folder) for number, folder in begun if (folder / "config.toml").is_file()}
+
+    def __repr__(self) -> str:
+        return f"Study({self.path.name}: {len(self.trials)} trials, {self.path})"
+
+
+_OTHER = ("batches", "seconds", "time", "layout")  # columns of a step that are not metrics of it
+
+
+def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
+    """Step, seconds since 1970 (0: not known), and the figures of the step that are finite, with those of an evaluation."""
+    validations = run.validations
+    for step, row in run.metrics.iterrows():
+        figures = {f"train/{name}": float(value) for name, value in row.items() if name not in _OTHER and isinstance(value, numbers.Real)}
+        if step in validations.index:
+            evaluated = validations.loc[typing.cast(int, step)].drop(["time", "tokens", "of_tokens", "data_bytes"], errors="ignore")
+            figures |= {f"validation/{name}": float(value) for name, value in evaluated.items() if isinstance(value, (int, float))}
+        time = row["time"].timestamp() if "time" in row and row["time"] == row["time"] else 0.0
+        yield typing.cast(int, step), time, {name: value for name, value in figures.items() if math.isfinite(value)}
+
+
+def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathlib.Path = ".") -> pathlib.Path:
+    """An offline run in DIRECTORY/wandb, which `wandb sync` sends. Returns its folder."""
+    wandb = library("wandb")
+    run = run if isinstance(run, Run) else Run(run)
+    log = wandb.init(project=project, name=run.name, dir=str(directory), mode="offline", config=run.config, reinit=True)
+    for step, _, figures in points_of(run):
+        log.log(figures, step=step)
+    log.summary.update({key: value for key, value in run.result.items() if isinstance(value, (int, float, str))})
+    folder = pathlib.Path(log.dir).parent
+    log.finish()
+    return folder
+
+
+def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite:///mlflow.db") -> str:
+    """A run in the tracking store `uri`, which `mlflow ui --backend-store-uri URI` shows. Returns its id."""
+    entities, tracking = (library(module) for module in ("mlflow.entities", "mlflow.tracking"))
+    run = run if isinstance(run, Run) else Run(run)
+    client = tracking.MlflowClient(uri)
+    found = client.get_experiment_by_name(experiment)
+    number = found.experiment_id if found else client.create_experiment(experiment)
+    log = client.create_run(number, run_name=run.name)
+    identity, most = log.info.run_id, 500  # of a batch
+    params = [entities.Param(key, str(value)[:most]) for key, value in run.config.items()]
+    for begin in range(0, len(params), 100):
+        client.log_batch(identity, params=params[begin:begin + 100])
+    batch: list[typing.Any] = []
+    for step, time, figures in points_of(run):
+        batch += [entities.Metric(name, value, int(1000 * time), step) for name, value in figures.items()]
+        while len(batch) >= most:
+            client.log_batch(identity, metrics=batch[:most])
+            batch = batch[most:]
+    client.log_batch(identity, metrics=batch)
+    for key in ("state_sha256", "commit", "layout"):
+        if key in run.result:
+            client.set_tag(identity, key, str(run.result[key]))
+    client.set_terminated(identity, "FINISHED" if run.result else "KILLED")
+    return identity
+
+
+def to_tensorboard(runs: typing.Iterable[Run | str], directory: str | pathlib.Path) -> pathlib.Path:
+    """A folder with the curves of runs, and their keys and last figures for TensorBoard's HParams page."""
+    writers = library("tensorboardX")
+    directory = pathlib.Path(directory)
+    for one in runs:
+        run = one if isinstance(one, Run) else Run(one)
+        last: dict[str, float] = {}
+        with writers.SummaryWriter(str(directory / run.name)) as writer:
+            for step, time, figures in points_of(run):
+                for name, value in figures.items():
+                    writer.add_scalar(name, value, step, walltime=time or None)
+                last |= figures
+            params = {key: value if isinstance(value, (int, float, str, bool)) else str(value) for key, value in run.config.items()}
+            writer.add_hparams(params, last, name="hparams")  # a folder of its own: files are named by the second
+    return directory

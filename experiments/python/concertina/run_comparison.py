@@ -1,4 +1,8 @@
-"""Runs beside each other, whoever launched them: configs, metrics, and where their bits first differ."""
+"""Runs beside each other, whoever launched them: configs, metrics, and where their bits first differ.
+
+Bits are compared by logs, final states and checkpoints. A checkpoint counts where both runs still have one of the step; a damaged one is
+an error and never a difference.
+"""
 from __future__ import annotations
 
 import dataclasses
@@ -6,15 +10,115 @@ import math
 import pathlib
 import typing
 
+import numpy as np
+
+from .checkpoint import Checkpoint
 from .errors import InputError
 from .measures import why_unlike
-from .results import BITS_PER_BYTE, NO_CONFIG, StudyResults
-from .run_bits import Bits, compare_bits
-from .run_log import read_log
-from .run_set import read_runs
+from .results import BITS_PER_BYTE, NO_CONFIG, RunSummary, StudyResults, study_results
+from .run_log import Line, config_texts, number, read_log
 from .study_table import StudyTable, TableOptions, make_table, with_targets
 from .table_formats import table_json, table_text
-from .texts import plain, text_table
+from .names import counted, plain, text_table
+
+
+@dataclasses.dataclass
+class Bits:
+    same: bool = True
+    steps: int = 0  # that both have in their logs
+    last_steps: list[int] = dataclasses.field(default_factory=list)
+    log: dict[str, typing.Any] | None = None  # step, figure, one, other: the first difference of the logs
+    same_state: bool | None = None  # None where one of them does not say
+    checkpoints: int = 0  # of the same step
+    tensor: dict[str, typing.Any] | None = None  # step, name, part, element, one, other: the first difference; tensors that differ, of how many
+    why: str | None = None  # the models differ, so that no tensor is compared
+    state: str = ""
+
+    def json(self) -> dict[str, typing.Any]:
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None and name != "state"}
+
+    def text(self) -> str:
+        text = f"the same losses over {counted(self.steps, 'step')}" if self.steps else "no step in common"
+        if self.log:
+            text = f"{self.log['figure']} differs from step {self.log['step']} on: {plain(self.log['one'])} against {plain(self.log['other'])}"
+        last, other = self.last_steps
+        text += (f"; one is shorter: {other} steps against {last}" if last != other else "; another final state" if self.same_state is False
+                 else "")
+        if self.same_state:
+            text += f"; the same final state ({self.state[:12]}...)"
+        if found := self.tensor:
+            text += (f"; in the checkpoints of step {found['step']} {found['tensors']} of {counted(found['of'], 'tensor')} differ, the first of "
+                     f"them in element {found['element']} of {found['name']} ({found['part']}): {plain(found['one'])} against {plain(found['other'])}")
+        elif self.why or self.checkpoints:
+            text += f"; {self.why or 'the same bits in ' + counted(self.checkpoints, 'checkpoint')}"
+        return text
+
+
+def _by_step(directory: str) -> dict[int, Line]:
+    """Of a step that was done twice, the last time."""
+    return {int(number(line, "step")): line for line in read_log(directory).metrics}
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def _compare_logs(one: str, other: str, bits: Bits) -> None:
+    mine, theirs = _by_step(one), _by_step(other)
+    bits.last_steps = [max(mine, default=0), max(theirs, default=0)]
+    common = sorted(mine.keys() & theirs.keys())
+    bits.steps = len(common)
+    for step in common:
+        for figure in ("loss", "grad_norm"):
+            values = number(mine[step], figure), number(theirs[step], figure)
+            if not _same(*values):
+                bits.log = {"step": step, "figure": figure, "one": values[0], "other": values[1]}
+                return
+
+
+def _commits(directory: str) -> dict[int, pathlib.Path]:
+    folder = pathlib.Path(config_texts(directory).get("checkpoint.dir") or pathlib.Path(directory, "checkpoints"))
+    return {int(path.name[5:]): path for path in folder.glob("step-*") if path.name[5:].isdigit() and (path / "manifest.json").exists()}
+
+
+def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[dict[str, typing.Any] | None, str | None]:
+    """The first difference, or why there is nothing to compare. A tensor of each is in memory at a time."""
+    if one.tensors.keys() != other.tensors.keys():
+        return None, "the models have other tensors"
+    for name in one.tensors:
+        if one.tensors[name] != other.tensors[name]:
+            return None, f"the models' {name} have other shapes"
+    first: dict[str, typing.Any] | None = None
+    differing = set()
+    for name in one.tensors:
+        for part in sorted(set(one.parts(name)) & set(other.parts(name))):
+            mine, theirs = one.read(name, part).ravel(), other.read(name, part).ravel()
+            where = np.flatnonzero(mine.view(np.uint32) != theirs.view(np.uint32))
+            if where.size:
+                differing.add(name)
+                at = int(where[0])
+                first = first or {"step": one.step, "name": name, "part": part, "element": at, "one": float(mine[at]), "other": float(theirs[at])}
+    return first and {**first, "tensors": len(differing), "of": len(one.tensors)}, None
+
+
+def compare_bits(one: RunSummary, other: RunSummary) -> Bits:
+    """Where two runs of read_runs() first differ. Steps are compared by log; then checkpoints from the first one on."""
+    bits = Bits()
+    _compare_logs(one.directory, other.directory, bits)
+    states = one.text("state_sha256"), other.text("state_sha256")
+    if all(states):
+        bits.same_state, bits.state = states[0] == states[1], states[0]
+    mine, theirs = _commits(one.directory), _commits(other.directory)
+    for step in sorted(mine.keys() & theirs.keys()):
+        try:
+            if not bits.tensor and bits.why is None:
+                bits.tensor, bits.why = _compare_commits(Checkpoint(mine[step]), Checkpoint(theirs[step]))
+            bits.checkpoints += 1
+        except (OSError, ValueError):  # a run that trains removes its old commits
+            if mine[step].exists() and theirs[step].exists():
+                raise
+    bits.same = not bits.log and not bits.tensor and bits.same_state is not False
+    return bits
 
 
 @dataclasses.dataclass
@@ -73,7 +177,7 @@ def _common_target(runs: StudyResults) -> list[str]:
 
 def compare(*folders: str | pathlib.Path, options: TableOptions | None = None) -> RunComparison:
     """The runs in `folders`: directories of runs, or folders that have several."""
-    runs = read_runs(folders)
+    runs = study_results(*folders, loose=True)
     if len(runs.runs) < 2:
         raise InputError("a comparison needs at least two runs", str(folders[0]), "two directories of runs, or a folder that has several")
     asked = options or TableOptions()

@@ -12,7 +12,7 @@ import statistics
 import typing
 
 from .run_log import Line, batches, number, positive, text
-from .texts import counted, duration_text, grouped
+from .names import counted, duration_text
 
 NAN = math.nan
 
@@ -33,16 +33,20 @@ class Change:
     predicted_step: float = NAN
     measured_step: float = NAN  # some steps later, as the run compared it with the prediction
 
-    def keep(self, **known: float) -> None:
+    def take(self, **known: typing.Any) -> None:
         """Takes the values that are known."""
         for name, value in known.items():
-            if not math.isnan(value):
+            if value != "" and value == value:
                 setattr(self, name, value)
+
+    def fill(self, **known: typing.Any) -> None:
+        """Takes those of the values that were not known."""
+        self.take(**{name: value for name, value in known.items() if (now := getattr(self, name)) == "" or now != now})
 
     def add(self, **known: float) -> None:
         for name, value in known.items():
-            if not math.isnan(value):
-                setattr(self, name, value if math.isnan(getattr(self, name)) else value + getattr(self, name))
+            before = getattr(self, name)
+            self.take(**{name: value if math.isnan(before) else value + before})
 
 
 @dataclasses.dataclass
@@ -93,18 +97,20 @@ class Course:
 
     def change_text(self, change: Change) -> str:
         """ "0 -> 4 of 12 layers frozen, pp2xdp2 -> pp1xdp4"."""
-        frozen = layers_text(change.frozen)
-        if change.frozen_before != change.frozen:
-            frozen = f"{layers_text(change.frozen_before)} -> {frozen}"
-        layout = change.layout if change.layout_before == change.layout else f"{change.layout_before} -> {change.layout}"
-        return f"{frozen}{f' of {self.layers}' if self.layers else ''} layers frozen, {layout}"
+        layers = " -> ".join(dict.fromkeys(map(layers_text, (change.frozen_before, change.frozen))))
+        layout = " -> ".join(dict.fromkeys((change.layout_before, change.layout)))
+        return f"{layers}{f' of {self.layers}' if self.layers else ''} layers frozen, {layout}"
+
+    def took_text(self) -> str:
+        """ "2 changes, which took 1.5 s"."""
+        took = f", which took {duration_text(self.change_seconds)}" if self.change_seconds > 0 else ""
+        return counted(len(self.changes), "change") + took
 
     def text(self) -> str:
         """A paragraph for a terminal; empty for a run without changes and notes."""
         lines = [f"after step {step:.0f}: {note}" for step, note in self.notes] + [self.cache] * bool(self.cache)
         if self.changes:
-            took = f", which took {duration_text(self.change_seconds)}" if self.change_seconds > 0 else ""
-            lines.append(counted(len(self.changes), "change") + took)
+            lines.append(self.took_text())
             for change in self.changes:
                 why = f" ({change.why})" if change.why else ""
                 lines += [f"  after step {change.step:.0f}: {self.change_text(change)}{why}", *self._effect(change)]
@@ -114,14 +120,11 @@ class Course:
 
     def _effect(self, change: Change) -> list[str]:
         segment = self.segment_after(change)
-        cost = [f"{word} {duration_text(value)}" for word, value in (("took", change.cost), ("predicted", change.predicted_cost))
-                if not math.isnan(value)]
-        speed = [f"steps of {duration_text(segment.mean)}"] if segment else []
-        if not math.isnan(change.predicted_step):
-            speed.append(f"{'' if segment else 'steps '}predicted {duration_text(change.predicted_step)}")
-        ratio = f": {segment.speed_up:.2f}x as fast as at first" if segment else ""
-        effect = "; ".join(filter(None, (", ".join(cost), ", ".join(speed) + ratio)))
-        return [f"    {effect}"] if effect else []
+        said = [("took", change.cost), ("took, as predicted,", change.predicted_cost), ("steps of", segment.mean if segment else NAN),
+                ("steps, as predicted, of", change.predicted_step)]
+        parts = [f"{word} {duration_text(value)}" for word, value in said if not math.isnan(value)]
+        parts += [f"{segment.speed_up:.2f}x as fast as at first"] if segment else []
+        return [f"    {'; '.join(parts)}"] if parts else []
 
     def json(self) -> dict[str, typing.Any]:
         """What is not known is NaN, which JSON writes as null."""
@@ -149,10 +152,6 @@ def _layers(units: float, ends: list[int]) -> float:
     return NAN if math.isnan(units) or (units > 0 and not ends) else float(bisect.bisect_right(ends, units))
 
 
-def _joined(one: str, other: str) -> str:
-    return "; ".join(filter(None, (one, other)))
-
-
 def _is_change(event: Line) -> bool:
     """Whether the event is of a change, and no decision to leave all as it is."""
     if text(event, "event") == "freeze":
@@ -161,44 +160,34 @@ def _is_change(event: Line) -> bool:
 
 
 def _add_event(event: Line, ends: list[int], change: Change) -> None:
+    """A change; or a decision to keep the layout after a freeze, which predicts the next steps all the same."""
+    change.take(why="; ".join(filter(None, (change.why, text(event, "why")))), predicted_step=number(event, "predicted_step_s"))
+    if not _is_change(event):
+        return
     freezes = text(event, "event") == "freeze"
     if freezes:
-        change.keep(frozen_before=_layers(number(event, "units_before"), ends), frozen=_layers(number(event, "units"), ends))
-        change.keep(frozen=number(event, "layers"))
-    change.layout_before = change.layout_before or text(event, "from")
-    change.layout = text(event, "layout" if freezes else "to") or change.layout
-    change.why = _joined(change.why, text(event, "why"))
+        layers = number(event, "layers")
+        change.take(frozen_before=_layers(number(event, "units_before"), ends),
+                    frozen=_layers(number(event, "units"), ends) if math.isnan(layers) else layers)
+    change.fill(layout_before=text(event, "from"), predicted_step_before=number(event, "predicted_step_before_s"))
+    change.take(layout=text(event, "layout" if freezes else "to"), predicted_cost=number(event, "predicted_move_s"))
     change.add(cost=number(event, "seconds"), moved_bytes=number(event, "moved_bytes"))
-    change.keep(predicted_cost=number(event, "predicted_move_s"), predicted_step=number(event, "predicted_step_s"))
-    if math.isnan(change.predicted_step_before):
-        change.predicted_step_before = number(event, "predicted_step_before_s")
-
-
-def _add_forecast(event: Line, changes: dict[float, Change]) -> None:
-    """A decision to keep the layout after a freeze, which predicts the next steps all the same; or how the last prediction did."""
-    step = number(event, "step")
-    if text(event, "event") == "layout" and step in changes:
-        changes[step].why = _joined(changes[step].why, text(event, "why"))
-        changes[step].keep(predicted_step=number(event, "predicted_step_s"))
-    before = [one for at, one in changes.items() if at < step]
-    if text(event, "event") == "layout outcome" and before:
-        change = max(before, key=lambda one: one.step)
-        if math.isnan(change.measured_step):
-            change.keep(predicted_step=number(event, "predicted_step_s"), measured_step=number(event, "measured_step_s"))
 
 
 def changes_in(events: list[Line], ends: list[int]) -> dict[float, Change]:
     """The changes that events say, by the step after which they were; without those that were refused."""
     stepped = [event for event in events if not math.isnan(number(event, "step"))]
     refused = {number(event, "step") for event in stepped if text(event, "event") == "refused"}
-    changes: dict[float, Change] = {}
-    for event in stepped:
-        step = number(event, "step")
-        if _is_change(event) and step not in refused:
-            _add_event(event, ends, changes.setdefault(step, Change(step)))
-    for event in stepped:
-        if not _is_change(event):
-            _add_forecast(event, changes)
+    steps = {step for event in stepped if _is_change(event) and (step := number(event, "step")) not in refused}
+    changes = {step: Change(step) for step in sorted(steps)}
+    for event in sorted(stepped, key=_is_change, reverse=True):
+        kind, step = text(event, "event"), number(event, "step")
+        if step in changes and (_is_change(event) or kind == "layout"):
+            _add_event(event, ends, changes[step])
+        if kind == "layout outcome" and (before := [at for at in changes if at < step]):  # how the last prediction did
+            change = changes[max(before)]
+            if math.isnan(change.measured_step):
+                change.take(predicted_step=number(event, "predicted_step_s"), measured_step=number(event, "measured_step_s"))
     return changes
 
 
@@ -215,39 +204,21 @@ def _add_seen(lines: list[Line], launches: list[Line], ends: list[int], changes:
             if step not in changes:
                 bisect.insort(known, step)
             change = changes.setdefault(step, Change(step))
-            change.why = "resumed by another launch" if step in resumed else change.why
+            change.take(why="resumed by another launch" if step in resumed else "")
         if change:
-            change.layout_before = change.layout_before or text(before, "layout")
-            change.layout = change.layout or text(after, "layout")
-            if math.isnan(change.frozen_before):
-                change.frozen_before = _layers(was, ends)
-            if math.isnan(change.frozen):
-                change.frozen = _layers(now, ends)
-
-
-def _carry_over(changes: list[Change]) -> None:
-    """Takes what is still not known of a change from the one before."""
-    for last, change in zip([None, *changes], changes):
-        if last:
-            change.layout_before = change.layout_before or last.layout
-            if math.isnan(change.frozen_before):
-                change.frozen_before = last.frozen
-        change.layout = change.layout or change.layout_before
-        if math.isnan(change.frozen):
-            change.frozen = change.frozen_before
+            change.fill(layout_before=text(before, "layout"), layout=text(after, "layout"), frozen_before=_layers(was, ends),
+                        frozen=_layers(now, ends))
 
 
 def _segment(lines: list[Line], frozen: float, ends: list[int]) -> Segment | None:
     timed = [line for line in lines if positive(line, "step_ms") > 0]
     if not timed:
         return None
-    times = [number(line, "step_ms") * 1e-3 for line in timed]
-    counts = [batches(line) for line in timed]
-    later, last = times[1:] or times, timed[-1]
+    times, counts, last = [number(line, "step_ms") * 1e-3 for line in timed], list(map(batches, timed)), timed[-1]
     layers = _layers(number(last, "frozen_units"), ends)
-    return Segment(number(timed[0], "step") - counts[0] + 1, number(last, "step"), sum(map(int, counts)),
-                   frozen if math.isnan(layers) else layers, text(last, "layout"),
-                   sum(count * time for count, time in zip(counts, times)), sum(later) / len(later), statistics.median(times))
+    return Segment(number(timed[0], "step") - counts[0] + 1, number(last, "step"), sum(map(int, counts)), frozen if math.isnan(layers) else layers,
+                   text(last, "layout"), sum(count * time for count, time in zip(counts, times)), statistics.fmean(times[1:] or times),
+                   statistics.median(times))
 
 
 def _segments(lines: list[Line], changes: list[Change], ends: list[int]) -> list[Segment]:
@@ -262,31 +233,27 @@ def _segments(lines: list[Line], changes: list[Change], ends: list[int]) -> list
     return segments
 
 
-def _skips(event: Line) -> str:
-    """ "weight gradients left out: 25%, 0% of stages 0 to 1"."""
-    shares = event.get("skipped_by_stage")
-    if not isinstance(shares, list) or not shares:
-        return ""
-    found = [f"{100 * share:.0f}%" if isinstance(share, (int, float)) else "?" for share in shares]
-    of = "each step" if len(found) == 1 else f"stages 0 to {len(found) - 1}"
-    ratio = number(event, "predicted_step_ratio")
-    return f"weight gradients left out: {', '.join(found)} of {of}" + ("" if math.isnan(ratio) else f"; predicted {ratio:.2f} of a step's time")
-
-
-def _cached(event: Line, ends: list[int]) -> str:
-    units, on = number(event, "units"), event.get("on")
-    if math.isnan(units) or not isinstance(on, bool):
-        return ""
-    of = f"{_layers(units, ends):.0f} layers" if ends else f"{units:.0f} units"
-    return f"cached activations of the first {of}: {'read' if on else 'not read'}"
+def _decision(event: Line, ends: list[int]) -> str:
+    """ "weight gradients left out: 25%, 0% of stages 0 to 1", or whether cached activations are read; empty for another event."""
+    shares, units, on, kind = event.get("skipped_by_stage"), number(event, "units"), event.get("on"), text(event, "event")
+    if kind == "freeze" and isinstance(shares, list) and shares:
+        found = ", ".join(f"{share:.0%}" if isinstance(share, (int, float)) else "?" for share in shares)
+        of = "each step" if len(shares) == 1 else f"stages 0 to {len(shares) - 1}"
+        ratio = number(event, "predicted_step_ratio")
+        return f"weight gradients left out: {found} of {of}" + ("" if math.isnan(ratio) else f"; predicted {ratio:.2f} of a step's time")
+    if kind == "cache" and not math.isnan(units) and isinstance(on, bool):
+        of = f"{_layers(units, ends):.0f} layers" if ends else f"{units:.0f} units"
+        return f"cached activations of the first {of}: {'read' if on else 'not read'}"
+    return ""
 
 
 def _notes(events: list[Line], ends: list[int]) -> list[tuple[float, str]]:
-    notes, last = [], {"freeze": "", "cache": ""}
+    """Decisions that are others than those before."""
+    notes: list[tuple[float, str]] = []
+    last: dict[str, str] = {}
     for event in events:
-        kind, step = text(event, "event"), number(event, "step")
-        said = {"freeze": _skips(event), "cache": _cached(event, ends)}.get(kind, "")
-        if said and said != last[kind] and not math.isnan(step):
+        kind, step, said = text(event, "event"), number(event, "step"), _decision(event, ends)
+        if said and said != last.get(kind) and not math.isnan(step):
             last[kind] = said
             why = text(event, "why") if kind == "cache" else ""
             notes.append((step, said + f" ({why})" * bool(why)))
@@ -300,27 +267,28 @@ def _cache_text(result: Line) -> str:
     if not isinstance(use, dict) or any(math.isnan(number(use, name)) for name in names):
         return ""
     memory, disk, misses, writes, faults = (int(number(use, name)) for name in names)
-    every = memory + disk + misses
-    if not every:
-        return f"cached activations: none could be kept ({counted(faults, 'fault')}: see the warnings)" if faults else \
-            "cached activations: none was asked for"
-    said = (f"cached activations: {100 * (memory + disk) / every:.0f}% of {grouped(every)} samples with frozen units were read "
-            f"({grouped(memory)} from memory, {grouped(disk)} from disk), {grouped(writes)} written")
+    if not (every := memory + disk + misses):
+        why = f"none could be kept ({counted(faults, 'fault')}: see the warnings)" if faults else "none was asked for"
+        return f"cached activations: {why}"
+    said = (f"cached activations: {(memory + disk) / every:.0%} of {every:,} samples with frozen units were read ({memory:,} from memory, "
+            f"{disk:,} from disk), {writes:,} written" + (f", {counted(faults, 'fault')}" if faults else ""))
     samples, slots = number(use, "samples"), number(use, "slots")
-    said += f", {counted(faults, 'fault')}" if faults else ""
     if misses and samples > 0:
-        said += f"; {grouped(misses)} were computed, each sample at least once"
-        said += f": the budgets hold {grouped(int(slots))} of the {grouped(int(samples))} of an epoch" if slots < samples else ""
+        said += f"; {misses:,} were computed, each sample at least once"
+        said += f": the budgets hold {int(slots):,} of the {int(samples):,} of an epoch" if slots < samples else ""
     return said
 
 
 def course_of(lines: list[Line], events: list[Line], launches: list[Line], ends: list[int], result: Line | None = None) -> Course:
     """The course of a run. `lines`: of metrics.jsonl, with steps; `ends`: the last unit of each layer, empty where that is not known.
 
-    A change of which no event tells is found by the lines.
+    A change of which no event tells is found by the lines; what is still not known of one is taken from the one before.
     """
-    changes = changes_in(events, ends)
-    _add_seen(lines, launches, ends, changes)
-    ordered = [changes[step] for step in sorted(changes)]
-    _carry_over(ordered)
-    return Course(len(ends), ordered, _segments(lines, ordered, ends), _notes(events, ends), _cache_text(result or {}))
+    found = changes_in(events, ends)
+    _add_seen(lines, launches, ends, found)
+    changes = [found[step] for step in sorted(found)]
+    for last, change in zip([None, *changes], changes):
+        if last:
+            change.fill(layout_before=last.layout, frozen_before=last.frozen)
+        change.fill(layout=change.layout_before, frozen=change.frozen_before)
+    return Course(len(ends), changes, _segments(lines, changes, ends), _notes(events, ends), _cache_text(result or {}))

@@ -8,29 +8,30 @@ import bisect
 import dataclasses
 import datetime
 import functools
+import json
 import math
 import pathlib
 import re
 import statistics
+import tomllib
 import typing
 
 from .errors import InputError, one_of
-from .files import read_lines
+from .files import flat, read_lines, read_text
 from .names import metric_named
 
 Line = dict[str, typing.Any]
 Curve = dict[float, float]  # by step, ascending
 
 HELD_OUT = "validation_"
+PLACES = ("run.name", "run.dir", "checkpoint.dir", "cache.dir")  # keys that say where a run is kept
 COURSE_COLUMNS = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble")
 
 
 def number(line: Line, key: str) -> float:
     """NaN where the line has no finite number."""
-    value = line.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return math.nan
-    return float(value) if abs(value) < 1e308 else math.nan
+    value: typing.Any = line.get(key)
+    return float(value) if type(value) in (float, int) and abs(value) < 1e308 else math.nan
 
 
 def positive(line: Line, key: str) -> float:
@@ -48,6 +49,20 @@ def batches(line: Line) -> float:
     """The steps that a line of metrics.jsonl is of."""
     count = number(line, "batches")
     return count if 1 <= count < 1e6 else 1
+
+
+def is_run(folder: pathlib.Path) -> bool:
+    return (folder / "metrics.jsonl").is_file() or (folder / "config.toml").is_file()
+
+
+def config_texts(folder: str | pathlib.Path) -> dict[str, str]:
+    """The keys of config.toml as "table.key", with their values as text; none if it is missing or is not TOML."""
+    file = pathlib.Path(folder) / "config.toml"
+    try:
+        table = tomllib.loads(read_text(file)) if file.is_file() else {}
+    except tomllib.TOMLDecodeError:
+        return {}
+    return {key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in flat(table).items()}
 
 
 @dataclasses.dataclass

@@ -7,13 +7,12 @@ import re
 import typing
 
 from .files import read_text
-from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, smoothed, table, unzipped, words
+from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, section, smoothed, table, unzipped, words
 from .recorded_steps import MOST_ROWS, bubble, memory, timeline
 from .run_course import Course, layers_text
-from .run_files import RunFiles
-from .run_log import Curve, Line, RunLog, number, text, totals
-from .run_set import config_texts
-from .texts import bytes_text, clock_text, counted, duration_text, figure_text, grouped, share_text
+from .run_report import RunFiles
+from .run_log import Curve, Line, RunLog, config_texts, number, text
+from .names import bytes_text, clock_text, counted, duration_text, figure_text
 
 MOST_CLASSES = 30  # that a picture can name
 CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step_ms": "time of a step, ms",
@@ -23,11 +22,11 @@ CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step
 def report_page(run: RunFiles, beside: tuple[str, RunLog] | None = None) -> Block:
     """The content of the page."""
     course = run.course
-    blocks = [{"kind": "tiles", "tiles": _tiles(run)}, *_beside(run, course, beside)]
     unrecorded = "No step of this run was recorded, so that there is no timeline, bubble by cause or memory over a step (log.trace)."
-    blocks += timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
-    blocks += _training(run, course) + _classes(run.result) + _changes(run, course) + _about(run) + _setup(run)
-    return content(run.name, _subtitle(run), blocks)
+    recorded = timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
+    return content(run.name, _subtitle(run), [
+        {"kind": "tiles", "tiles": _tiles(run)}, *_beside(run, course, beside), *recorded, *_training(run, course), *_classes(run.result),
+        *_changes(course), *_about(run), *_setup(run)])
 
 
 def _subtitle(run: RunFiles) -> str:
@@ -40,25 +39,25 @@ def _subtitle(run: RunFiles) -> str:
 
 
 def _tiles(run: RunFiles) -> list[tuple[str, str]]:
-    every, known, result = totals(run.log.metrics), run.recorded, run.result
+    every, known, result = run.totals, run.recorded, run.result
     tiles = []
     if "steps" in every:
-        tiles.append((duration_text(every["median_step_ms"] / 1e3), f"per step, median of all {grouped(int(every['steps']))}"))
+        tiles.append((duration_text(every["median_step_ms"] / 1e3), f"per step, median of all {int(every['steps']):,}"))
     if run.ranks:
         first, last = known["recorded_steps"][0], known["recorded_steps"][-1]
-        steps = grouped(first) if first == last else f"{grouped(first)} to {grouped(last)}"
+        steps = f"{first:,}" if first == last else f"{first:,} to {last:,}"
         predicted = f"predicted {duration_text(known['predicted_step_ms'] / 1e3)} ({100 * known['prediction_error']:+.1f}%)"
         tiles.append((duration_text(known["step_ms"] / 1e3),
-                      f"step {grouped(known['typical_step'])}, the median of those recorded ({steps}); {predicted}"))
-        tiles.append((share_text(known["bubble"]), f"bubble of steps {steps}, mean of ranks; predicted {share_text(known['predicted_bubble'])}"
-                      + (f"; of all steps {share_text(every['bubble'])}" if "bubble" in every else "")))
+                      f"step {known['typical_step']:,}, the median of those recorded ({steps}); {predicted}"))
+        tiles.append((f"{known['bubble']:.1%}", f"bubble of steps {steps}, mean of ranks; predicted {known['predicted_bubble']:.1%}"
+                      + (f"; of all steps {every['bubble']:.1%}" if "bubble" in every else "")))
     elif "bubble" in every:
-        tiles.append((share_text(every["bubble"]), "bubble of all steps"))
+        tiles.append((f"{every['bubble']:.1%}", "bubble of all steps"))
     if "tokens_per_s" in every:
         tiles.append((figure_text(every["tokens_per_s"]), "tokens per second: all tokens over the seconds of all steps"))
     if run.log.validations and math.isfinite(number(run.log.validations[-1], "loss")):
         last_one = run.log.validations[-1]
-        of = f", over {grouped(int(number(last_one, 'tokens')))} targets" if number(last_one, "tokens") > 0 else ""
+        of = f", over {int(number(last_one, 'tokens')):,} targets" if number(last_one, "tokens") > 0 else ""
         tiles.append((f"{number(last_one, 'loss'):.4f}", f"held-out loss at step {number(last_one, 'step'):.0f}, per target{of}"))
     if not math.isnan(number(result, "best_step") + number(result, "best_figure")):
         early = "; without a better one the run ended (run.patience)" if result.get("ended_by") == "run.patience" else ""
@@ -66,7 +65,7 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
                       f"best {text(result, 'best_by')}, at step {number(result, 'best_step'):.0f}{early}"))
     if not math.isnan(number(result, "mfu")):
         meaning = "three times the products of a step's forward pass over its mean time and the devices' peak rate"
-        tiles.append((share_text(number(result, "mfu")), f"model FLOPs utilization (MFU) of the last launch: {meaning}"))
+        tiles.append((f"{number(result, 'mfu'):.1%}", f"model FLOPs utilization (MFU) of the last launch: {meaning}"))
     if run.ranks:
         exact = all(rank["peak"]["saved_bytes"] == rank["predicted_peak"]["saved_bytes"] for rank in run.ranks)
         tiles.append((bytes_text(max(rank["peak"]["saved_bytes"] for rank in run.ranks)), "saved activations at the peak "
@@ -93,7 +92,7 @@ def training_charts(curves: dict[str, Curve], validations: list[Line], marks: li
             mean = smoothed(values, max(2.0, round(0.02 * len(curve))), rates)
             series = [line("this step", steps, values, faint=True), line("smoothed", steps, mean)]
         share = column == "bubble"
-        note = f"last {'no number' if not math.isfinite(values[-1]) else share_text(values[-1]) if share else figure_text(values[-1])}"
+        note = "last " + ("no number" if not math.isfinite(values[-1]) else f"{values[-1]:.1%}" if share else figure_text(values[-1]))
         if column == "loss" and validations:
             held = [(number(one, "step"), number(one, "loss")) for one in validations if one.get("tokens") == validations[0].get("tokens")]
             series.append(line("held out", *unzipped(held), "vermillion", points=True))
@@ -117,12 +116,12 @@ def _training(run: RunFiles, course: Course) -> list[Block]:
     first, last = (run.log.validations[at] if run.log.validations else {} for at in (0, -1))
     some, every, note = number(first, "tokens"), number(last, "tokens"), []
     if 0 < some != every:
-        note = [words("note", f"The curve of held-out losses is over the first {grouped(int(some))} targets of the held-out data, as evaluated "
-                      f"during training; at the end, over {grouped(int(every))}, it is {number(last, 'loss'):.4f}.")]
-    lead = "Faint: every step. Strong: the exponential mean over about 2% of the steps (of tokens per second: their tokens over their seconds)."
+        note = [words("note", f"The curve of held-out losses is over the first {int(some):,} targets of the held-out data, as evaluated "
+                      f"during training; at the end, over {int(every):,}, it is {number(last, 'loss'):.4f}.")]
     marks = " Dashed: changes, as numbered below." * bool(course.changes)
     shaded = f" Shaded: frozen layers, full height: all {course.layers}." * bool(course.changes and course.layers)
-    return [words("heading", "Training"), words("lead", lead + marks + shaded), *charts, *note]
+    return section("Training", [*charts, *note], "Faint: every step. Strong: the exponential mean over about 2% of the steps (of tokens per "
+                   f"second: their tokens over their seconds).{marks}{shaded}")
 
 
 def _add_segments(block: Block, course: Course) -> None:
@@ -145,12 +144,11 @@ def _classes(result: Line) -> list[Block]:
             isinstance(row, list) and len(row) == len(counts) and all(isinstance(one, (int, float)) for one in row) for row in counts):
         return []
     names = [str(names[at]) if isinstance(names, list) and at < len(names) else str(at) for at in range(len(counts))]
-    return [words("heading", "Classes"),
-            words("lead", "What held-out samples of each label were taken for, at the end of the run: the share of the label (of how many "
-                  "samples) in percent."),
-            {"kind": "heat", "corner": "label, by prediction", "columns": names,
-             "rows": [f"{name} ({grouped(int(sum(row)))})" for name, row in zip(names, counts)],
-             "values": [[100 * one / sum(row) if sum(row) else None for one in row] for row in counts], "unit": "%"}]
+    heat = {"kind": "heat", "corner": "label, by prediction", "columns": names, "unit": "%",
+            "rows": [f"{name} ({int(sum(row)):,})" for name, row in zip(names, counts)],
+            "values": [[100 * one / sum(row) if sum(row) else None for one in row] for row in counts]}
+    return section("Classes", [heat], "What held-out samples of each label were taken for, at the end of the run: the share of the label (of how "
+                   "many samples) in percent.")
 
 
 def _seconds(value: float) -> str:
@@ -176,24 +174,23 @@ def _segment_rows(course: Course) -> list[list[typing.Any]]:
     return [*rows, every]
 
 
-def _changes(run: RunFiles, course: Course) -> list[Block]:
+def _changes(course: Course) -> list[Block]:
     items = [f"after step {step:.0f}: {note}" for step, note in course.notes[:MOST_ROWS]]
     items += [f"{course.cache} in the last launch"] * bool(course.cache)
     notes: list[Block] = [{"kind": "list", "items": items}] if items else []
     if not course.changes:
-        return [words("heading", "Changes"), *notes] if notes else []
-    took = f", which took {duration_text(course.change_seconds)} in all, besides the times of the steps" if course.change_seconds > 0 else ""
+        return section("Changes", notes)
+    took = ", besides the times of the steps" if course.change_seconds > 0 else ""
     of = f" of {course.layers}" if course.layers else ""
     head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "step after it, predicted",
             "measured"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
-    blocks = [words("heading", "Changes"), words("lead", f"{counted(len(course.changes), 'change')} between steps{took}."),
-              table(head, _change_rows(course), left=4), *cut]
+    blocks = [table(head, _change_rows(course), left=4), *cut]
     if course.segments:
         blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course), left=3),
                    words("note", "Speed-up over the first segment. A segment's mean is without its first step, which touches new memory; the "
                          "last row is of all steps but the run's first one, and of the changes.")]
-    return blocks + notes
+    return section("Changes", blocks + notes, f"{course.took_text()}{took}.")
 
 
 def _losses(log: RunLog) -> tuple[list[float], list[float], float]:
@@ -209,29 +206,31 @@ def _reached(seconds: list[float], losses: list[float], wanted: float) -> str:
 
 
 def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> list[Block]:
-    heading = words("heading", "What it did to the loss")
+    def note(text_: str) -> list[Block]:
+        return section("What it did to the loss", [words("note", text_)])
+
     if not other:
-        hint = ("This run froze layers. What that did to the loss shows beside a run of the same config without it: concertina report RUN "
-                "--beside UNFROZEN, both with eval.every. Faster steps alone say nothing of it.")
-        return [heading, words("note", hint)] if any(one.frozen > 0 for one in course.segments) else []
+        return note("This run froze layers. What that did to the loss shows beside a run of the same config without it: concertina report RUN "
+                    "--beside UNFROZEN, both with eval.every. Faster steps alone say nothing of it."
+                    ) if any(one.frozen > 0 for one in course.segments) else []
     name, log = other
     (mine_at, mine, mine_end), (their_at, theirs, their_end) = _losses(run.log), _losses(log)
     if not mine or not theirs:
-        return [heading, words("note", f"{name if mine else run.name} has no evaluation by seconds of training to compare: set eval.every.")]
+        return note(f"{name if mine else run.name} has no evaluation by seconds of training to compare: set eval.every.")
     here, there = ({key: one.get(key) for key in ("data", "measure", "tokens")} for one in (run.log.validations[0], log.validations[0]))
     if not here["data"] or here != there:
         why = "the held-out data, the tokenizers or the tasks differ" if here["data"] and there["data"] else \
             "it is not recorded which data they are of"
-        return [heading, words("note", f"The held-out losses of {name} are not compared: {why}.")]
+        return note(f"The held-out losses of {name} are not compared: {why}.")
     done = bisect.bisect_right(their_at, mine_end)
     then = f"{theirs[done - 1]:.4f}" if done else "no evaluation yet"
-    return [heading,
-            words("lead", f"This run trained for {duration_text(mine_end)} and ends at a held-out loss of {mine[-1]:.4f}. {name} was at {then} "
-                  f"after as many seconds, and reached {mine[-1]:.4f} {_reached(their_at, theirs, mine[-1])}. It trained for "
-                  f"{duration_text(their_end)} and ends at {theirs[-1]:.4f}, which this run reached {_reached(mine_at, mine, theirs[-1])}."),
-            chart("held-out loss, per target", [line(run.name, mine_at, mine, points=True),
-                                                line(name, their_at, theirs, "vermillion", points=True)],
-                  x="seconds of training", note="Seconds are of training, with decisions and changes of the layout, without evaluations.")]
+    lines = [line(run.name, mine_at, mine, points=True), line(name, their_at, theirs, "vermillion", points=True)]
+    drawn = chart("held-out loss, per target", lines, x="seconds of training",
+                  note="Seconds are of training, with decisions and changes of the layout, without evaluations.")
+    return section("What it did to the loss", [drawn], f"This run trained for {duration_text(mine_end)} and ends at a held-out loss of "
+                   f"{mine[-1]:.4f}. {name} was at {then} after as many seconds, and reached {mine[-1]:.4f} "
+                   f"{_reached(their_at, theirs, mine[-1])}. It trained for {duration_text(their_end)} and ends at {theirs[-1]:.4f}, which "
+                   f"this run reached {_reached(mine_at, mine, theirs[-1])}.")
 
 
 def plain_text(value: typing.Any, depth: int = 8) -> str:
@@ -241,7 +240,7 @@ def plain_text(value: typing.Any, depth: int = 8) -> str:
         return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one, depth - 1))) if depth else "..."
     if isinstance(value, bool):
         return str(value).lower()
-    return "" if value is None else grouped(value) if isinstance(value, int) else str(value)
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _filled(text_: str, values: dict[str, str]) -> str:
@@ -250,7 +249,7 @@ def _filled(text_: str, values: dict[str, str]) -> str:
 
 def _about(run: RunFiles) -> list[Block]:
     """Who, when, where and what, as far as it is known."""
-    log, config, launches, every = run.log, config_texts(run.path), run.log.launches, totals(run.log.metrics)
+    log, config, launches, every = run.log, config_texts(run.path), run.log.launches, run.totals
     rows = []
     if launches:
         last, command, hosts = launches[-1], launches[-1].get("command"), launches[-1].get("hosts")
@@ -266,12 +265,12 @@ def _about(run: RunFiles) -> list[Block]:
         sizes = ("{model.family}, {model.layers} layers, width {model.width}, {model.heads} heads, context {model.context}, "
                  "vocabulary {model.vocab}")
         step = "{batch.global} samples, {tokens} tokens, in {batch.microbatches} microbatches"
-        rows += [("model", f"{_filled(sizes, config)}: {grouped(run.recorded['parameters'])} parameters"),
-                 ("step", _filled(step, config | {"tokens": grouped(run.recorded["tokens_per_step"])}))]
+        rows += [("model", f"{_filled(sizes, config)}: {run.recorded['parameters']:,} parameters"),
+                 ("step", _filled(step, config | {"tokens": f"{run.recorded['tokens_per_step']:,}"}))]
     if config:
         rows.append(("numbers", _filled("{numerics.compute} on {run.device}, seed {run.seed}", config)))
     rows.append(("state_sha256", text(run.result, "state_sha256")))
-    return [words("heading", "Run"), table([], [row for row in rows if row[1]], left=2, look="about")]
+    return section("Run", [table([], [row for row in rows if row[1]], left=2, look="about")])
 
 
 def _setup(run: RunFiles) -> list[Block]:

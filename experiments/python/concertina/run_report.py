@@ -1,32 +1,88 @@
-"""The report on a run: its page, and its figures as text and JSON."""
+"""The report on a run: what its files say, what the program alone knows of it, and its page and figures of both."""
 from __future__ import annotations
 
+import dataclasses
+import functools
+import json
 import os
 import pathlib
 import typing
 
 from .errors import InputError
-from .files import replace_file
+from .files import read_json, read_lines, replace_file
 from .page import page
-from .run_files import RunFiles, load_run
-from .run_log import read_log, totals
-from .run_page import report_page
-from .texts import grouped
+from .program import call
+from .run_course import Course, course_of
+from .run_log import Line, RunLog, is_run, read_log, totals
+
+
+@dataclasses.dataclass
+class RunFiles:
+    """What a run directory says. `recorded`: what recorded_figures() gives."""
+    path: pathlib.Path
+    log: RunLog
+    events: list[Line]
+    result: Line
+    recorded: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    @property
+    def ranks(self) -> list[dict[str, typing.Any]]:
+        ranks: list[dict[str, typing.Any]] = self.recorded.get("ranks", [])
+        return ranks
+
+    @functools.cached_property
+    def totals(self) -> dict[str, float]:
+        return totals(self.log.metrics)
+
+    @functools.cached_property
+    def course(self) -> Course:
+        return course_of(self.log.metrics, self.events, self.log.launches, self.recorded.get("layer_ends", []), self.result)
+
+
+def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.Any]:
+    """What the program alone knows of a run: its model, and its recorded steps beside their prediction.
+
+    `concertina report RUN --figures [--step N]` prints one JSON object: `layer_ends` (the last unit of each layer), `parameters` and
+    `tokens_per_step`, as far as this version knows the config; and, where the run has a trace, the keys that `report --json` has had
+    (run, schedule, layout, steps, recorded_steps, typical_step, step_ms, predicted_step_ms, prediction_error, bubble, predicted_bubble,
+    ranks, clock_error_us, costs_missing), `pipelines` (as in trace.json), `timeline` (the drawing of both steps as SVG), and for each of
+    `ranks` `memory` ([ms, saved bytes, bytes of boundary buffers], ...) and `predicted_memory` ([ms, saved bytes], ...).
+    """
+    if step is not None and not (run / f"trace-{step:08}.json").exists():
+        there = sorted(int(path.stem[6:]) for path in run.glob("trace-*.json") if path.stem[6:].isdigit())
+        raise InputError(f"no trace begins at step {step}", str(run), f"--step {there[0]}" if there else "a report without --step")
+    if not (run / "config.toml").exists():
+        return {}
+    figures: dict[str, typing.Any] = json.loads(call("report", run, "--figures", *(["--step", step] if step is not None else [])))
+    return figures
+
+
+def load_run(directory: str | pathlib.Path, step: int | None = None) -> RunFiles:
+    path = pathlib.Path(directory)
+    if not is_run(path):
+        raise InputError("this is not a run directory", str(path), "the directory of a run: runs/NAME")
+    result = read_json(path / "result.json") if (path / "result.json").exists() else {}
+    return RunFiles(path, read_log(path), read_lines(path / "events.jsonl"), result if isinstance(result, dict) else {},
+                    recorded_figures(path, step))
 
 
 def report_text(run: RunFiles) -> str:
     """What a terminal shows of the figures."""
-    every, known, said = totals(run.log.metrics), run.recorded, ""
+    every, known, said = run.totals, run.recorded, ""
     if "steps" in every:
-        rate = f", {grouped(round(every['tokens_per_s']))} tokens/s" if "tokens_per_s" in every else ""
-        said += f"{grouped(int(every['steps']))} steps: median {every['median_step_ms']:.2f} ms{rate}\n"
+        rate = f", {every['tokens_per_s']:,.0f} tokens/s" if "tokens_per_s" in every else ""
+        said += f"{every['steps']:,} steps: median {every['median_step_ms']:.2f} ms{rate}\n"
     if not run.ranks:
         return said + "no step was recorded (log.trace)\n" + run.course.text()
     said += (f"recorded step {known['typical_step']}: {known['step_ms']:.2f} ms, predicted {known['predicted_step_ms']:.2f} ms "
-             f"({100 * known['prediction_error']:+.1f}%)\n")
+             f"({known['prediction_error']:+.1%})\n")
     if missing := known.get("costs_missing"):
         said += f"predicted without the reduction of gradients: {missing}\n"
-    return said + f"bubble {100 * known['bubble']:.1f}%, predicted {100 * known['predicted_bubble']:.1f}%\n" + run.course.text()
+    return said + f"bubble {known['bubble']:.1%}, predicted {known['predicted_bubble']:.1%}\n" + run.course.text()
 
 
 _OF_PAGE = ("timeline", "pipelines", "layer_ends", "parameters", "tokens_per_step")  # and of ranks, memory over the step
@@ -35,17 +91,17 @@ _OF_PAGE = ("timeline", "pipelines", "layer_ends", "parameters", "tokens_per_ste
 def report_json(run: RunFiles) -> dict[str, typing.Any]:
     ranks = [{key: value for key, value in rank.items() if "memory" not in key} for rank in run.ranks]
     recorded = {key: value for key, value in run.recorded.items() if key not in _OF_PAGE} | ({"ranks": ranks} if ranks else {})
-    return {"run": run.name, **recorded, "all_steps": totals(run.log.metrics), "course": run.course.json()}
+    return {"run": run.name, **recorded, "all_steps": run.totals, "course": run.course.json()}
 
 
 def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", beside: str | os.PathLike[str] = "",
                  step: int | None = None) -> RunFiles:
     """Writes the page of a run to `output`, or RUN/report.html. `step`: of the trace that begins there."""
-    path = os.fspath(output) or str(pathlib.Path(run, "report.html"))
+    from .run_page import report_page
     other = (os.fspath(beside), read_log(os.fspath(beside))) if beside else None
     if other and not other[1].metrics:
         raise InputError("this is not the directory of a run that has trained", other[0],
                          "--beside runs/NAME, of the same config without freeze.policy")
     files = load_run(os.fspath(run), step)
-    replace_file(path, page(report_page(files, other)))
+    replace_file(os.fspath(output) or pathlib.Path(run, "report.html"), page(report_page(files, other)))
     return files

@@ -5,6 +5,7 @@ are the mean and deviation of equal values, and the p value of differences witho
 """
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 import math
@@ -19,19 +20,13 @@ MOST_EXACT = 200  # differences whose signs are all counted by Wilcoxon's test
 PAIRED, WILCOXON, WELCH, NO_TEST = "paired t test", "Wilcoxon signed rank test", "Welch's t test", "no test"
 
 
-class _Moments(typing.NamedTuple):
-    n: int
-    mean: float
-    variance: float  # with divisor n - 1
-
-
-def _moments(values: typing.Sequence[float]) -> _Moments:
-    """Sums are of distances to the first value in extended precision: the mean of equal values is exactly theirs."""
-    if len(values) < 2:
-        return _Moments(len(values), values[0] if values else math.nan, 0)
-    sample = np.array(values, np.longdouble)
-    mean = sample[0] + (sample - sample[0]).sum() / len(values)
-    return _Moments(len(values), float(mean), float(np.square(sample - mean).sum() / (len(values) - 1)))
+def _moments(values: typing.Iterable[float]) -> tuple[int, float, float]:
+    """Number, mean and variance of the finite values. Equal values have exactly their own mean: sums are of distances to the first one."""
+    sample = np.array([value for value in values if math.isfinite(value)], np.longdouble)
+    if sample.size < 2:
+        return sample.size, float(sample[0]) if sample.size else math.nan, 0
+    mean = sample[0] + (sample - sample[0]).mean()
+    return sample.size, float(mean), float(np.square(sample - mean).sum() / (sample.size - 1))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -52,10 +47,8 @@ def _t_tail(freedom: float, t: float) -> float:
 
 def _p_of_t(difference: float, error: float, freedom: float) -> float:
     """Two-sided; without spread, 1 for no difference and 0, the limit, for any other."""
-    if difference == 0:
-        return 1
     t = abs(difference) / error if error > 0 else math.inf
-    return 2 * _t_tail(freedom, t) if math.isfinite(t) else 0
+    return 1 if difference == 0 else 2 * _t_tail(freedom, t) if math.isfinite(t) else 0
 
 
 def _half_width(error: float, freedom: float, confidence: float) -> float:
@@ -78,7 +71,7 @@ class Summary:
 
 def summarize(values: typing.Sequence[float], confidence: float) -> Summary:
     """Mean, standard deviation, and the interval of the mean by Student's t."""
-    n, mean, variance = _moments([value for value in values if math.isfinite(value)])
+    n, mean, variance = _moments(values)
     summary = Summary(n, sum(map(math.isnan, values)), sum(map(math.isinf, values)), mean)
     if n > 1:
         summary.sd = math.sqrt(variance)
@@ -121,41 +114,32 @@ def compare_pairs(pairs: Pairs, test: str, confidence: float) -> Difference:
     """The paired t test, or Wilcoxon's, from two pairs on; pairs with a value that is not finite are left out."""
     moved = [second - first for first, second in pairs if math.isfinite(first) and math.isfinite(second)]
     n, mean, variance = _moments(moved)
-    result = Difference(NO_TEST, n, mean)
     if n < 2:
-        return result
-    result.test = test
+        return Difference(NO_TEST, n, mean)
     if test == WILCOXON:
-        result.p = _wilcoxon_p(moved)
-        return result
+        return Difference(test, n, mean, None, _wilcoxon_p(moved))
     error = math.sqrt(variance / n)
-    result.p = _p_of_t(mean, error, n - 1)
-    result.half_width = _half_width(error, n - 1, confidence)
-    return result
+    return Difference(test, n, mean, _half_width(error, n - 1, confidence), _p_of_t(mean, error, n - 1))
 
 
 def compare_samples(first: typing.Sequence[float], second: typing.Sequence[float], confidence: float) -> Difference:
     """Welch's t test, if each sample has two finite values. B. L. Welch, Biometrika 34 (1947)."""
-    a, b = (_moments([value for value in sample if math.isfinite(value)]) for sample in (first, second))
-    result = Difference(difference=b.mean - a.mean)
-    if a.n < 2 or b.n < 2:
-        return result
-    result.test = WELCH
-    squares = a.variance / a.n, b.variance / b.n
+    (n, mean, variance), (m, other, its_variance) = map(_moments, (first, second))
+    if n < 2 or m < 2:
+        return Difference(difference=other - mean)
+    squares = variance / n, its_variance / m
     error = math.sqrt(sum(squares))
     share = squares[0] / sum(squares) if error > 0 else 0.5  # shares of the sum do not underflow
-    freedom = 1 / (share * share / (a.n - 1) + (1 - share) * (1 - share) / (b.n - 1))
-    result.p = _p_of_t(result.difference, error, freedom)
-    result.half_width = _half_width(error, freedom, confidence)
-    return result
+    freedom = 1 / (share * share / (n - 1) + (1 - share) * (1 - share) / (m - 1))
+    return Difference(WELCH, 0, other - mean, _half_width(error, freedom, confidence), _p_of_t(other - mean, error, freedom))
 
 
 def holm(p: typing.Sequence[float]) -> list[float]:
     """Each p corrected for being one of several. S. Holm, Scandinavian Journal of Statistics 6 (1979)."""
-    corrected, last = [0.0] * len(p), 0.0
-    for rank, at in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        corrected[at] = last = min(1.0, max(last, (len(p) - rank) * p[at]))
-    return corrected
+    order = np.argsort(p, kind="stable")
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(1, np.maximum.accumulate(np.arange(len(p), 0, -1) * np.asarray(p, float)[order]))
+    return [float(one) for one in corrected]
 
 
 @dataclasses.dataclass
@@ -227,12 +211,9 @@ def pairs_for_power(power: float, design: Design, most: int = 1_000_000) -> int 
     """The fewest pairs that have this power; None where up to a million do not."""
     if abs(design.difference) >= design.margin and power > design.alpha:
         return None  # beyond the margin, any number of pairs has alpha at most
-    enough, few = 2, 1
-    while equivalence_power(enough, design) < power:
+    few = enough = 1
+    while enough == 1 or equivalence_power(enough, design) < power:
         if enough == most:
             return None
         few, enough = enough, min(2 * enough, most)
-    while enough - few > 1:
-        middle = (few + enough) // 2
-        few, enough = (middle, enough) if equivalence_power(middle, design) < power else (few, middle)
-    return enough
+    return few + 1 + bisect.bisect_left(range(few + 1, enough), power, key=lambda pairs: equivalence_power(pairs, design))

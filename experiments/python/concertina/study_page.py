@@ -12,16 +12,14 @@ import typing
 
 from .files import read_text
 from .measures import why_unlike
-from .names import metric_named
-from .page import SERIES, Block, chart, content, folded, line, smoothed, table, words
+from .names import clock_text, counted, duration_text, figure_text, metric_named, trials_text
+from .page import SERIES, Block, chart, content, folded, line, section, smoothed, table, words
 from .recorded_steps import CAUSES, MOST_ROWS, cause_bars
 from .results import RUN_COLUMN, Cell, Runs, StudyResults, cell_text, figures_of, titles
-from .run_log import Curve, RunLog, batches, number, positive, read_log
+from .run_log import PLACES, Curve, RunLog, batches, config_texts, number, positive, read_log
 from .run_page import CURVES
-from .run_set import PLACES, config_texts
 from .study_table import StudyTable
-from .table_formats import table_text
-from .texts import clock_text, counted, duration_text, figure_text, grouped, share_text, trials_text
+from .table_formats import ends_of, table_text
 
 if typing.TYPE_CHECKING:
     from .run_comparison import RunComparison
@@ -32,7 +30,7 @@ FACTS = ("version", "commit", "program", "host", "processor", "device", "isa", "
 COLUMNS = {"loss": CURVES["loss"], "validation_loss": "held-out loss, per target", "tokens_per_s": CURVES["tokens_per_s"],
            "bubble": CURVES["bubble"], "grad_norm": CURVES["grad_norm"]}
 
-Names = dict[int, tuple[list[str], Curve, list[Curve]]]  # of each line: groups, their mean, and their trials
+Lines = list[tuple[list[str], Curve, list[Curve]]]  # of each: groups, their mean, and their trials
 
 
 @dataclasses.dataclass
@@ -64,8 +62,8 @@ class StudyPage:
         """`first`: what is said before the table."""
         shown = [{"kind": "tiles", "tiles": _tiles(self)}, *first, words("heading", "Table"),
                  {"kind": "html", "html": table_text(self.table, "html", "difference")}]
-        return content(self.table.study, _subtitle(self.results),
-                       shown + _curves(self) + _step_times(self.table) + _trials(self) + _errors(self) + _settings(self) + _origin(self.shown))
+        parts = (_curves(self), _step_times(self.table), _trials(self), _errors(self), _settings(self), _origin(self.shown))
+        return content(self.table.study, _subtitle(self.results), [*shown, *itertools.chain(*parts)])
 
 
 def compare_page(compared: RunComparison, output: str | os.PathLike[str]) -> Block:
@@ -77,11 +75,10 @@ def compare_page(compared: RunComparison, output: str | os.PathLike[str]) -> Blo
 
 
 def _subtitle(results: StudyResults) -> str:
-    axes = results.axes
-    over = counted(len(axes), "key") if len(axes) > MOST_CURVES else titles(axes)
+    over = counted(len(results.axes), "key") if len(results.axes) > MOST_CURVES else titles(results.axes)
     if results.loose:
-        return f"whose configs differ in {over}" if axes else "of the same config"
-    return f"study over {over}" if axes else "study over one trial"
+        return f"whose configs differ in {over}" if over and results.axes else "of the same config"
+    return f"study over {over if results.axes else 'one trial'}"
 
 
 def _some_of(names: list[str]) -> str:
@@ -100,22 +97,21 @@ def _best_tile(shown: StudyTable) -> list[tuple[str, str]]:
 
 
 def _tiles(of: StudyPage) -> list[tuple[str, str]]:
-    shown, search, rest = of.table, of.table.search, of.table.not_done
-    done = len(of.shown) - len(rest)
+    shown, search, rest, nouns = of.table, of.table.search, of.table.not_done, ("runs", "runs") if of.results.loose else ("trials", "trials done")
     others = "; the search stopped the others" if search and all(run.state == "stopped" for run in rest) else "; the others are below"
-    tiles = [(f"{done} of {len(of.shown)}", f"{'runs' if of.results.loose else 'trials done'}{others * bool(rest)}")]
+    tiles = [(f"{len(of.shown) - len(rest)} of {len(of.shown)}", nouns[1] + others * bool(rest))]
     if search and search.best:
         metric = metric_named(search.metric)
-        value = figure_text(metric.factor * search.best_metric)
+        value = figure_text(metric.factor * (search.best_metric or 0))
         tiles.append((f"trial {search.best.number}", f"the best of {search.trials}, {metric.title}: {value}"))
     if search and search.steps_of_all:
-        tiles.append((share_text(search.steps_run / search.steps_of_all),
-                      f"of the whole grid: {grouped(search.steps_run)} of {grouped(search.steps_of_all)} steps"))
+        tiles.append((f"{search.steps_run / search.steps_of_all:.1%}",
+                      f"of the whole grid: {search.steps_run:,} of {search.steps_of_all:,} steps"))
     if not search:
         by = f" by {titles(shown.by)}" if shown.by else ""
-        tiles += [(grouped(len(shown.rows)), f"group{'s' * (len(shown.rows) != 1)}{by}"), *_best_tile(shown)]
+        tiles += [(f"{len(shown.rows):,}", f"group{'s' * (len(shown.rows) != 1)}{by}"), *_best_tile(shown)]
     seconds = sum(run.figures.get("trial_s", run.figures.get("train_s", 0.0)) for run in of.results.runs)
-    return tiles + [(clock_text(seconds), f"of all {'runs' if of.results.loose else 'trials'} together")] * (seconds > 0)
+    return tiles + [(clock_text(seconds), f"of all {nouns[0]} together")] * (seconds > 0)
 
 
 def tokens_by_step(log: RunLog) -> Curve:
@@ -126,33 +122,29 @@ def tokens_by_step(log: RunLog) -> Curve:
     return dict(zip(sorted(counts), itertools.accumulate(round(counts[step]) for step in sorted(counts))))
 
 
-def _mean_curve(curves: list[Curve]) -> Curve:
-    """Of the steps that all have. One value that is not finite makes a gap: the others' mean would hide it."""
-    common = sorted(set.intersection(*map(set, curves))) if curves else []
-    return {step: statistics.fmean(curve[step] for curve in curves) for step in common}
-
-
-def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Names:
+def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Lines:
     """By another clock than steps two trials have no point in common: none where a group has several. Equal curves are one line."""
-    found: Names = {}
+    found: Lines = []
     for row in of.table.rows:
         runs = [run.number for run in row.group.done if run.number in of.logs]
-        if clocks is not None and len(runs) > 1:
-            return {}
         curves = [of.logs[run].curve(column) for run in runs]
+        if clocks is not None and len(runs) > 1:
+            return []
         if clocks is not None:
             curves = [{clocks[run][step]: value for step, value in curve.items() if step in clocks[run]} for run, curve in zip(runs, curves)]
-        mean = {} if why_unlike(row.group.done, column) else _mean_curve(curves)
-        if same := next((names for names, other, _ in found.values() if other == mean), None):
+        # The mean of the steps that all have. One value that is not finite makes a gap: the others' mean would hide it.
+        steps = sorted(set.intersection(*map(set, curves))) if curves and not why_unlike(row.group.done, column) else []
+        mean = {step: statistics.fmean(curve[step] for curve in curves) for step in steps}
+        if same := next((names for names, other, _ in found if other == mean), None):
             same.append(row.label or "all")
         elif sum(map(math.isfinite, mean.values())) > 1:
-            found[len(found)] = [row.label or "all"], mean, curves
+            found.append(([row.label or "all"], mean, curves))
     return found
 
 
-def _series(lines: Names, rates: bool) -> list[Block]:
+def _series(lines: Lines, rates: bool) -> list[Block]:
     series = []
-    for at, (names, mean, curves) in itertools.islice(lines.items(), MOST_CURVES):
+    for at, (names, mean, curves) in enumerate(lines[:MOST_CURVES]):
         values = list(mean.values())
         if len(lines) == 1 and len(curves) > 1:  # beside others, trials would be noise
             series += [line("a trial", list(curve), list(curve.values()), faint=True) for curve in curves]
@@ -169,14 +161,12 @@ def _curves(of: StudyPage) -> list[Block]:
         clocks: dict[str, dict[int, Curve] | None] = {"step": None, **(of.clocks if "loss" in column else {})}
         why = why_unlike([run for row in of.table.rows for run in row.group.done], column)
         for x, clock in clocks.items():
-            lines = _lines(of, column, clock)
-            notes = [f"not comparable: {why}"] * bool(why) + [f"the first {MOST_CURVES} of {len(lines)} lines"] * (len(lines) > MOST_CURVES)
-            if lines:
+            if lines := _lines(of, column, clock):
+                notes = [f"not comparable: {why}"] * bool(why) + [f"the first {MOST_CURVES} of {len(lines)} lines"] * (len(lines) > MOST_CURVES)
                 charts.append(chart(title, _series(lines, column == "tokens_per_s"), x=x, note="; ".join(notes), zero="loss" not in column,
                                     share=column == "bubble"))
-    lead = ("The mean over the trials of a group, of the steps that all of them have (of 100 steps and more, the exponential mean over 2% of "
-            "them). Faint, where there is one line: each trial. The legend hides lines.")
-    return [words("heading", "Curves"), words("lead", lead), *charts] if charts else []
+    return section("Curves", charts, "The mean over the trials of a group, of the steps that all of them have (of 100 steps and more, the "
+                   "exponential mean over 2% of them). Faint, where there is one line: each trial. The legend hides lines.")
 
 
 def _mean(runs: Runs, column: str) -> float | None:
@@ -195,13 +185,12 @@ def _step_times(shown: StudyTable) -> list[Block]:
         shares = [_mean(runs, f"recorded.bubble_causes.{cause}") if of else None for cause in CAUSES]
         known = any(share is not None for share in shares)
         of_all = _mean(runs, "bubble") if of else None
-        also = "" if of_all is None else f" ({share_text(of_all)} of all)"
         idle = [0 if known else ms * bubble, *(ms * max(0.0, share or 0) for share in shares)]
         bars.append({"name": label, "values": [ms * (1 - bubble), *idle],
-                     "text": f"{duration_text(ms / 1e3)}, bubble {share_text(bubble)} of {'recorded' if of else 'all'} steps{also}"})
-    lead = ("A step of each group, mean over its trials and over ranks: of the recorded steps where a trace was kept, else of all. Idle time "
-            "is by cause, as on the page of a run.")
-    return [words("heading", "Where the time went"), words("lead", lead), cause_bars(bars, "ms")] if bars else []
+                     "text": f"{duration_text(ms / 1e3)}, bubble {bubble:.1%} of {'recorded' if of else 'all'} steps"
+                             + ("" if of_all is None else f" ({of_all:.1%} of all)")})
+    return section("Where the time went", [cause_bars(bars, "ms")] if bars else [], "A step of each group, mean over its trials and over ranks: of "
+                   "the recorded steps where a trace was kept, else of all. Idle time is by cause, as on the page of a run.")
 
 
 def _link(of: StudyPage, run: int, directory: str) -> typing.Any:
@@ -220,28 +209,24 @@ def _shown(cell: Cell, factor: float = 1) -> str:
 
 def _trials(of: StudyPage) -> list[Block]:
     """A line per trial. Runs beside each other have the keys in which they differ above."""
-    loose, metrics, search = of.results.loose, of.table.metrics, [of.table.search] * bool(of.table.search)
+    loose, metrics, steps = of.results.loose, of.table.metrics, ["steps"] * bool(of.table.search)
     axes = [] if loose else of.results.axes
     rows = []
     for run in of.shown[:MOST_ROWS]:
         took = run.figures.get("trial_s", run.figures.get("train_s"))
-        rows.append([_link(of, run.number, run.directory), *[run.text(RUN_COLUMN)] * loose, *(run.text(axis) for axis in axes),
-                     {"text": run.state, "look": "differs" * (run.state in ("failed", "timeout"))},
-                     *(_shown(run.cell("steps")) for _ in search), *(_shown(run.cell(metric.name), metric.factor) for metric in metrics),
-                     "" if took is None else clock_text(took)])
-    head = ["run" if loose else "trial", *["directory"] * loose, *axes, "state", *("steps" for _ in search),
-            *(metric.title for metric in metrics), "trained" if loose else "took"]
+        rows.append([_link(of, run.number, run.directory), *[run.text(RUN_COLUMN)] * loose, *map(run.text, axes),
+                     {"text": run.state, "look": "differs" * (run.state in ("failed", "timeout"))}, *(_shown(run.cell(column)) for column in steps),
+                     *(_shown(run.cell(metric.name), metric.factor) for metric in metrics), "" if took is None else clock_text(took)])
+    head = [*(("run", "directory") if loose else ("trial",)), *axes, "state", *steps, *(metric.title for metric in metrics),
+            "trained" if loose else "took"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(of.shown)} trials; results.csv has all.")] * (len(of.shown) > MOST_ROWS)
-    return [words("heading", "Runs" if loose else "Trials"), table(head, rows, left=2 if loose else 1), *cut]
+    return section("Runs" if loose else "Trials", [table(head, rows, left=2 if loose else 1), *cut])
 
 
 def _errors(of: StudyPage) -> list[Block]:
-    ends: dict[tuple[str, str], list[int]] = {}
-    for run in of.table.not_done:
-        if run.error:
-            ends.setdefault((run.state, run.error.rstrip("\n")), []).append(run.number)
-    rows = [[trials_text(runs), state, {"text": error, "look": "text"}] for (state, error), runs in ends.items()]
-    return [words("heading", "What went wrong"), table(["trials", "state", "error"], rows, left=3)] if rows else []
+    rows = [[trials_text([run.number for run in runs]), state, {"text": error, "look": "text"}]
+            for (state, error), runs in ends_of(of.table.not_done).items() if error]
+    return section("What went wrong", [table(["trials", "state", "error"], rows, left=3)] if rows else [])
 
 
 def _value_row(key: str, values: dict[int, str]) -> tuple[str, str]:
@@ -262,17 +247,15 @@ def _settings(of: StudyPage) -> list[Block]:
     configs = {run.number: config_texts(run.directory) for run in runs}
     for key in sorted({key for config in configs.values() for key in config} - set(of.results.axes) - set(PLACES)):
         held = {run: config[key] for run, config in configs.items() if key in config}
-        if len(set(held.values())) > 1:
-            rows.append(_value_row(key, held))
+        rows += [_value_row(key, held)] if len(set(held.values())) > 1 else []
     files = [(pathlib.Path(of.results.directory, "study.toml"), "study.toml")] if of.results.directory else []
-    noun = "run" if of.results.loose else "trial"
-    files += [(pathlib.Path(run.directory, "config.toml"), f"config.toml of {noun} {run.number}") for run in runs[:1]]
+    files += [(pathlib.Path(run.directory, "config.toml"), f"config.toml of {'run' if of.results.loose else 'trial'} {run.number}") for run in runs[:1]]
     texts = [block for path, name in files if path.is_file() for block in folded(name, read_text(path))]
-    return [words("heading", "Settings"), *[table([], rows, left=2, look="about")] * bool(rows), *texts] if rows or texts else []
+    return section("Settings", [*[table([], rows, left=2, look="about")] * bool(rows), *texts])
 
 
 def _origin(runs: Runs) -> list[Block]:
     """Programs and machines."""
     facts = {fact: {run.number: text for run in runs if (text := run.facts.get(fact, ""))} for fact in FACTS}
     rows = [_value_row(fact, values) for fact, values in facts.items() if values]
-    return [words("heading", "Where it is from"), table([], rows, left=2, look="about")] if rows else []
+    return section("Where it is from", [table([], rows, left=2, look="about")] if rows else [])

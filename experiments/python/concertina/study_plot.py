@@ -13,18 +13,14 @@ import math
 import pathlib
 import typing
 
-from .chart import Axis, Chart, Series
-from .charts import draw, save
+from .chart import Axis, Chart, Series, draw, save
 from .errors import InputError, library, require_word
-from .measures import unlike_notes
-from .names import metric_named
-from .results import StudyResults
-from .run_set import study_results
+from .measures import provenance_notes, unlike_notes
+from .names import metric_named, trials_text
+from .results import StudyResults, study_results
 from .study_claims import claim_lines
-from .study_notes import provenance_notes
 from .study_series import CONFIDENCE, DRAWN, SPREADS, PlotOptions, Shape, curves_of, numbers_in, shape_of
 from .study_table import StudyTable, TableOptions, make_table
-from .texts import trials_text
 
 if typing.TYPE_CHECKING:
     import matplotlib.figure
@@ -46,22 +42,18 @@ class StudyPlot:
 
     def frame(self) -> pandas.DataFrame:
         """A row for each value that is drawn: series, x, y, and the ends of what surrounds it."""
-        rows = []
-        for series in self.chart.series:
-            columns = {key: values for key, values in _json_of(series).items() if key not in ("name", "points") and values}
-            rows += [{"series": series.name, **dict(zip(columns, values))} for values in zip(*columns.values())]
-        frame: pandas.DataFrame = library("pandas").DataFrame(rows)
-        return frame.rename(columns={"names": "name"})
+        pandas = library("pandas")
+        frames = [pandas.DataFrame({"series": series.name, **{key: values for key, values in _json_of(series).items()
+                                                              if values and key not in ("name", "points")}}) for series in self.chart.series]
+        return pandas.concat(frames, ignore_index=True).rename(columns={"names": "name"}) if frames else pandas.DataFrame()
 
     def json(self) -> dict[str, typing.Any]:
         if self.chart.kind != "points":
             return {"kind": self.kind, "series": [_json_of(series) for series in self.chart.series], "notes": self.notes}
-        points: list[dict[str, typing.Any]] = []
-        for series in self.chart.series:
-            for at, name in enumerate(series.names):
-                ends = {key: values[at] for key, values in (("x_low", series.x_low), ("x_high", series.x_high), ("y_low", series.low),
-                                                            ("y_high", series.high)) if values and not math.isnan(values[at])}
-                points.append({"name": name, "group": series.name, "x": series.x[at], "y": series.y[at], **ends})
+        points = [{"name": name, "group": series.name, "x": series.x[at], "y": series.y[at],
+                   **{key: values[at] for key, values in (("x_low", series.x_low), ("x_high", series.x_high), ("y_low", series.low),
+                                                          ("y_high", series.high)) if values and not math.isnan(values[at])}}
+                  for series in self.chart.series for at, name in enumerate(series.names)]
         return {"kind": self.kind, "series": points, "notes": self.notes}
 
     def _repr_svg_(self) -> str:
@@ -148,20 +140,20 @@ def _plot_shape(shape: Shape) -> StudyPlot:
     if shape.kind == "pareto" and not unlike:
         chart.x.better, chart.y.better = x.better, better
     if shape.kind == "lines" and not by_step:
-        chart.x.scale = _scale_for(sorted(numbers_in(shape.runs, shape.x)))
+        chart.x.scale = _scale_for(numbers_in(shape.runs, shape.x))
     return StudyPlot(shape.kind, chart, _notes(shape, unlike))
 
 
 def _require_effect(options: PlotOptions, kind: str) -> None:
     """InputError for an option that has no effect on a chart of this kind."""
-    for option, value, kinds in (("--x-scale", options.x_scale, ("heatmap", "bars")), ("--y-scale", options.y_scale, ("heatmap",)),
-                                 ("--spread", options.spread, ("heatmap", "pareto", "front")),
-                                 ("--confidence", options.confidence, ("heatmap", "pareto"))):
-        if value and kind in kinds:
+    front = kind == "front"
+    for name, kinds in (("x_scale", ("heatmap", "bars")), ("y_scale", ("heatmap",)), ("spread", ("heatmap", "pareto", "front")),
+                        ("confidence", ("heatmap", "pareto"))):
+        if kind in kinds and getattr(options, name):
+            option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} has no effect with --kind {kind}", option, f"leave out {option}, or --kind {kind}")
-    for option, given, needed, there in (("--baseline", options.baseline, "--kind front", kind == "front"),
-                                         ("--equivalent", options.claim, "--kind front", kind == "front"),
-                                         ("--confidence", options.confidence, "--spread ci", kind == "front" or options.spread == "ci")):
+    for option, given, needed, there in (("--baseline", options.baseline, "--kind front", front), ("--equivalent", options.claim, "--kind front", front),
+                                         ("--confidence", options.confidence, "--spread ci", front or options.spread == "ci")):
         if given and not there:
             raise InputError(f"{option} has no effect without {needed}", option, f"{needed} as well, or leave out {option}")
 
@@ -172,8 +164,8 @@ def plot_study(results: StudyResults, options: PlotOptions) -> StudyPlot:
     Without a kind it has curves where x is "step", points where x is a metric, lines where its values are numbers, and else bars, or a heat
     map where there would be more bars than can be told apart. A front is that of make_table(), of x and y.
     """
-    for word, words, option in ((options.kind or KINDS[0], KINDS, "--kind"), (options.spread or SPREADS[0], SPREADS, "--spread")):
-        require_word(word, words, f"'{word}' is not a {'kind of chart' if option == '--kind' else 'spread'}", option)
+    require_word(options.kind or KINDS[0], KINDS, f"'{options.kind}' is not a kind of chart", "--kind")
+    require_word(options.spread or SPREADS[0], SPREADS, f"'{options.spread}' is not a spread", "--spread")
     if options.stopped:
         results.include_stopped()
     if not any(run.state == "done" for run in results.chosen(options.where)):

@@ -6,13 +6,10 @@ import pathlib
 import typing
 
 from .errors import InputError
-from .names import metric_named
-from .results import Claim
+from .names import counted, metric_named, number_or_text
+from .results import SEED, Claim, study_results
 from .statistic import Design, equivalence_power, pairs_for_power
-from .study_file import StudyFile, read_study_file
-from .study_folder import read_study
 from .study_table import TableOptions, make_table
-from .texts import counted, number_or_text
 
 
 @dataclasses.dataclass
@@ -39,15 +36,13 @@ class Power:
 
     def text(self) -> str:
         name = metric_named(self.claim.metric)
-        figure = lambda value: f"{name.factor * value:.4g}{' ' if name.unit else ''}{name.unit}"  # noqa: E731
-        text = (f"equivalence of {name.short} within ±{figure(self.claim.margin)}, alpha = {self.claim.alpha:.4g}, at a true difference of "
-                f"{figure(self.difference)}\n")
+        lines = [f"equivalence of {name.short} within ±{name.in_unit(self.claim.margin, '.4g')}, alpha = {self.claim.alpha:.4g}, at a true "
+                 f"difference of {name.in_unit(self.difference, '.4g')}"]
         for case in self.cases:
-            needed = (f"no number of seeds has {self.wanted_power:.4g}" if case.seeds_for_power is None
-                      else f"{counted(case.seeds_for_power, 'seed')} for {self.wanted_power:.4g}")
-            text += (f"deviation {figure(case.deviation)} ({case.name}): power {case.power:.3f} with {counted(self.seeds, 'seed')}; "
-                     f"{needed}\n")
-        return text
+            needed = "no number of seeds has" if case.seeds_for_power is None else f"{counted(case.seeds_for_power, 'seed')} for"
+            lines.append(f"deviation {name.in_unit(case.deviation, '.4g')} ({case.name}): power {case.power:.3f} with "
+                         f"{counted(self.seeds, 'seed')}; {needed} {self.wanted_power:.4g}")
+        return "\n".join(lines) + "\n"
 
 
 def claim_of(text: str, alpha: float | None = None) -> Claim:
@@ -59,16 +54,9 @@ def claim_of(text: str, alpha: float | None = None) -> Claim:
     return Claim(metric, number, 0.05 if alpha is None else alpha)
 
 
-def _claim(study: StudyFile, place: str, equivalent: str, alpha: float | None, baseline: typing.Sequence[str]) -> Claim:
-    if not equivalent and study.claim is None:
-        raise InputError("the study claims no equivalence", place, "[equivalence] in the study's file; or --equivalent METRIC=MARGIN")
-    claim = claim_of(equivalent, alpha) if equivalent or study.claim is None else study.claim
-    return dataclasses.replace(claim, baseline=list(baseline) or claim.baseline)
-
-
 def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
     """Those of each group of the pilot from its baseline."""
-    table = make_table(read_study(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
+    table = make_table(study_results(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
     found = [(f"{row.label}, {counted(test.pairs, 'pair')}", test.deviation) for row in table.rows
              if (test := row.cells[0].equivalence) and test.deviation is not None]
     if not found:
@@ -79,12 +67,15 @@ def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
 def power(study: str | pathlib.Path, *, pilot: str = "", deviation: float | None = None, difference: float = 0, wanted: float = 0.8,
           seeds: int | None = None, equivalent: str = "", alpha: float | None = None, baseline: typing.Sequence[str] = ()) -> Power:
     """Of a study's file or folder. The deviation of paired differences is given, or that of each group of the study `pilot`."""
-    file = read_study_file(study)
-    claim = _claim(file, str(study), equivalent, alpha, baseline)
+    file = study_results(study)
+    claim = claim_of(equivalent, alpha) if equivalent else file.claim
+    if claim is None:
+        raise InputError("the study claims no equivalence", str(study), "[equivalence] in the study's file; or --equivalent METRIC=MARGIN")
+    claim = dataclasses.replace(claim, baseline=list(baseline) or claim.baseline)
     if deviation is None and not pilot:
         raise InputError("nothing says how much the differences of pairs vary", "command line",
                          "--pilot studies/NAME; or --deviation D, in the metric's own unit")
-    count = len(file.seeds) if seeds is None else seeds
+    count = len({run.settings[SEED] for run in file.runs if SEED in run.settings}) if seeds is None else seeds
     cases = []
     for name, spread in [("--deviation", deviation)] if deviation is not None else _deviations(pilot, claim):
         design = Design(spread, claim.margin, claim.alpha, difference)

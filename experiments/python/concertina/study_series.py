@@ -8,6 +8,8 @@ import dataclasses
 import math
 import typing
 
+import numpy as np
+
 from .chart import COLUMN_INCHES, Kind, Series
 from .errors import InputError
 from .measures import default_metrics, why_unlike
@@ -19,6 +21,7 @@ from .statistic import summarize
 SPREADS = ("sd", "ci", "none")
 CONFIDENCE = 0.95
 _MOST_BARS = 36  # of one chart, before it is a heat map
+_NOTHING = math.nan, math.nan, math.nan
 
 
 @dataclasses.dataclass
@@ -73,20 +76,17 @@ class Shape:
 
     def point(self, runs: Runs, metric: Metric) -> tuple[float, float, float]:
         """The mean, and the ends of what surrounds it; NaN where there is none."""
-        column, factor, nothing = metric.name, metric.factor, math.nan
-        values = figures_of(runs, column)
-        summary = summarize([] if why_unlike(runs, column) else values, self.confidence)
+        summary = summarize([] if why_unlike(runs, metric.name) else figures_of(runs, metric.name), self.confidence)
         if not summary.n:
-            return nothing, nothing, nothing
+            return _NOTHING
         half = {"sd": summary.sd, "ci": summary.half_width, "none": None}[self.spread]
-        mean = factor * summary.mean
-        return (mean, nothing, nothing) if half is None else (mean, mean - factor * half, mean + factor * half)
+        mean, half = metric.factor * summary.mean, math.nan if half is None else metric.factor * half
+        return mean, mean - half, mean + half
 
     def series(self, name: str, xs: list[Cell], runs: Runs) -> Series:
         """The points of runs at these values of x."""
         factor = metric_named(self.x).factor
-        points = [self.point([run for run in runs if run.cell(self.x) == x], self.y) for x in xs]
-        mean, low, high = (list(values) for values in zip(*points))
+        mean, low, high = map(list, zip(*(self.point([run for run in runs if run.cell(self.x) == x], self.y) for x in xs)))
         drawn = any(map(math.isfinite, low))
         return Series(name, [factor * x if isinstance(x, float) and self.kind == "lines" else cell_text(x) for x in xs], mean,
                       low if drawn else [], high if drawn else [])
@@ -95,11 +95,12 @@ class Shape:
 def cells_in(runs: typing.Iterable[RunSummary], column: str) -> list[Cell]:
     """The cells of a column, each once: numbers by size if all are, else in the order of runs."""
     cells = list(dict.fromkeys(run.cell(column) for run in runs))
-    return list(sorted(numbers_in(runs, column))) if all(isinstance(cell, float) for cell in cells) else cells
+    return sorted(cells) if all(isinstance(cell, float) for cell in cells) else cells  # type: ignore[type-var]
 
 
-def numbers_in(runs: typing.Iterable[RunSummary], column: str) -> set[float]:
-    return {cell for run in runs if isinstance(cell := run.cell(column), float)}
+def numbers_in(runs: typing.Iterable[RunSummary], column: str) -> list[float]:
+    """The numbers of a column, each once, by size."""
+    return sorted({cell for run in runs if isinstance(cell := run.cell(column), float)})
 
 
 def _all_numbers(runs: Runs, column: str) -> bool:
@@ -112,8 +113,7 @@ def _lines(shape: Shape) -> list[Series]:
         raise InputError(f"'{shape.x}' has values that are not numbers", "--x", "--kind bars; or an axis of numbers")
     found = []
     for group in shape.groups():
-        xs: list[Cell] = list(sorted(numbers_in(group.done + group.others, shape.x)))
-        found.append(shape.series(shape.name(group), xs, group.done))
+        found.append(shape.series(shape.name(group), list(numbers_in(group.done + group.others, shape.x)), group.done))
         found[-1].joined = not why_unlike(group.done, shape.y.name)
     return found
 
@@ -123,43 +123,38 @@ def mean_curve(curves: list[Curve], confidence: float | None) -> Series:
 
     One value that is not finite makes a gap: the mean of the others would hide it.
     """
-    import numpy as np
     steps = sorted(set.intersection(*map(set, curves))) if curves else []
-    if not steps:
-        return Series("", [], [])
     values = np.array([[curve[step] for step in steps] for curve in curves])
+    if not steps or len(curves) == 1:
+        return Series("", steps, values.ravel().tolist())
     with np.errstate(invalid="ignore"):
         moved = values - values[0]
-        mean = values[0] + moved.mean(axis=0)
-        mean[~np.isfinite(mean)] = math.nan
-        if len(curves) == 1:
-            return Series("", steps, mean.tolist())
-        unit = summarize([float(at) for at in range(len(curves))], confidence or 0.95)  # half-width and deviation of any sample this large
-        factor = 1.0 if confidence is None else (unit.half_width or 0) / (unit.sd or 1)
-        half = factor * moved.std(axis=0, ddof=1)
+        mean, half = values[0] + moved.mean(axis=0), moved.std(axis=0, ddof=1)
+    mean[~np.isfinite(mean)] = math.nan
+    if confidence is not None:
+        unit = summarize([float(at) for at in range(len(curves))], confidence)  # of any sample this large
+        half *= (unit.half_width or 0) / (unit.sd or 1)
     return Series("", steps, mean.tolist(), (mean - half).tolist(), (mean + half).tolist())
 
 
 def curves_of(shape: Shape) -> list[Series]:
     """Mean curves over steps, from the logs of the runs."""
-    factor = shape.y.factor
+    scaled = lambda values: [shape.y.factor * value for value in values]  # noqa: E731
     found = []
     for group in shape.groups():
         curves = [] if why_unlike(group.done, shape.y.name) else [read_log(run.directory).curve(shape.y.name) for run in group.done]
-        series = mean_curve(curves, shape.confidence if shape.spread == "ci" else None)
-        low, high = ([factor * value for value in end] if shape.spread != "none" else [] for end in (series.low, series.high))
-        found.append(Series(shape.name(group), series.x, [factor * value for value in series.y], low, high))
+        mean = mean_curve(curves, shape.confidence if shape.spread == "ci" else None)
+        low, high = (scaled(end) if shape.spread != "none" else [] for end in (mean.low, mean.high))
+        found.append(Series(shape.name(group), mean.x, scaled(mean.y), low, high))
     return found
 
 
 def _bars(shape: Shape) -> list[Series]:
-    xs, factor = cells_in(shape.runs, shape.x), shape.y.factor
-    found = []
+    xs, found = cells_in(shape.runs, shape.x), []
     for group in shape.groups():
         series = shape.series(shape.name(group), xs, group.done)
         for x in xs:
-            runs = [run for run in group.done if run.cell(shape.x) == x]
-            values = [factor * value for value in figures_of(runs, shape.y.name)]
+            values = [shape.y.factor * value for value in figures_of((run for run in group.done if run.cell(shape.x) == x), shape.y.name)]
             series.points.append(values if len(values) > 1 else [])
         found.append(series)
     return found
@@ -176,12 +171,11 @@ def _heat_map(shape: Shape) -> list[Series]:
 
 def _points(shape: Shape) -> list[Series]:
     """A point for each group of all axes; a series for each value of --group."""
-    found, metrics = [], (metric_named(shape.x), shape.y)
-    for group in groups_of(shape.runs, shape.options.group):
+    found, by = [], shape.options.group
+    for group in groups_of(shape.runs, by):
         parts = groups_of(group.done, shape.axes)
-        x, y = ([shape.point(part.done, metric)[0] for part in parts] for metric in metrics)
-        name = group_label(shape.options.group, group.values) if shape.options.group else ""
-        found.append(Series(name, x, y, names=[group_label(shape.axes, part.values) for part in parts]))
+        x, y = ([shape.point(part.done, metric)[0] for part in parts] for metric in (metric_named(shape.x), shape.y))
+        found.append(Series(group_label(by, group.values) if by else "", x, y, names=[group_label(shape.axes, part.values) for part in parts]))
     return found
 
 
@@ -212,10 +206,11 @@ def _default_y(shape: Shape) -> Metric:
     options, results = shape.options, shape.results
     if options.y:
         return metric_named(options.y) if options.x == "step" else results.metric_of(options.y)
-    metrics = default_metrics(results)
-    if not metrics:
+    if options.kind == "pareto" and results.has("tokens_per_s"):
+        return results.metric_of("tokens_per_s")
+    if not (metrics := default_metrics(results)):
         raise InputError("the study has no metrics", "--y", "--y COLUMN")
-    return results.metric_of("tokens_per_s") if options.kind == "pareto" and results.has("tokens_per_s") else metrics[0]
+    return metrics[0]
 
 
 def shape_of(results: StudyResults, options: PlotOptions) -> Shape:

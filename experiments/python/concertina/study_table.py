@@ -6,23 +6,19 @@ named and never averaged.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import typing
 
 from . import comparison as compared
-from .comparison import Comparison
+from .comparison import Comparison, add_times_to
 from .errors import InputError, library, require_word
-from .measures import default_metrics, unlike_notes, why_unlike
-from .names import Digits, Metric, digits_for, is_time_to, number_text
+from .measures import default_metrics, provenance_notes, same_bits, unlike_notes, why_unlike
+from .names import Digits, Metric, counted, digits_for, is_time_to, number_or_text, number_text, trials_text
 from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, figures_of, group_label, groups_of, never_came,
-                      titles)
-from .run_set import study_results
+                      study_results, titles)
 from .statistic import PAIRED, Difference, Equivalence, Summary, interval, summarize, test_equivalence
-from .study_claims import Front, make_front
-from .study_notes import provenance_notes, same_bits
-from .study_search import Search, search_of
-from .study_targets import add_times_to
-from .texts import counted, number_or_text, trials_text
+from .study_claims import Front, Search, make_front, search_of
 
 
 @dataclasses.dataclass
@@ -121,11 +117,6 @@ class StudyTable:
         return frame.rename_axis(index=self.by) if self.by else frame
 
 
-def _cell(group: Group, metric: str, confidence: float) -> TableCell:
-    values, never = figures_of(group.done, metric), never_came(group, metric)
-    return TableCell(summarize([] if never else values, confidence), len(group.done) - len(values), never)
-
-
 def _metrics(results: StudyResults, options: TableOptions, claim: Claim | None) -> list[Metric]:
     metrics = [results.metric_of(word) for word in options.metrics] if options.metrics else default_metrics(results)
     also = list(options.front)
@@ -187,12 +178,6 @@ def _named(rows: list[TableRow], most: int = 4) -> str:
     return ", ".join([row.label for row in rows[:most]] + [counted(len(rows) - most, "other")] * (len(rows) > most))
 
 
-def _contests(table: StudyTable, m: int, best: TableRow, others: list[TableRow]) -> list[float | None]:
-    """p of the best against each other row, corrected; where the table prints the same comparison, its p."""
-    p = compared.corrected([table.comparison.difference(row.group, best.group, table.metrics[m].name).p for row in others], table.correction)
-    return [row.cells[m].p if row.base is best else best.cells[m].p if best.base is row else of_row for row, of_row in zip(others, p)]
-
-
 def _mark_best(table: StudyTable, m: int) -> str:
     """Marks the best mean of a metric and those that cannot be told from it; a note where there are such."""
     metric, sign = table.metrics[m], -1 if table.metrics[m].better == "higher" else 1
@@ -209,7 +194,9 @@ def _mark_best(table: StudyTable, m: int) -> str:
         return (f"{metric.short}: {best.label} has the best mean, but not where it pairs up with {others[0].label}: none is marked")
     for row in marked:
         row.cells[m].best = True
-    p = _contests(table, m, best, others)
+    # p of the best against each other row, corrected; where the table prints the same comparison, its p.
+    p = compared.corrected([table.comparison.difference(row.group, best.group, metric.name).p for row in others], table.correction)
+    p = [row.cells[m].p if row.base is best else best.cells[m].p if best.base is row else of_row for row, of_row in zip(others, p)]
     like = [row for row, of_row in zip(others, p) if not table.significant(of_row)]
     for row in like:
         row.cells[m].like_best = True
@@ -221,13 +208,14 @@ def _mark_best(table: StudyTable, m: int) -> str:
 def _left_out(table: StudyTable, done: Runs) -> typing.Iterator[str]:
     """Values that were left out, metric by metric."""
     for metric in table.metrics:
-        values = {run.number: run.number_in(metric.name) for run in done}
-        never = ("never", ": its group has no mean") if is_time_to(metric.name) else ("infinite", ", left out")
-        for (what, then), is_kind in ((("NaN", ", left out"), math.isnan), (never, math.isinf)):
-            if numbers := [number for number, value in values.items() if value is not None and is_kind(value)]:
-                yield f"{metric.short}: {what} in {trials_text(numbers)}{then}"
-        if numbers := [number for number, value in values.items() if value is None]:
-            yield f"{metric.short}: no finite value in {trials_text(numbers)}, left out"
+        kinds: dict[str, list[int]] = {"NaN": [], "never" if is_time_to(metric.name) else "infinite": [], "no finite value": []}
+        nan, infinite, absent = kinds.values()
+        for run in done:
+            value = run.number_in(metric.name)
+            (absent if value is None else nan if math.isnan(value) else infinite if math.isinf(value) else []).append(run.number)
+        for what, numbers in kinds.items():
+            if numbers:
+                yield f"{metric.short}: {what} in {trials_text(numbers)}{': its group has no mean' if what == 'never' else ', left out'}"
 
 
 def _sort(table: StudyTable, column: str) -> None:
@@ -263,8 +251,10 @@ def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
     baseline = [] if baseline == ["none"] else baseline
     done = [run for run in runs if run.state == "done"]
     provenance = provenance_notes(done, results, options.mixed)
-    rows = [TableRow(group_label(by, group.values), group, [_cell(group, metric.name, options.confidence) for metric in metrics])
-            for group in groups]
+    rows = [TableRow(group_label(by, group.values), group, []) for group in groups]
+    for row, metric in itertools.product(rows, metrics):
+        values, never = figures_of(row.group.done, metric.name), never_came(row.group, metric.name)
+        row.cells.append(TableCell(summarize([] if never else values, options.confidence), len(row.group.done) - len(values), never))
     table = StudyTable(results.name, results.loose, by, metrics, rows, Comparison(pairing, options.test, options.confidence),
                        [run for run in runs if run.state != "done"], options.correction, options.notes, notes=list(results.notes),
                        search=search_of(results), claim=claim,

@@ -1,1 +1,187 @@
-"""The subcommands of the program that are written in Python, each a module with `main(options)`."""
+"""The subcommands of the program that are written in Python: a function of each one's name takes its options, and returns the exit code.
+
+A longer one is `main` of the module of its name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME
+--OPTION=VALUE...`. The program has declared and checked the options; all are there, with their defaults, a word per value. Each function
+loads what it needs alone.
+"""
+from __future__ import annotations
+
+import importlib
+import os
+import pathlib
+import re
+import sys
+import typing
+
+from ..errors import InputError, missing_library, require_word
+from ..files import json_text, replace_file
+
+if typing.TYPE_CHECKING:
+    from ..study_table import TableOptions
+
+
+class Options:
+    """The values of the options, by their long names without dashes."""
+
+    def __init__(self, words: typing.Iterable[str]):
+        self._values: dict[str, list[str]] = {}
+        for word in words:
+            name, _, value = word.removeprefix("--").partition("=")
+            self._values.setdefault(name, []).append(value)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def all(self, name: str) -> list[str]:
+        return self._values.get(name, [])
+
+    def text(self, name: str) -> str:
+        """The value; empty where there is none."""
+        return (self.all(name) or [""])[-1]
+
+    def number(self, name: str) -> float:
+        return float(self.text(name))
+
+    def optional(self, name: str) -> float | None:
+        return self.number(name) if name in self else None
+
+    def whole(self, name: str) -> int | None:
+        return int(self.number(name)) if name in self else None
+
+    def print_result(self, text: str, json: object) -> None:
+        """With --json one line of JSON, else the text."""
+        sys.stdout.write(json_text(json) + "\n" if "json" in self else text)
+        sys.stdout.flush()
+
+
+def _table_options(options: Options) -> TableOptions:
+    from ..statistic import PAIRED, WILCOXON
+    from ..study_power import claim_of
+    from ..study_table import TableOptions
+    claim = claim_of(options.text("equivalent"), options.optional("alpha")) if "equivalent" in options else None
+    return TableOptions(
+        metrics=options.all("metric"), by=options.all("by"), baseline=options.all("baseline"), pair=options.text("pair"),
+        confidence=options.number("confidence"), test=PAIRED if options.text("test") == "t" else WILCOXON,
+        correction=options.text("correction"), where=options.all("where"), sort=options.text("sort"), mixed="mixed" in options,
+        notes="no-notes" not in options, claim=claim, front=options.all("front"), targets=options.all("to"), stopped="stopped" in options)
+
+
+def study_table(options: Options) -> int:
+    """Means, spread and differences over the trials of a study."""
+    from ..results import study_results
+    from ..study_table import make_table, with_targets
+    from ..table_formats import CELLS, FORMATS, default_cells, table_json, table_notes, table_text
+    written, kind, output = options.text("format"), options.text("cells"), options.text("out")
+    require_word(written, FORMATS, f"a table cannot be written as '{written}'", "--format")
+    kind = require_word(kind or default_cells(written), CELLS, f"cells cannot be written as '{kind}'", "--cells")
+    results, chosen = study_results(*options.all("study")), _table_options(options)
+    table = make_table(results, with_targets(results, chosen))
+    if output:
+        replace_file(output, table_text(table, written, kind))
+    options.print_result(f"{output}\n" if output else table_text(table, written, kind), table_json(table) if "json" in options else None)
+    if written == "csv" and "json" not in options:  # the rows alone are data; who reads them must know what they leave out
+        sys.stderr.writelines(f"{note}\n" for note in table_notes(table, kind))
+    return 0
+
+
+def study_report(options: Options) -> int:
+    """The page of a study."""
+    from ..page import page
+    from ..results import study_results
+    from ..study_page import StudyPage
+    from ..study_table import make_table, with_targets
+    from ..table_formats import table_json
+    results, output = study_results(*options.all("study")), options.text("out")
+    if results.loose and not output:
+        raise InputError("a page of runs has no folder of its own", "--out",
+                         "--out PAGE.html; or `concertina compare`, which has their configs and bits too")
+    output = output or f"{results.directory}/report.html"
+    table = make_table(results, with_targets(results, _table_options(options)))
+    replace_file(output, page(StudyPage(results, table, output).content()))
+    options.print_result(f"{output}\n", table_json(table) | {"report": output})
+    return 0
+
+
+def study_power(options: Options) -> int:
+    """The probability that a study's seeds show an equivalence, before it is launched."""
+    from ..study_power import power
+    found = power(options.text("study"), pilot=options.text("pilot"), deviation=options.optional("deviation"),
+                  difference=options.number("difference"), wanted=options.number("power"), seeds=options.whole("seeds"),
+                  equivalent=options.text("equivalent"), alpha=options.optional("alpha"), baseline=options.all("baseline"))
+    options.print_result(found.text(), found.json())
+    return 0
+
+
+def study_plot(options: Options) -> int:
+    """A chart of a study."""
+    from ..chart import FORMATS, save
+    from ..study_plot import plot
+    from ..study_power import claim_of
+    path = options.text("out")
+    ending = pathlib.Path(path).suffix.lower()
+    why = f"'{ending}' is not a format of figures" if ending else "the file of a figure needs an ending that names its format"
+    require_word(ending, FORMATS, why, path)
+    given: dict[str, typing.Any] = {name: options.all(name) for name in ("group", "where", "baseline")}
+    given |= {name.replace("-", "_"): options.text(name) for name in ("kind", "x", "y", "title", "spread", "x-scale", "y-scale") if name in options}
+    given |= {name: options.number(name) for name in ("confidence", "width", "height") if name in options}
+    given |= {name: name in options for name in ("mixed", "stopped")}
+    plotted = plot(*options.all("study"), **given, claim=claim_of(options.text("equivalent")) if "equivalent" in options else None)
+    replace_file(path, save(plotted.figure(), ending))
+    options.print_result("".join(f"{note}\n" for note in plotted.notes) + f"{path}\n", plotted.json() | {"figure": path})
+    return 0
+
+
+def compare(options: Options) -> int:
+    """Runs beside each other."""
+    from ..page import page
+    from ..run_comparison import compare as compare_runs
+    from ..study_page import compare_page
+    output = options.text("out")
+    found = compare_runs(*options.all("study"), options=_table_options(options))
+    replace_file(output, page(compare_page(found, output)))
+    options.print_result(f"{found.text()}{output}\n", found.json() | {"page": output})
+    return 1 if "same" in options and not found.same else 0
+
+
+def report(options: Options) -> int:
+    """A page with what a run's steps were predicted to be, and what they were; with --serve, one that follows a run."""
+    from ..live import serve
+    from ..run_report import report_json, report_text, write_report
+    run = options.text("run").rstrip("/") or options.text("run")
+    if "serve" in options:
+        return serve(run, options.whole("port") or 0)
+    if not run:
+        raise InputError("no run is named", "command line", "concertina report runs/NAME; or --serve")
+    path = options.text("output") or f"{run}/report.html"
+    files = write_report(run, path, options.text("beside"), options.whole("step"))
+    options.print_result(f"{report_text(files)}{path}\n", report_json(files) | {"report": path})
+    return 0
+
+
+def _as_input_error(error: Exception, name: str) -> InputError | None:
+    """What a user can do about an error; None where it is a fault of this package."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, ModuleNotFoundError):
+        missing = (error.name or "").partition(".")[0]
+        return None if missing == "concertina" else missing_library(missing)
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain once more when it flushes
+        return InputError("the output could not be written", "stdout", code=1)
+    if isinstance(error, (ImportError, ValueError)):
+        return InputError(str(error), f"concertina {name.replace('-', ' ')}")
+    return InputError(error.strerror or str(error), str(error.filename or ""), code=1) if isinstance(error, OSError) else None
+
+
+def run(name: str, words: typing.Iterable[str]) -> int:
+    """Runs the subcommand `name`, such as "study-table"; returns its exit code."""
+    try:
+        command = globals().get(word := name.replace("-", "_"))
+        return int((command if callable(command) else importlib.import_module(f".{word}", __name__).main)(Options(words)))
+    except Exception as error:
+        known = _as_input_error(error, name)
+        if known is None:
+            raise
+        text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", str(known))
+        sys.stderr.write(f"concertina: error: {text}\n")
+        return known.code

@@ -10,10 +10,10 @@ from ..errors import InputError
 from ..files import json_text, replace_file
 from ..page import Block, chart, content, folded, line, page, table, words
 from ..quality import FAULTS, Finding, Row, find_faults
-from ..texts import counted, grouped, share_text
+from ..names import counted, grouped, share_text
 
 if typing.TYPE_CHECKING:
-    from ..subcommands import Options
+    from . import Options
 
 _EXAMPLES, _LABELS = 20, 50
 _SPLITS = ("train", "validation", "test")

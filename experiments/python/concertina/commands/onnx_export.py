@@ -20,11 +20,11 @@ from onnx import helper, shape_inference
 from onnx.external_data_helper import set_external_data
 
 from ..checkpoint import Checkpoint
-from ..errors import Failure, InputError
-from ..texts import grouped
+from ..errors import InputError
+from ..names import grouped
 
 if typing.TYPE_CHECKING:
-    from ..subcommands import Options
+    from . import Options
 
 _OPSET, _IR_VERSION = 17, 8
 _PAGE, _EXTERNAL_FROM = 4096, 1024  # of the file of weights: what offsets are multiples of; bytes of the smallest tensor in it
@@ -82,7 +82,7 @@ def _write(given: Json, folder: pathlib.Path, path: pathlib.Path) -> tuple[onnx.
             os.fsync(file.fileno())
         onnx.checker.check_model(str(folder / path.name))
     except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
-        raise Failure(f"ONNX's checker refuses the model: {error}", str(path)) from error
+        raise InputError(f"ONNX's checker refuses the model: {error}", str(path), code=1) from error
     return model, digest, data_bytes
 
 

@@ -7,11 +7,11 @@ import sys
 import typing
 
 from ..chart import Axis, Chart, Series
-from ..charts import draw, save
+from ..chart import draw, save
 from ..files import replace_file
 
 if typing.TYPE_CHECKING:
-    from ..subcommands import Options
+    from . import Options
 
 Json = dict[str, typing.Any]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import json
 import os
 import pathlib
 import random
@@ -19,11 +18,12 @@ import sys
 import time
 import typing
 
-from ..errors import Failure, InputError, one_of
-from ..files import Follower, read_json, read_lines
+from ..errors import InputError, one_of
+from ..files import Follower, read_json, read_lines, replace_file
 from ..program import program
-from ..soak_report import Fault, Result, Trained, page, picture, result_json, seconds_text, text
-from ..subcommands import Options
+from ..page import page
+from ..soak_report import Fault, Result, Trained, content_of, result_json, text
+from . import Options
 
 _POLL_SECONDS = 0.01
 _LONGEST_WAIT = 10.0  # of a fault for something that it can be made in
@@ -54,8 +54,9 @@ class Kind:
 
 
 def _send(pids: list[int], number: int) -> bool:
+    """Whether a process was there."""
     sent = False
-    for pid in pids:
+    for pid in filter(None, pids):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
             sent = True
@@ -74,14 +75,8 @@ def _rank(number: int) -> Make:
 
 
 def _kill_host(target: Target, chance: random.Random) -> bool:
-    if not target.ranks:
-        return False
-    host = _host(chance.choice(target.ranks))
+    host = _host(chance.choice(target.ranks or [0]))
     return _send([rank for rank in target.ranks if _host(rank) == host], signal.SIGKILL)
-
-
-def _launcher(number: int) -> Make:
-    return lambda target, chance: target.launcher > 0 and _send([target.launcher], number)
 
 
 def _kill_in_save(target: Target, chance: random.Random) -> bool:
@@ -99,14 +94,12 @@ def _flip_a_bit(target: Target, chance: random.Random) -> bool:
     commits = sorted(path for path in target.checkpoints.glob("step-*") if path.name[5:].isdigit())
     if len(commits) < 2 or not target.ranks:
         return False
-    try:
-        with open(chance.choice(sorted(commits[-1].glob("shard-*"))), "r+b", buffering=0) as file:
-            at = chance.randrange(os.fstat(file.fileno()).st_size)
-            byte = os.pread(file.fileno(), 1, at)[0] ^ 1 << chance.randrange(8)
-            os.pwrite(file.fileno(), bytes([byte]), at)
-    except (OSError, IndexError):  # it was removed meanwhile
-        return False
-    return _rank(signal.SIGKILL)(target, chance)
+    with contextlib.suppress(OSError, IndexError), open(chance.choice(sorted(commits[-1].glob("shard-*"))), "r+b", buffering=0) as file:
+        at = chance.randrange(os.fstat(file.fileno()).st_size)
+        byte = os.pread(file.fileno(), 1, at)[0] ^ 1 << chance.randrange(8)
+        os.pwrite(file.fileno(), bytes([byte]), at)
+        return _rank(signal.SIGKILL)(target, chance)
+    return False  # it was removed meanwhile
 
 
 KINDS = {
@@ -117,9 +110,9 @@ KINDS = {
     "cpu-limit": Kind(_rank(signal.SIGXCPU)),
     "node": Kind(_kill_host),
     "freeze": Kind(lambda target, chance: _send(target.ranks, signal.SIGSTOP)),
-    "launcher": Kind(_launcher(signal.SIGKILL)),
-    "stop-launcher": Kind(_launcher(signal.SIGSTOP), harmless=True),
-    "supervisor": Kind(lambda target, chance: target.supervisor > 0 and _send([target.supervisor], signal.SIGKILL), ends_supervisor=True),
+    "launcher": Kind(lambda target, chance: _send([target.launcher], signal.SIGKILL)),
+    "stop-launcher": Kind(lambda target, chance: _send([target.launcher], signal.SIGSTOP), harmless=True),
+    "supervisor": Kind(lambda target, chance: _send([target.supervisor], signal.SIGKILL), ends_supervisor=True),
     "save": Kind(_kill_in_save),
     "bit-flip": Kind(_flip_a_bit),
     "partition": Kind(maker="host-faults", words=("cut", "mend")),
@@ -232,12 +225,9 @@ class SupervisedRun:
         self.plan()
 
     def start(self) -> subprocess.Popen:
-        words = [program(), "run", "--ranks", self.options.text("ranks"), "--launcher", self.options.text("launcher")]
-        if hosts := self.options.text("hosts"):
-            words += ["--hosts", hosts]
-        words += ["--", *self.options.all("command")]
-        for key in (f"run.dir={self.folder.parent}", f"run.name={self.folder.name}", f"checkpoint.dir={self.checkpoints}"):
-            words += ["--set", key]
+        words = [program(), "run", "--ranks", self.options.text("ranks"), "--launcher", self.options.text("launcher"),
+                 *(["--hosts", hosts] if (hosts := self.options.text("hosts")) else []), "--", *self.options.all("command"),
+                 "--set", f"run.dir={self.folder.parent}", "--set", f"run.name={self.folder.name}", "--set", f"checkpoint.dir={self.checkpoints}"]
         with open(f"{self.folder}.log", "ab") as log:
             return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
                                     preexec_fn=lambda: _LIBC.prctl(1, signal.SIGTERM))  # PR_SET_PDEATHSIG
@@ -287,7 +277,7 @@ class SupervisedRun:
                 os.killpg(self.process.pid, signal.SIGUSR1)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(60)
-                raise Failure(f"the soak was stopped by {signal.Signals(_stopped_by[0]).name}", "concertina soak",
+                raise InputError(f"the soak was stopped by {signal.Signals(_stopped_by[0]).name}", "concertina soak",
                               "the same command with another --out", 75)
             time.sleep(_POLL_SECONDS)
 
@@ -325,14 +315,12 @@ def _say(text: str) -> None:
 def _call(words: list[str]) -> bool:
     """Runs what makes or ends a fault of a host or the disk."""
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              timeout=_LONGEST_COMMAND, check=False)
-        why = done.stdout if done.returncode else None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = str(error)
-    if why is not None:
-        raise Failure(f"{shlex.join(words)} failed: {why}", "--host-faults or --disk-faults", "a program that does that")
-    return True
+        subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                       timeout=_LONGEST_COMMAND, check=True)
+        return True
+    except (OSError, subprocess.SubprocessError) as error:
+        why = getattr(error, "stdout", None) or error
+        raise InputError(f"{shlex.join(words)} failed: {why}", "--host-faults or --disk-faults", "a program that does that", 1) from error
 
 
 def main(options: Options) -> int:
@@ -346,10 +334,9 @@ def main(options: Options) -> int:
     _say(f"first the run without a fault: {folder}/clean")
     clean = SupervisedRun(options, folder, "clean", kinds, 0).run()
     if clean.why:
-        raise Failure("the run fails without any fault", f"{folder}/clean.log", "`concertina train` with the same arguments")
-    _say(f"it took {seconds_text(clean.seconds)}; now with faults: {folder}/disturbed")
+        raise InputError("the run fails without any fault", f"{folder}/clean.log", "`concertina train` with the same arguments", 1)
+    _say(f"it took {clean.seconds:.3g} s; now with faults: {folder}/disturbed")
     result = Result(clean, SupervisedRun(options, folder, "disturbed", kinds, options.number("for")).run())
-    (folder / "report.html").write_text(page(result, options.number("mean"), options.text("seed")), encoding="utf-8")
-    (folder / "recoveries.svg").write_text(picture(result), encoding="utf-8")
-    print(json.dumps(result_json(result), separators=(",", ":")) if "json" in options else f"{text(result)}page: {folder}/report.html")
+    replace_file(folder / "report.html", page(content_of(result, options.number("mean"), options.text("seed"))))
+    options.print_result(f"{text(result)}page: {folder}/report.html\n", result_json(result))
     return 0 if result.passed else 1

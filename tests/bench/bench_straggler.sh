@@ -21,7 +21,7 @@ while (($#)); do
 done
 [[ -x $binary ]] || { echo "bench_straggler.sh: no binary at $binary: ninja -C build" >&2; exit 2; }
 binary=$(realpath "$binary")
-. "$(dirname "$0")/../env.sh"
+. "$(dirname "$0")/../../experiments/env.sh"
 read -r -a cores < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
   awk -F- '{ for (c = $1; c <= ($2 == "" ? $1 : $2); ++c) print c }' | xargs)
 ((${#cores[@]} >= 2)) || { echo "bench_straggler.sh: two cores are needed" >&2; exit 2; }

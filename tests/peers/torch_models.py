@@ -46,8 +46,7 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).view(b, t, -1, self.d).transpose(1, 2).split([self.h, self.kv, self.kv], 1)
         if self.rotary:
             q, k = self.rotate(q), self.rotate(k)
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=self.causal,
-                                           enable_gqa=self.kv != self.h)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=self.causal, enable_gqa=self.kv != self.h)
         return self.project(y.transpose(1, 2).reshape(b, t, c))
 
 
@@ -96,8 +95,7 @@ class PostNorm(nn.Module):
 
 
 def token_loss(logits, targets):
-    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]).float(), targets.reshape(-1),
-                           ignore_index=-1)
+    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]).float(), targets.reshape(-1), ignore_index=-1)
 
 
 class Gpt(nn.Module):
@@ -110,8 +108,7 @@ class Gpt(nn.Module):
         self.begins, self.ends = first == 0, last == s.layers
         if self.begins:
             self.tokens, self.positions = nn.Embedding(s.vocab, s.width), nn.Embedding(s.context, s.width)
-        self.blocks = nn.Sequential(*(PreNorm(s, Attention(s), Mlp(s, "tanh"))
-                                      for _ in range(first, last)))
+        self.blocks = nn.Sequential(*(PreNorm(s, Attention(s), Mlp(s, "tanh")) for _ in range(first, last)))
         if self.ends:
             self.norm, self.head = nn.LayerNorm(s.width), nn.Linear(s.width, s.vocab, bias=False)
         if self.begins and self.ends:
@@ -155,11 +152,9 @@ class Bert(nn.Module):
 
     def __init__(self, s):
         super().__init__()
-        self.tokens, self.positions, self.types = (nn.Embedding(n, s.width)
-                                                   for n in (s.vocab, s.context, 2))
+        self.tokens, self.positions, self.types = (nn.Embedding(n, s.width) for n in (s.vocab, s.context, 2))
         self.norm = nn.LayerNorm(s.width)
-        self.blocks = nn.ModuleList(PostNorm(s, Attention(s, causal=False), Mlp(s, "none"))
-                                    for _ in range(s.layers))
+        self.blocks = nn.ModuleList(PostNorm(s, Attention(s, causal=False), Mlp(s, "none")) for _ in range(s.layers))
         self.transform, self.head_norm = nn.Linear(s.width, s.width), nn.LayerNorm(s.width)
         self.head = nn.Linear(s.width, s.vocab)
         self.head.weight = self.tokens.weight
@@ -192,8 +187,7 @@ class Vit(nn.Module):
         self.patches = nn.Conv2d(s.channels, s.width, s.patch, s.patch)
         self.first = nn.Parameter(torch.zeros(1, 1, s.width))
         self.positions = nn.Parameter(torch.zeros(1, s.context, s.width))
-        self.blocks = nn.Sequential(*(PreNorm(s, Attention(s, causal=False), Mlp(s, "none"))
-                                      for _ in range(s.layers)))
+        self.blocks = nn.Sequential(*(PreNorm(s, Attention(s, causal=False), Mlp(s, "none")) for _ in range(s.layers)))
         self.norm, self.head = nn.LayerNorm(s.width), nn.Linear(s.width, s.classes)
 
     def forward(self, x):  # [B,channels,image,image]
@@ -203,8 +197,7 @@ class Vit(nn.Module):
 
     @staticmethod
     def batch(s, samples):
-        return (torch.randn(samples, s.channels, s.image, s.image),
-                torch.randint(s.classes, (samples,)))
+        return (torch.randn(samples, s.channels, s.image, s.image), torch.randint(s.classes, (samples,)))
 
     loss = staticmethod(token_loss)
 

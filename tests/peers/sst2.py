@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """SST-2 by the recipe bert-sst2.toml, here and in PyTorch, over several seeds, and by a bag of words.
 
-    python experiments/peers/sst2.py build/experiments/concertina DIR [--seeds 5] [--work DIR] [--json FILE]
+    python tests/peers/sst2.py build/experiments/concertina DIR [--seeds 5] [--work DIR] [--json FILE]
 
 DIR has train.tsv and dev.tsv (GLUE's SST-2: a sentence and a label per row). Python needs torch,
 transformers, tokenizers and scikit-learn.
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tomllib
 
-RECIPE = pathlib.Path(__file__).parents[1] / "recipes" / "bert-sst2.toml"
+RECIPE = pathlib.Path(__file__).parents[2] / "experiments" / "recipes" / "bert-sst2.toml"
 SPECIAL = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
 BETAS, EPS, CLIP = (0.9, 0.95), 1e-8, 1.0
 
@@ -42,8 +42,7 @@ def bag_of_words(train, held_out):
     from sklearn.pipeline import make_pipeline
 
     begin = time.monotonic()
-    model = make_pipeline(CountVectorizer(ngram_range=(1, 2), token_pattern=r"\S+", binary=True),
-                          LogisticRegression(max_iter=1000))
+    model = make_pipeline(CountVectorizer(ngram_range=(1, 2), token_pattern=r"\S+", binary=True), LogisticRegression(max_iter=1000))
     model.fit(*train)
     return model.score(*held_out), time.monotonic() - begin
 
@@ -94,8 +93,7 @@ def rules_of(model, recipe):
     import torch
 
     decay, rate = recipe["optimizer"]["weight_decay"], recipe["optimizer"]["lr"]
-    hidden = [value for name, value in model.named_parameters()
-              if value.ndim == 2 and (".layer." in name or "pooler" in name)]
+    hidden = [value for name, value in model.named_parameters() if value.ndim == 2 and (".layer." in name or "pooler" in name)]
     others = [value for value in model.parameters() if all(value is not one for one in hidden)]
     adamw = [{"params": [one for one in others if one.ndim >= 2], "weight_decay": decay},
              {"params": [one for one in others if one.ndim < 2], "weight_decay": 0.0}]
@@ -138,8 +136,7 @@ def peer(train, held_out, recipe, seed):
             order = torch.cat([order, torch.randperm(len(labels))])
         rows, order = order[:batch], order[batch:]
         longest = int(mask[rows].sum(-1).max())
-        loss = model(tokens[rows, :longest], attention_mask=mask[rows, :longest],
-                     labels=labels[rows]).loss
+        loss = model(tokens[rows, :longest], attention_mask=mask[rows, :longest], labels=labels[rows]).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         for rule in rules:
@@ -183,8 +180,7 @@ def main():
     run(command + [word for special in SPECIAL for word in ("--special", special)])
     tokenizer = tokenizers.Tokenizer.from_file(str(options.work / "bpe" / "tokenizer.json"))
     context = recipe["model"]["context"]
-    sets = [(*encoded(sentences, tokenizer, context), torch.tensor(labels))
-            for sentences, labels in (train, held_out)]
+    sets = [(*encoded(sentences, tokenizer, context), torch.tensor(labels)) for sentences, labels in (train, held_out)]
     mine, theirs = [], []
     for seed in range(1, options.seeds + 1):
         mine.append(ours(options, seed))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the tables of the documents that the program itself can fill.
 
-  experiments/guide/tables.py build/experiments/concertina           rewrites the tables that differ
-  experiments/guide/tables.py build/experiments/concertina --check   names them, exit code 1
+  tests/guide_tables.py build/experiments/concertina           rewrites the tables that differ
+  tests/guide_tables.py build/experiments/concertina --check   names them, exit code 1
 
 A table stands in a page between "<!-- table: NAME WORD... -->" and "<!-- end of table -->". The rows and the
 columns that its source knows are written; other columns are kept, row by row. A new row has "?" there, which
@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
+TOP = pathlib.Path(__file__).resolve().parents[1]
 PAGES = [*sorted((TOP / "experiments/guide").glob("*.md")), TOP / "experiments/README.md", TOP / "parallel/README.md"]
 TABLE = re.compile(r"(<!-- table: (.*?) -->\n)(.*?)(<!-- end of table -->)", re.S)
 
@@ -53,8 +53,7 @@ class Source:
             of = re.match(r"option of ([a-z0-9-]+): ", meaning)
             if of and of[1] in own:
                 own[of[1]].append(f"`{option}`")
-        return [{f"`{key}`": f"`{value}`", "keys of its own": ", ".join(own[value])}
-                for value in values if not value.startswith("or ")]
+        return [{f"`{key}`": f"`{value}`", "keys of its own": ", ".join(own[value])} for value in values if not value.startswith("or ")]
 
     def schedules(self):
         """The schedules, as `schedule list` has them."""
@@ -144,7 +143,7 @@ def main(program, *options):
         table = written(getattr(source, name)(*words), found[3])
         where = f"{page.relative_to(TOP)}: table: {found[2]}"
         if table != found[3] and options:
-            faults.append(f"{where}: differs from what the program says; experiments/guide/tables.py writes it")
+            faults.append(f"{where}: differs from what the program says; tests/guide_tables.py writes it")
         if "| ? |" in table:
             faults.append(f"{where}: a cell has to be written by hand: {table[:table.index('| ? |')].splitlines()[-1]}")
         return found[1] + table + found[4]

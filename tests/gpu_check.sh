@@ -22,10 +22,10 @@ table=$out/table.txt
 
 # Programs: the bundle's, or those of a build directory.
 if [ -n "$build" ]; then
-  source=$(cd "$here/../.." && pwd)
+  source=$(cd "$here/.." && pwd)
   concertina=$build/experiments/concertina
   core_tests=$build/tests/core training_test=$build/tests/integration/cuda_training_test
-  mpirun="mpirun --oversubscribe --bind-to none" peers=$here/../peers tests=$source/tests
+  mpirun="mpirun --oversubscribe --bind-to none" peers=$here/peers tests=$here
 else
   concertina=$here/bin/concertina core_tests=$here/bin training_test=$here/bin/cuda_training_test
   mpirun="$here/bin/mpirun --oversubscribe --bind-to none" peers=$here/peers tests=$here/tests

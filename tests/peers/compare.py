@@ -84,8 +84,7 @@ def required_of(configuration, compute, isa, backend):
     one rank, where the processor has AMX."""
     if compute == ("bf16" if backend.startswith("cuda") else "fp32"):
         avx2 = isa == "avx2" and configuration.name in AVX2_RATIOS
-        return {**configuration.required,
-                **({"ratio": AVX2_RATIOS[configuration.name]} if avx2 else {})}
+        return {**configuration.required, **({"ratio": AVX2_RATIOS[configuration.name]} if avx2 else {})}
     return {"ratio": 2.0} if configuration.ranks == 1 and "by AMX" in backend else {}
 
 
@@ -100,8 +99,7 @@ class Failed(Exception):
 
 
 def last_json(command, threads, isa):
-    env = dict(os.environ, **ISAS[isa], OMP_NUM_THREADS=str(threads), OMPI_ALLOW_RUN_AS_ROOT="1",
-               OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    env = dict(os.environ, **ISAS[isa], OMP_NUM_THREADS=str(threads), OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
@@ -131,8 +129,7 @@ def ours(configuration, options):
 def peer(configuration, arguments, options):
     command = [sys.executable]
     if configuration.ranks > 1:
-        command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
-                    str(configuration.ranks)]
+        command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(configuration.ranks)]
     command += [PEER, "--threads", str(configuration.threads), "--steps", str(options.steps),
                 "--dtype", options.compute, "--device", options.device,
                 "--family", configuration.family]
@@ -165,8 +162,7 @@ def measure(configuration, options):
                 print(f"  PyTorch {name} {failure}", file=sys.stderr)
                 del theirs[name]
                 continue
-            print(f"  PyTorch {name} {theirs[name][-1]['tokens_per_s']:.0f} tokens/s",
-                  file=sys.stderr)
+            print(f"  PyTorch {name} {theirs[name][-1]['tokens_per_s']:.0f} tokens/s", file=sys.stderr)
         if not theirs:
             raise Failed(f"{configuration.name}: PyTorch failed in every way")
         if options.device == "cuda":
@@ -193,8 +189,7 @@ def table(rows):
     print("| " + " | ".join(titles) + " |")
     print("|---" * len(titles) + "|")
     for row in rows:
-        cells = [row["configuration"], f"{row['tokens_per_s']:,.0f}",
-                 f"{row['torch_tokens_per_s']:,.0f}"]
+        cells = [row["configuration"], f"{row['tokens_per_s']:,.0f}", f"{row['torch_tokens_per_s']:,.0f}"]
         for figure in shown:
             cell = f"{row[figure]:.2f}" if figure in row else ""
             if figure in row["required"]:
@@ -205,34 +200,27 @@ def table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="bench_peers.sh", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="bench_peers.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10, help="measured steps of each run")
     parser.add_argument("--only", default="", help="configurations whose name has this text")
-    parser.add_argument("--ways", default="", metavar="NAME,...",
-                        help="of PyTorch, such as eager,compile: the others are left out")
-    parser.add_argument("--compute", default="fp32", choices=["fp32", "bf16"],
-                        help="ours: numerics.compute; PyTorch: autocast")
-    parser.add_argument("--isa", default="", choices=[*ISAS],
-                        help="avx2: hold both sides to it")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"],
-                        help="cuda: other models, on GPU 0")
+    parser.add_argument("--ways", default="", metavar="NAME,...", help="of PyTorch, such as eager,compile: the others are left out")
+    parser.add_argument("--compute", default="fp32", choices=["fp32", "bf16"], help="ours: numerics.compute; PyTorch: autocast")
+    parser.add_argument("--isa", default="", choices=[*ISAS], help="avx2: hold both sides to it")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="cuda: other models, on GPU 0")
     parser.add_argument("--json", action="store_true", help="one JSON object in place of the table")
     options = parser.parse_args()
     known = GPU_CONFIGURATIONS if options.device == "cuda" else CONFIGURATIONS
     chosen = [c for c in known if options.only in c.name]
     if not chosen or options.rounds < 1 or options.steps < 1:
-        parser.error("--rounds and --steps from 1; --only one of: "
-                     + ", ".join(c.name for c in known))
+        parser.error("--rounds and --steps from 1; --only one of: " + ", ".join(c.name for c in known))
     try:
         rows = [measure(c, options) for c in chosen]
     except Failed as failure:
         sys.exit(str(failure))
     if options.json:
-        print(json.dumps({"rounds": options.rounds, "steps": options.steps,
-                          "compute": options.compute, "isa": options.isa, "rows": rows}))
+        print(json.dumps({"rounds": options.rounds, "steps": options.steps, "compute": options.compute, "isa": options.isa, "rows": rows}))
     else:
         table(rows)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `concertina bench step` and PyTorch doing the same work, by turns, as a table.
-# usage: bash experiments/peers/bench_peers.sh [--venv DIR] [--build DIR] [--rounds N] [--steps N]
+# usage: bash tests/peers/bench_peers.sh [--venv DIR] [--build DIR] [--rounds N] [--steps N]
 #          [--only TEXT] [--ways NAME,...] [--compute fp32|bf16] [--isa avx2] [--device cpu|cuda] [--json]
 # --venv: a Python virtual environment with torch and numpy, made there if it is missing (several GB;
 # PIP_INDEX_URL chooses where from). --isa avx2: both sides held to AVX2, on a processor with more. --build: the Meson build directory; it is not built here.
@@ -31,4 +31,4 @@ if ! "$python" -c 'import torch, numpy' 2>/dev/null; then
   python3 -m venv "$venv" || { echo 'bench_peers.sh: install python3-venv' >&2; exit 1; }
   "$python" -m pip install --quiet torch numpy >&2
 fi
-exec "$python" experiments/peers/compare.py --binary "$binary" "${arguments[@]}"
+exec "$python" tests/peers/compare.py --binary "$binary" "${arguments[@]}"

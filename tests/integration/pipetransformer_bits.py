@@ -20,8 +20,9 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
+PAPERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "experiments", "papers")
+HERE = os.path.join(PAPERS, "pipetransformer")
+sys.path[:0] = [HERE, PAPERS]
 import arms  # noqa: E402
 from published import Table, program  # noqa: E402
 from reproduce import ALPHA, MPIRUN  # noqa: E402

@@ -10,10 +10,11 @@ import importlib
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import typing
 
-from ..errors import InputError, missing_library, require_word
+from ..errors import LIBRARIES, InputError, missing_library, require_word
 from ..files import json_text, replace_file
 
 if typing.TYPE_CHECKING:
@@ -158,12 +159,21 @@ def report(options: Options) -> int:
     return 0
 
 
+def _use_other_python(missing: str) -> None:
+    """Replaces this process by the system's Python where that has a library which this one lacks."""
+    other = "/usr/bin/python3"
+    if missing in LIBRARIES and os.access(other, os.X_OK) and not os.path.samefile(sys.executable, other) and \
+            subprocess.run([other, "-c", f"import {missing}"], capture_output=True, check=False).returncode == 0:
+        os.execv(other, [other, *sys.argv])
+
+
 def _as_input_error(error: Exception, name: str) -> InputError | None:
     """What a user can do about an error; None where it is a fault of this package."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, ModuleNotFoundError):
         missing = (error.name or "").partition(".")[0]
+        _use_other_python(missing)
         return None if missing == "concertina" else missing_library(missing)
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain once more when it flushes

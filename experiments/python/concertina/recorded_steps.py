@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import math
 
+from .drawing import svg
 from .page import Block, chart, folded, line, table, unzipped, words
 from .run_files import RunFiles
 from .texts import bytes_text, grouped, share_text
+from .timeline import draw_timelines
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
 # Of parallel/simulate/idle_causes.cc: the colour and meaning of each cause.
@@ -32,7 +34,7 @@ def timeline(run: RunFiles) -> list[Block]:
             words("lead", f"The same plan twice on one axis: above, simulated with what actions took in the mean of the recorded steps{how}; "
                   "below, the recorded step of median length: it lasts from the first rank's start to the last rank's "
                   "end."), *note[:bool(missing)],
-            {"kind": "timeline", "svg": run.recorded["timeline"]}] if "timeline" in run.recorded else []
+            {"kind": "timeline", "svg": svg(draw_timelines(run.recorded["timeline"], in_page=True), in_page=True)}] if "timeline" in run.recorded else []
 
 
 def cause_bars(rows: list[Block], unit: str) -> Block:

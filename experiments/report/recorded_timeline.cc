@@ -111,7 +111,10 @@ nlohmann::ordered_json recorded_timeline(const RunTrace& trace, const ReportFigu
       figures.costs,
       figures.predicted,
       predicted_waits(trace, figures)};
-  return timelines_json({predicted, measured_panel(trace, figures)}, kInches);
+  nlohmann::ordered_json json =
+      timelines_json({predicted, measured_panel(trace, figures)}, kInches);
+  json["unit"] = "ms";
+  return json;
 }
 
 }  // namespace concertina

@@ -138,6 +138,13 @@ def test_many_actions_are_a_small_picture():
     assert_readable(drawing)
 
 
+def test_activations_rise_by_steps_without_dips():
+    one = {**panel(random.Random(1)), "makespan": 900, "saved": {"rank": 0, "levels": [*([at / 4, at] for at in range(8)), [9, 6], [9.1, 7], [800, 0]]}}
+    drawing = draw_timelines({"inches": 6.75, "panels": [one], "time_label": "time"})
+    heights = [y for _, y in next(shape for shape in drawing.shapes if isinstance(shape, Path) and shape.fill).pieces[0]]
+    assert len({round(y, 3) for y in heights}) == 8 and heights[:17] == sorted(heights[:17], reverse=True)
+
+
 def test_a_step_that_takes_no_time_is_drawn():
     one = {**panel(random.Random(1), ranks=1, microbatches=1), "makespan": 0, "rows": [{"rank": 0, "boxes": [["forward", 0, 0, "F 0", 0, 0, 0]]}],
            "saved": {"rank": 0, "levels": [[0, 0]]}, "critical_path": []}

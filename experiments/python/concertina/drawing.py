@@ -10,6 +10,7 @@ import html
 import io
 import math
 import re
+import typing
 
 from .page import COLOURS
 
@@ -216,7 +217,7 @@ def converted(drawing: Drawing, kind: str) -> bytes:
             axes.text(shape.x, shape.y, shape.text, size=shape.size, color=shape.colour, weight="bold" if shape.bold else "normal",
                       rotation=-shape.turn, rotation_mode="anchor", ha=anchor, va="baseline", parse_math=False)
             continue
-        look = {"fc": shape.fill or "none", "ec": shape.line or "none", "lw": shape.thick if shape.line else 0, "joinstyle": "round"}
+        look: dict[str, typing.Any] = {"fc": shape.fill or "none", "ec": shape.line or "none", "lw": shape.thick if shape.line else 0, "joinstyle": "round"}
         if isinstance(shape, Box):
             axes.add_patch(patches.Rectangle((shape.x, shape.y), shape.width, shape.height, **look))
         else:

@@ -4,6 +4,7 @@ In grey, W and the optimizer are told from F, B and I by hatches, and these by l
 """
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import typing
@@ -16,6 +17,7 @@ Json = dict[str, typing.Any]
 _MARGIN, _PANEL_GAP, _STRIP = 5, 9, 18
 _RANK, _CAPTION, _TITLE, _FIGURES, _LEGEND, _NOTE, _AXIS = 6.5, 6.2, 8, 7, 7, 6.5, 7.5  # sizes of letters
 _LEAST_LABEL, _MOST_LABEL, _MOST_ZOOM = 3.8, 7, 16
+_UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
 _NO_WAIT = 1  # points: shorter waits interrupt neither path nor memory
 _OUTLINED = 2.4  # points: where a box of the critical path is narrower, the path is one line
 _SOFT, _INK, _PAPER = COLOUR["soft"], COLOUR["ink"], COLOUR["back"]
@@ -88,10 +90,10 @@ class _Picture:
         self.panels, self.columns, self.in_page, self.bytes = given["panels"], given.get("columns"), in_page, given.get("bytes", False)
         self.rows = [[[Work(*one) for one in row["boxes"]] for row in panel["rows"]] for panel in self.panels]
         self.longest = max(panel["makespan"] for panel in self.panels)
-        self.unit, name = next((one for one in ((1, "s"), (1e-3, "ms")) if self.longest >= one[0]), (1e-6, "µs"))
-        self.label, self.unit_name = f"time ({name})", f" {name}"
-        if "time_label" in given:
-            self.label, self.unit_name, self.unit = given["time_label"], "", 1
+        self.label, self.unit, self.unit_name = given.get("time_label", ""), 1.0, ""
+        if not self.label:
+            name = given.get("unit") or next((name for name, seconds in _UNITS.items() if self.longest >= seconds), "µs")
+            self.label, self.unit, self.unit_name = f"time ({name})", _UNITS[name], f" {name}"
         self.peaks = [max((level[1] for level in panel["saved"]["levels"]), default=0) if "saved" in panel else 0 for panel in self.panels]
         self.most_saved, self.saved_unit, self.saved_name = max(self.peaks), 1, "microbatches"
         if self.bytes:
@@ -284,7 +286,7 @@ class _Panel:
             self.add(Path([middles], _PAPER, 1.6), Path([middles], _INK, 0.8))
             return
         links = [[(end, self.y(row) + self.height * (below > row)), (begin, self.y(below) + self.height * (below < row))]
-                 for (_, end, row), (begin, _, below) in zip(steps, steps[1:]) if row != below]
+                 for (_, end, row), (begin, _, below) in itertools.pairwise(steps) if row != below]
         self.add(Path(links, _INK, 1.1))
         self.add(*(Box(begin, self.y(row), end - begin, self.height, line=_INK, thick=1.1) for begin, end, row in steps))
 
@@ -301,8 +303,9 @@ class _Panel:
         base, levels = top + _STRIP, saved["levels"]
         line = [(picture.left, base)]
         for at, (when, amount) in enumerate(levels):
-            if 0 < at < len(levels) - 1 and amount < levels[at + 1][1] and self.x(levels[at + 1][0]) - self.x(when) < _NO_WAIT:
-                continue  # too short to be seen as more than a scratch
+            before, (until, after) = levels[max(at - 1, 0)][1], levels[min(at + 1, len(levels) - 1)]
+            if before > amount < after and self.x(until) - self.x(when) < _NO_WAIT:
+                continue  # a dip that is too short to be seen as more than a scratch
             line += [(self.x(when), line[-1][1]), (self.x(when), base - amount / picture.most_saved * _STRIP)]
         end = self.x(self.panel["makespan"])
         line += [(end, line[-1][1]), (end, base)]

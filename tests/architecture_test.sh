@@ -14,11 +14,11 @@ sources() {
   done
 }
 
-# colours ROOT: no file but the palette has a colour, so that each has one owner.
+# colours ROOT: no file has a colour, so that each has one owner: what draws is Python.
 colours() {
-  (cd "$1" && sources . core models parallel io experiments | grep -v '^io/figure/palette\.' |
-    xargs -r grep -nHE '#[0-9a-fA-F]{6}|\<rgb\(|Colour[^;(]*\{ *[0-9]|#[0-9a-fA-F]{3}\>') |
-    sed 's|$|: colours are for io/figure/palette.h|'
+  (cd "$1" && sources . core models parallel io experiments |
+    xargs -r grep -nHE '#[0-9a-fA-F]{6}|\<rgb\(|#[0-9a-fA-F]{3}\>') |
+    sed 's|$|: colours are for experiments/python/concertina/page.py|'
 }
 
 # refuse ROOT WHY PATTERN ALLOWED FOLDER...: no file of the folders whose path does not match ALLOWED has
@@ -220,9 +220,6 @@ must_fail models/a.cc 'if (key == "data.crop") return;'
 must_pass io/datasets/a.cc 'constexpr auto kKeys = {"data.crop"};'
 must_fail experiments/a.cc 'const char* style = "a { color: #1d2129 }";'
 must_fail experiments/a.cc 'add(" fill=\"#fff\"");'
-must_fail io/a.cc 'constexpr Colour kRed{200, 0, 0};'
-must_pass io/figure/palette.h 'constexpr Colour kRed{200, 0, 0};'
-must_pass io/figure/a.cc 'struct Colour {  // #define'
 must_fail io/a.cc 'f("config.toml");'
 must_fail experiments/a.cc 'f(directory + "/metrics.jsonl");'
 must_fail experiments/commands/a.cc 'f("{}/results.csv");'

@@ -5,7 +5,7 @@
 
 #include "core/text/number_text.h"
 #include "experiments/report/recorded_figures.h"
-#include "experiments/timeline/timeline_drawing.h"
+#include "experiments/timeline/timeline_json.h"
 
 namespace concertina {
 namespace {
@@ -102,8 +102,8 @@ TimelinePanel measured_panel(const RunTrace& trace, const ReportFigures& figures
 
 }  // namespace
 
-std::string recorded_timeline(const RunTrace& trace, const ReportFigures& figures) {
-  constexpr double kInches = 9;
+nlohmann::ordered_json recorded_timeline(const RunTrace& trace, const ReportFigures& figures) {
+  constexpr double kInches = 9;  // of the page
   const TimelinePanel predicted{
       fmt::format("Predicted: {}", duration_text(figures.predicted_seconds)),
       trace.plan,
@@ -111,9 +111,10 @@ std::string recorded_timeline(const RunTrace& trace, const ReportFigures& figure
       figures.costs,
       figures.predicted,
       predicted_waits(trace, figures)};
-  const TimelineUnits units{
-      .time_label = "ms", .time_unit = " ms", .time = 1e-3, .bytes = false, .in_page = true};
-  return svg_in_page(draw_timelines({predicted, measured_panel(trace, figures)}, units, kInches));
+  nlohmann::ordered_json json =
+      timelines_json({predicted, measured_panel(trace, figures)}, kInches);
+  json["unit"] = "ms";
+  return json;
 }
 
 }  // namespace concertina

@@ -1,17 +1,24 @@
-// Predicted steps in letters.
+#include "experiments/timeline/timeline_grid.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-
-#include "experiments/timeline/timeline_drawing.h"
-#include "experiments/timeline/timeline_panel.h"
-#include "io/figure/axis_ticks.h"
 
 namespace concertina {
 namespace {
 
 constexpr std::size_t kMostColumns = 4000, kMostGridRows = 256;
+
+/// Of a terminal's 256 colours those that are nearest to the ones of pictures: F, B, I, W, S.
+constexpr std::array kTerminalColours{25, 178, 222, 74, 175};
+
+/// "0.25", "12000", "3.5e-06": `digits` significant ones, in full where that is short.
+std::string short_number(double value, int digits) {
+  const std::string text = fmt::format("{:.{}g}", value, digits);
+  return value >= 1 && value < 1e7 ? fmt::format("{:.10g}", std::stod(text)) : text;
+}
 
 class TextGrid {
  public:
@@ -84,9 +91,9 @@ class TextGrid {
 
   std::string coloured(WorkKind work, const std::string& text) const {
     if (!look_.colour) return text;
-    const Colour back = colour_of(work);
-    return fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m", terminal_colour(back),
-                       terminal_colour(readable_on(back)), text);
+    const int letters = work == WorkKind::forward ? 231 : 16;
+    return fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m",
+                       kTerminalColours[static_cast<std::size_t>(work)], letters, text);
   }
 
   std::size_t edge(double time) const {

@@ -38,6 +38,18 @@ void add_optimizer(const TimelinePanel& panel, std::size_t rank, const Interval&
                      .end = time.end});
 }
 
+/// What a microbatch on a stage saves.
+double saved_by(const TimelinePanel& panel, int stage, bool bytes) {
+  const Pipeline& pipeline = panel.layout.pipelines[at(panel.layout.pipeline_of(stage))];
+  if (panel.layout.stage(stage).last_unit <= panel.layout.frozen_units) return 0;
+  if (bytes) return static_cast<double>(panel.costs.stages[at(stage)].saved_bytes);
+  std::vector<int> ranks;
+  for (const StagePlacement& placement : pipeline.stages) ranks.push_back(placement.rank);
+  std::ranges::sort(ranks);
+  const auto distinct = std::ranges::unique(ranks).begin() - ranks.begin();
+  return static_cast<double>(distinct) / static_cast<double>(pipeline.stages.size());
+}
+
 }  // namespace
 
 int TimelinePanel::microbatches() const {
@@ -89,34 +101,10 @@ std::vector<std::optional<WorkKind>> main_work(const std::vector<WorkBox>& boxes
   return result;
 }
 
-std::vector<Interval> waits_between(const std::vector<WorkBox>& boxes, double makespan) {
-  // A gap between two boxes that rounding leaves is no wait.
-  const double least = 1e-9 * makespan;
-  std::vector<Interval> waits;
-  double until = 0;
-  for (const WorkBox& box : boxes) {
-    if (box.start - until > least) waits.push_back({until, box.start});
-    until = std::max(until, box.end);
-  }
-  if (makespan - until > least) waits.push_back({until, makespan});
-  return waits;
-}
-
 int chunks_of(const TimelinePanel& panel) {
   std::vector<int> stages(panel.ranks(), 0);
   for (int s = 0; s < panel.layout.stage_count(); ++s) ++stages[at(panel.layout.stage(s).rank)];
   return stages.empty() ? 1 : std::max(1, *std::ranges::max_element(stages));
-}
-
-double saved_by(const TimelinePanel& panel, int stage, bool bytes) {
-  const Pipeline& pipeline = panel.layout.pipelines[at(panel.layout.pipeline_of(stage))];
-  if (panel.layout.stage(stage).last_unit <= panel.layout.frozen_units) return 0;
-  if (bytes) return static_cast<double>(panel.costs.stages[at(stage)].saved_bytes);
-  std::vector<int> ranks;
-  for (const StagePlacement& placement : pipeline.stages) ranks.push_back(placement.rank);
-  std::ranges::sort(ranks);
-  const auto distinct = std::ranges::unique(ranks).begin() - ranks.begin();
-  return static_cast<double>(distinct) / static_cast<double>(pipeline.stages.size());
 }
 
 std::vector<SavedLevel> saved_levels(const TimelinePanel& panel, std::size_t rank, bool bytes) {

@@ -1,6 +1,6 @@
-// The content of the picture of a predicted step: boxes of work, waits, saved
-// activations, and why ranks wait. Invariant: plain values, pure functions, in seconds of the step;
-// how they are drawn is the business of timeline_drawing.cc and timeline_grid.cc.
+// The content of the picture of a predicted step: boxes of work, waits, saved activations, and why
+// ranks wait. Invariant: plain values, pure functions, in seconds of the step. timeline_grid.cc
+// writes them in letters, experiments/python/concertina/timeline.py draws them.
 #pragma once
 
 #include <optional>
@@ -62,21 +62,16 @@ std::vector<WorkBox> work_boxes(const TimelinePanel& panel, std::size_t rank);
 std::vector<std::optional<WorkKind>> main_work(const std::vector<WorkBox>& boxes, double column,
                                                std::size_t count);
 
-/// When a rank with these boxes does nothing, from 0 to the end of the step.
-std::vector<Interval> waits_between(const std::vector<WorkBox>& boxes, double makespan);
-
 /// The most stages that a rank has.
 int chunks_of(const TimelinePanel& panel);
-
-/// The activations that a microbatch on a stage saves from F to B or W: bytes if `bytes`, else the
-/// share of it that a rank has of the model, so that schedules of one or many stages per rank
-/// compare.
-double saved_by(const TimelinePanel& panel, int stage, bool bytes);
 
 /// An amount from `at` on, until the next one.
 struct SavedLevel {
   double at = 0, amount = 0;
 };
+/// The activations that a rank saves, each from F to B or W of its microbatch on a stage: bytes if
+/// `bytes`, else the share of the microbatch that a rank has of the model, so that schedules of one
+/// or many stages per rank compare.
 std::vector<SavedLevel> saved_levels(const TimelinePanel& panel, std::size_t rank, bool bytes);
 
 /// Parts of the makespan that ranks idle, as means over the ranks that work. They add up to

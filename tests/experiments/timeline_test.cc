@@ -1,15 +1,13 @@
-// Pictures of predicted steps: what they show is the simulator's own, on one scale, and readable.
+// What pictures of predicted steps show is the simulator's own; and steps in letters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 
-#include "experiments/timeline/timeline_drawing.h"
-#include "experiments/timeline/timeline_panel.h"
+#include "experiments/timeline/timeline_grid.h"
+#include "experiments/timeline/timeline_json.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/fit_layout.h"
-#include "tests/experiments/figure_shapes.h"
 
 namespace concertina {
 namespace {
@@ -50,17 +48,16 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-TEST(TimelineRows, BoxesAndWaitsFillEveryStep) {
+TEST(TimelineRows, BoxesAreWhatRanksDo) {
   for (const std::string& name : schedule_names())
     for (const Costs& costs : {Costs{}, all_causes(4)}) {
       const TimelinePanel panel = panel_of(name, 4, 8, costs);
       for (std::size_t rank = 0; rank < 4; ++rank) {
         const auto boxes = work_boxes(panel, rank);
-        double waited = 0;
-        for (const Interval& wait : waits_between(boxes, panel.timeline.makespan))
-          waited += wait.end - wait.start;
-        EXPECT_NEAR(waited, panel.timeline.makespan - panel.timeline.busy[rank], 1e-6)
-            << name << " rank " << rank;
+        double busy = 0;
+        for (const WorkBox& box : boxes)
+          if (box.part != 2) busy += box.end - box.start;
+        EXPECT_NEAR(busy, panel.timeline.busy[rank], 1e-6) << name << " rank " << rank;
         std::size_t numbered = 0;
         for (const WorkBox& box : boxes) numbered += box.microbatch >= 0;
         EXPECT_EQ(numbered, std::ranges::count_if(panel.plan.rows[rank], [](const Action& a) {
@@ -117,89 +114,29 @@ TEST(TimelineRows, SpreadRanksHaveBothEnds) {
   EXPECT_TRUE(spread_ranks(0, 64).empty());
 }
 
-TEST(TimelineDrawing, IsReadableAtAnySize) {
-  for (const auto& [ranks, microbatches] : {std::pair{1, 1}, {2, 4}, {4, 8}, {8, 24}, {16, 32}})
-    for (const double width : {3.25, 6.75}) {
-      std::vector<TimelinePanel> panels;
-      for (const std::string& name : schedule_names())
-        if (ranks % find_schedule(name).value.rank_step == 0 && (ranks > 1 || name == "1f1b"))
-          panels.push_back(panel_of(name, ranks, microbatches));
-      const Drawing drawing = draw_timelines(panels, {}, width);
-      EXPECT_EQ(drawing.width, width * 72);
-      EXPECT_EQ(readable_fault(drawing), "");
-      EXPECT_EQ(xml_fault(svg(drawing)), "");
-      EXPECT_EQ(svg(drawing), svg(draw_timelines(panels, {}, width)));
-    }
+TEST(TimelineJson, HasEveryActionUpToABound) {
+  const TimelinePanel few = panel_of("zb-v", 4, 8, all_causes(4));
+  const nlohmann::ordered_json json = timelines_json({few}, 6.75);
+  EXPECT_FALSE(json.contains("columns"));
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const auto boxes = work_boxes(few, rank);
+    EXPECT_EQ(json["panels"][0]["rows"][rank]["boxes"].size(), boxes.size());
+    EXPECT_EQ(json["panels"][0]["rows"][rank]["boxes"][0],
+              nlohmann::json::array({"forward", boxes[0].start, boxes[0].end,
+                                     "F 0 stage " + std::to_string(boxes[0].stage), 0, 0, 0}));
+  }
+  const nlohmann::ordered_json many = timelines_json({panel_of("1f1b", 100, 256)}, 6.75);
+  EXPECT_EQ(many["columns"], 972);
+  EXPECT_EQ(many["panels"][0]["rows"].size(), 64u);
+  EXPECT_LT(many.dump().size(), 4'000'000u);
 }
 
-/// Right end of the widest box of this colour.
-double right_end(const Drawing& drawing, Colour colour) {
-  double right = 0;
-  for (const Shape& shape : drawing.shapes)
-    if (const auto* box = std::get_if<RectShape>(&shape))
-      if (box->paint.fill == colour && !box->title.empty())
-        right = std::max(right, box->x + box->width);
-  return right;
-}
-
-TEST(TimelineDrawing, PanelsHaveOneScaleOfTime) {
-  const TimelinePanel long_one = panel_of("gpipe", 4, 8), short_one = panel_of("zb-h1", 4, 8);
-  const Colour weight{86, 180, 233};
-  const Drawing both = draw_timelines({long_one, short_one}, {}, 6.75);
-  const Drawing alone = draw_timelines({short_one}, {}, 6.75);
-  const double right = both.width - 5;
-  EXPECT_NEAR(right_end(alone, weight), right, 1);
-  const double left = 20;
-  EXPECT_NEAR(right_end(both, weight),
-              left + (right - left) * short_one.timeline.makespan / long_one.timeline.makespan, 3);
-}
-
-TEST(TimelineDrawing, NumbersEveryMicrobatchOrNone) {
-  const Drawing drawing = draw_timelines({panel_of("1f1b", 4, 8)}, {}, 6.75);
-  std::multiset<std::string> numbers;
-  for (const Shape& shape : drawing.shapes)
-    if (const auto* text = std::get_if<TextShape>(&shape))
-      if (text->anchor == Anchor::middle && text->text.size() == 1) numbers.insert(text->text);
-  for (int m = 1; m < 5; ++m) EXPECT_EQ(numbers.count(std::to_string(m)), 8u) << m;
-  EXPECT_TRUE(has_text(drawing, "makespan 33, bubble 27.3% (schedule)"));
-  EXPECT_TRUE(has_text(drawing, "up to 4 microbatches"));
-}
-
-TEST(TimelineDrawing, ManyActionsAreDrawnByColumn) {
-  const Drawing drawing = draw_timelines({panel_of("1f1b", 32, 256)}, {}, 6.75);
-  EXPECT_TRUE(has_text(drawing, "More than 8,000 boxes"));
-  EXPECT_LT(svg(drawing).size(), 1'500'000u);
-  EXPECT_LT(drawing.shapes.size(), 1000u);
-  EXPECT_EQ(readable_fault(drawing), "");
-  const Drawing few = draw_timelines({panel_of("1f1b", 100, 4)}, {}, 6.75);
-  EXPECT_TRUE(has_text(few, "At most 64 ranks are shown"));
-  EXPECT_TRUE(has_text(few, "97"));
-}
-
-TEST(TimelineDrawing, APageNumbersBoxesAsItZooms) {
-  TimelinePanel panel = panel_of("1f1b", 4, 64);
-  panel.waits.resize(4);
-  panel.waits[2] = {{.work = WorkKind::transfer, .start = 0, .end = 1.5, .what = "a message"}};
-  const Drawing drawing = draw_timelines({panel}, {.in_page = true}, 6.75);
-  std::set<int> zooms;
-  for (const Shape& shape : drawing.shapes)
-    if (const auto* text = std::get_if<TextShape>(&shape)) zooms.insert(text->zoom);
-  EXPECT_EQ(zooms, (std::set<int>{1, 2, 4}));
-  EXPECT_FALSE(has_text(drawing, "makespan"));
-  EXPECT_TRUE(has_text(drawing, "waiting for a transfer"));
-  const std::string text = svg_in_page(drawing);
-  EXPECT_NE(text.find("fill=\"" + hex(colour_of(WorkKind::transfer)) + "\""), text.npos);
-  EXPECT_NE(text.find("<title>a message, 0 to 1.5: 1.5</title>"), text.npos);
-  EXPECT_NE(text.find("data-zoom=\"2\" display=\"none\""), text.npos);
-}
-
-TEST(TimelineDrawing, StepsThatTakeNoTimeAreDrawn) {
-  Costs costs;
-  costs.stages = {{0, 0, 0}};
-  const Drawing drawing = draw_timelines({panel_of("1f1b", 2, 2, costs)}, {}, 6.75);
-  EXPECT_EQ(xml_fault(svg(drawing)), "");
-  EXPECT_TRUE(has_text(drawing, "makespan 0, bubble 0.0%"));
-  EXPECT_FALSE(timeline_grid({panel_of("1f1b", 2, 2, costs)}, {}).empty());
+TEST(TimelineJson, HasTheActivationsOfTheRankThatSavesMost) {
+  const nlohmann::ordered_json saved = most_saved_json(panel_of("1f1b", 4, 8), false);
+  double most = 0;
+  for (const auto& level : saved["levels"]) most = std::max(most, level[1].get<double>());
+  EXPECT_EQ(saved["rank"], 0);
+  EXPECT_EQ(most, 4);
 }
 
 TEST(TimelineGrid, HasACellPerUnitOfTime) {
@@ -207,6 +144,12 @@ TEST(TimelineGrid, HasACellPerUnitOfTime) {
             "1f1b: makespan 9, bubble 33.3%\n"
             "rank 0  F0 F1 .  .  B0--- .  B1---\n"
             "rank 1  .  F0 B0--- F1 B1--- .  .\n");
+}
+
+TEST(TimelineGrid, ShowsStepsThatTakeNoTime) {
+  Costs costs;
+  costs.stages = {{0, 0, 0}};
+  EXPECT_FALSE(timeline_grid({panel_of("1f1b", 2, 2, costs)}, {}).empty());
 }
 
 TEST(TimelineGrid, FitsTheTerminal) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "io/process.h"
 #include "io/sha256.h"
 #include "io/tokenizers/tokenizer.h"
 #include "tests/io/io_test.h"
@@ -166,6 +167,13 @@ TEST(Tokenizer, BytesRoundTrip) {
   for (int i = 0; i < 256; ++i) ASSERT_EQ(tokens[i], i);
   EXPECT_EQ(make_tokenizer("bytes", "")->decode(tokens), all);
   EXPECT_EQ(escape_bytes("a\n\t\\\xff"), "a\\n\\t\\\\\\xff");
+}
+
+TEST(RunProcess, EndsWhatRunsTooLong) {
+  EXPECT_FALSE(run_process({"/bin/sh", "-c", "sleep 600 & sleep 600"}, 0.1).code);
+  EXPECT_EQ(run_process({"/bin/sh", "-c", "sleep 600 & exit 7"}, 9).code, 7);
+  EXPECT_EQ(run_process({"/bin/sh", "-c", "echo a; echo b >&2"}, 9).output, "a\nb\n");
+  EXPECT_THROW(run_process({"/not/there"}, 9), Error);
 }
 
 }  // namespace

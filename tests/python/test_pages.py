@@ -77,13 +77,17 @@ def program(tmp_path, monkeypatch):
     return make
 
 
+TIMELINE = {"inches": 9, "panels": [{"name": "Predicted: 20 ms", "ranks": 1, "chunks": 1, "makespan": 0.02, "critical_path": [], "rows": [
+    {"rank": 0, "boxes": [["forward", 0, 0.008, "F 0 stage 0", 0, 0, 0]]}]}]}
+
+
 def recorded(ranks=2):
     peak = {"saved_bytes": 3 << 20, "activations": 2, "boundary_bytes": 4096}
     rank = {"bubble": 0.2, "predicted_bubble": 0.15, "causes": CAUSES, "peak": peak, "predicted_peak": peak,
             "memory": [[0, 0, 0], [1, 3 << 20, 4096], [2, 0, 0]], "predicted_memory": [[0, 3 << 20], [2, 0]]}
     return {"run": "x", "schedule": "1f1b", "layout": "pp2", "steps": 4, "recorded_steps": [3, 4, 5, 6], "typical_step": 4, "step_ms": 20.5,
             "predicted_step_ms": 20.0, "prediction_error": 20.0 / 20.5 - 1, "bubble": 0.2, "predicted_bubble": 0.15, "ranks": [rank] * ranks,
-            "clock_error_us": 3.0, "layer_ends": [3, 5, 7, 9], "parameters": 12345, "tokens_per_step": 1024, "timeline": "<svg></svg>",
+            "clock_error_us": 3.0, "layer_ends": [3, 5, 7, 9], "parameters": 12345, "tokens_per_step": 1024, "timeline": TIMELINE,
             "pipelines": [{"microbatches": [0, 8], "stages": [[0, 0, 5], [1, 5, 11]]}]}
 
 
@@ -218,7 +222,7 @@ def test_recorded_steps_are_what_the_program_says(run, program, tmp_path):
     bars = next(blocks(data, "bars"))
     assert [name for name, _ in bars["parts"]] == list(CAUSES) and bars["rows"][1]["values"] == [100 * share for share in CAUSES.values()]
     assert bars["rows"][0]["mark"] == 15 and series(chart(data, "rank 1", "ms"), "saved, measured")["y"] == [0, 3, 0]
-    assert next(blocks(data, "timeline"))["svg"] == "<svg></svg>"
+    assert "<title>F 0 stage 0, 0 to 8 ms: 8 ms</title>" in next(blocks(data, "timeline"))["svg"]
     assert "as predicted, on every rank" in said(data) and "12,345 parameters" in said(data)
     assert (tmp_path / "words").read_text(encoding="utf-8") == f"report {folder} --figures"
     with pytest.raises(InputError, match="no trace begins at step 9"):

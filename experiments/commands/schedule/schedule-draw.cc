@@ -5,16 +5,20 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/text/number_text.h"
+#include "experiments/commands/python_command.h"
 #include "experiments/commands/schedule/schedule_options.h"
 #include "experiments/machine/output.h"
-#include "experiments/timeline/timeline_drawing.h"
-#include "io/figure/write_figure.h"
+#include "experiments/timeline/timeline_grid.h"
+#include "experiments/timeline/timeline_json.h"
 
 namespace concertina {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct DrawOptions : ScheduleOptions {
   std::vector<std::string> schedules;  // a panel each
@@ -90,28 +94,14 @@ void require_same_ranks(const std::vector<TimelinePanel>& panels) {
           panel.name, "a picture for each of them");
 }
 
-double longest_of(const std::vector<TimelinePanel>& panels) {
-  double longest = 0;
-  for (const TimelinePanel& panel : panels) longest = std::max(longest, panel.timeline.makespan);
-  return longest;
-}
-
-TimelineUnits units_of(const ScheduleOptions& options, const ScheduleCosts& costs,
-                       const std::vector<TimelinePanel>& panels) {
-  TimelineUnits units;
-  units.bytes = costs.measured();
-  if (!units.bytes && options.links.links.empty()) {  // no clock says what the numbers are
-    units.time_label = fmt::format("time (F, I, W of a rank: {})", options.costs);
-    return units;
-  }
-  const double longest = longest_of(panels);
-  const auto [unit, name] = longest >= 1      ? std::pair{1.0, "s"}
-                            : longest >= 1e-3 ? std::pair{1e-3, "ms"}
-                                              : std::pair{1e-6, "µs"};
-  units.time = unit;
-  units.time_unit = std::string(" ") + name;
-  units.time_label = fmt::format("time ({})", name);
-  return units;
+/// Throws Error{bad_input} unless a picture can be written to `path`, before anything is drawn.
+void require_picture(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (std::ranges::find(kPictures, CLI::detail::to_lower(extension)) == kPictures.end())
+    throw_input(extension.empty() ? "a figure's file needs an extension that says its kind"
+                                  : fmt::format("'{}' is no kind of figure", extension),
+                path, fmt::format("one of: {}", fmt::join(kPictures, ", ")));
+  require_output(path, "--out");
 }
 
 GridLook look_of_terminal() {
@@ -121,32 +111,40 @@ GridLook look_of_terminal() {
           no_color == nullptr || *no_color == '\0'};
 }
 
-nlohmann::ordered_json report_of(const std::vector<TimelinePanel>& panels, const std::string& out) {
-  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
-  for (const TimelinePanel& panel : panels) {
-    const IdleShares idle = idle_shares(panel);
-    entries.push_back({{"schedule", panel.name},
-                       {"makespan", panel.timeline.makespan},
-                       {"bubble", panel.timeline.mean_bubble},
-                       {"by_cause",
-                        {{"schedule", idle.schedule},
-                         {"imbalance", idle.imbalance},
-                         {"transfer", idle.transfer},
-                         {"gradients_and_optimizer", idle.exchange}}}});
+/// What experiments/python/concertina/commands/schedule_draw.py draws.
+Json picture_of(const DrawOptions& options, const ScheduleCosts& costs,
+                const std::vector<TimelinePanel>& panels) {
+  Json json = timelines_json(panels, options.width);
+  json["bytes"] = costs.measured();
+  if (!costs.measured() && options.links.links.empty())  // no clock says what the numbers are
+    json["time_label"] = fmt::format("time (F, I, W of a rank: {})", options.costs);
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    const IdleShares idle = idle_shares(panels[i]);
+    json["panels"][i]["by_cause"] = {{"schedule", idle.schedule},
+                                     {"imbalance", idle.imbalance},
+                                     {"transfer", idle.transfer},
+                                     {"gradients_and_optimizer", idle.exchange}};
+    json["panels"][i]["saved"] = most_saved_json(panels[i], costs.measured());
   }
+  return json;
+}
+
+Json report_of(const Json& picture, const std::string& out) {
+  Json entries = Json::array();
+  for (const Json& panel : picture["panels"])
+    entries.push_back({{"schedule", panel["name"]},
+                       {"makespan", panel["makespan"]},
+                       {"bubble", panel["bubble"]},
+                       {"by_cause", panel["by_cause"]}});
   return {{"out", out}, {"schedules", entries}};
 }
 
+/// The options as they were given, but flags.
 std::string command_of(const DrawOptions& options) {
   std::string text = fmt::format("concertina schedule draw {}", fmt::join(options.schedules, " "));
-  for (const auto& [name, value] : {std::pair{"--ranks", options.ranks},
-                                    {"--microbatches", options.microbatches},
-                                    {"--chunks", options.chunks}})
-    if (value) text += fmt::format(" {} {}", name, *value);
-  text += " --costs " + options.costs;
-  if (!options.links.links.empty()) text += " --links " + options.links.links;
-  if (const auto bytes = options.links.boundary_bytes)
-    text += fmt::format(" --boundary-bytes {:g}", *bytes);
+  for (const CLI::Option* option : options.app->get_options())
+    if (option->count() > 0 && option->nonpositional() && option->get_items_expected_max() > 0)
+      text += fmt::format(" {} {}", option->get_name(), option->as<std::string>());
   return text;
 }
 
@@ -162,13 +160,15 @@ int run_schedule_draw(const DrawOptions& options) {
     throw_input(
         "nothing says where the picture is to go", "--out",
         "--out FILE.svg (or .pdf, .png, .tex, .html), or --grid for letters in the terminal");
-  require_figure(options.out, kPictures);
+  require_picture(options.out);
   const ScheduleCosts costs = costs_of(options);
   const std::vector<TimelinePanel> panels = panels_of(options, options.schedules, costs);
   require_same_ranks(panels);
-  const TimelineUnits units = units_of(options, costs, panels);
-  write_figure(options.out, draw_timelines(panels, units, options.width), command_of(options));
-  fmt::print("{}", options.json ? json_line(report_of(panels, options.out))
+  const Json picture = picture_of(options, costs, panels);
+  const int code =
+      call_python("schedule-draw", {{"out", options.out}, {"note", command_of(options)}}, picture);
+  if (code != 0) return code;
+  fmt::print("{}", options.json ? json_line(report_of(picture, options.out))
                                 : fmt::format("wrote {}\n", options.out));
   return 0;
 }

@@ -21,7 +21,7 @@ Mark = tuple[float, str, str]  # where, its label and what it says
 MOST_POINTS = 1600  # of a series: a chart is less than 1,300 pixels wide
 LEAST_SMOOTHED = 40  # points; fewer are read as they are
 
-# Of io/figure/palette.cc, which drawings of the program on a page have too: name, light, dark.
+# Of Okabe and Ito ("Color Universal Design", 2008): name, light, dark. Timelines on a page have them too.
 COLOURS = [("back", "#ffffff", "#14171c"), ("card", "#f6f7f9", "#1d2128"), ("ink", "#1d2129", "#e8eaed"), ("soft", "#5c6470", "#a3abb6"),
            ("line", "#e0e3e8", "#363c46"), ("idle", "#f0f1f4", "#2a2f38"), ("idle-lines", "#bcc1c9", "#4e5561"), ("blue", "#0072b2", "#3d9bd9"),
            ("dark", "#4d545e", "#c3c9d1"), ("grey", "#9aa3ae", "#7d8793"), ("green", "#009e73", "#009e73"),
@@ -117,7 +117,7 @@ def page(what: Block) -> str:
 
 
 def _colours() -> str:
-    """CSS variables, light and dark as the reader's setting says, which drawings of the program follow."""
+    """CSS variables, light and dark as the reader's setting says, which timelines follow."""
     light, dark = (" ".join(f"--{row[0]}: {row[at]};" for row in COLOURS) for at in (1, 2))
     rules = "".join(f'svg {":not(text)" * (name == "back")}[fill="{colour}"] {{ fill: var(--{name}); }} '  # white words stand on a colour
                     f'svg [stroke="{colour}"] {{ stroke: var(--{name}); }}\n' for name, colour, _ in COLOURS[:12])

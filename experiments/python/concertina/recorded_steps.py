@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import math
 
+from .drawing import svg
+from .names import bytes_text
 from .page import Block, chart, folded, line, section, table, unzipped, words
 from .run_report import RunFiles
-from .names import bytes_text
+from .timeline import draw_timelines
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
 # Of parallel/simulate/idle_causes.cc: the colour and meaning of each cause.
@@ -27,9 +29,10 @@ def timeline(run: RunFiles) -> list[Block]:
     missing = run.recorded.get("costs_missing", "")
     if "timeline" not in run.recorded:
         return []
+    drawn = {"kind": "timeline", "svg": svg(draw_timelines(run.recorded["timeline"], in_page=True), in_page=True)}
     how = "" if missing else ", and messages as costs.json says"
     note = [words("note", f"The prediction leaves out the reduction of gradients, and a message takes the median of the recorded ones: {missing}.")]
-    return section("Timeline", [*note[:bool(missing)], {"kind": "timeline", "svg": run.recorded["timeline"]}],
+    return section("Timeline", [*note[:bool(missing)], drawn],
                    f"The same plan twice on one axis: above, simulated with what actions took in the mean of the recorded steps{how}; below, the "
                    "recorded step of median length: it lasts from the first rank's start to the last rank's end.")
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import html
-import io
 import math
 import re
 import typing
@@ -207,7 +206,7 @@ def converted(drawing: Drawing, kind: str) -> bytes:
     from matplotlib import patches, path
     from matplotlib.figure import Figure
 
-    from .charts import save
+    from .chart import save
     figure = Figure((drawing.width / 72, drawing.height / 72))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, drawing.width), ylim=(drawing.height, 0))
     axes.set_axis_off()

@@ -154,8 +154,9 @@ def _svg_shape(shape: Shape) -> str:
     if shape.line:
         paint += f' stroke="{shape.line}" stroke-width="{_length(shape.thick)}" stroke-linejoin="round"'
     if isinstance(shape, Path):
-        lines = ("M" + "L".join(f"{_length(x)} {_length(y)}" for x, y in piece) for piece in shape.pieces)
-        return f'<path d="{"".join(lines)}"{paint}/>\n'
+        lines = "".join("M" + "L".join(f"{_length(x)} {_length(y)}" for x, y in piece) for piece in shape.pieces)
+        short = re.sub(r" ([^ L]+)L([^ ]+) \1(?=[ML]|$)", r" \1H\2", lines)  # level ones
+        return f'<path d="{short}"{paint}/>\n'
     sides = f'<rect x="{_length(shape.x)}" y="{_length(shape.y)}" width="{_length(shape.width)}" height="{_length(shape.height)}"'
     return sides + paint + (f"><title>{_xml(shape.title)}</title></rect>\n" if shape.title else "/>\n")
 
@@ -183,22 +184,18 @@ def tikz(drawing: Drawing) -> str:
 def _tikz_shape(shape: Shape) -> str:
     if isinstance(shape, Words):
         look = "anchor=base" + {"start": " west", "middle": "", "end": " east"}[shape.anchor] + \
-            f",inner sep=0pt,text={_tikz_colour(shape.colour)}" + f",rotate={_length(-shape.turn)}" * (shape.turn != 0)
+            f",inner sep=0pt,text={shape.colour.replace('#', 'concertina')}" + f",rotate={_length(-shape.turn)}" * (shape.turn != 0)
         font = "\\sffamily" + "\\bfseries" * shape.bold + f"\\fontsize{{{_length(shape.size)}bp}}{{{_length(1.2 * shape.size)}bp}}\\selectfont"
         text = "".join(_TEX.get(letter, letter) for letter in _printable(shape.text))
         return f"\\node[{look},font={font}] at ({_length(shape.x)},{_length(shape.y)}) {{{text}}};\n"
-    paint = f"fill={_tikz_colour(shape.fill)}," if shape.fill else ""
+    paint = f"fill={shape.fill.replace('#', 'concertina')}," if shape.fill else ""
     if shape.line:
-        paint += f"draw={_tikz_colour(shape.line)},line width={_length(shape.thick)}bp,line join=round,"
+        paint += f"draw={shape.line.replace('#', 'concertina')},line width={_length(shape.thick)}bp,line join=round,"
     if isinstance(shape, Path):
         lines = (" " + "--".join(f"({_length(x)},{_length(y)})" for x, y in piece) for piece in shape.pieces)
         return f"\\path[{paint}]{''.join(lines)};\n"
     corners = (f"({_length(x)},{_length(y)})" for x, y in ((shape.x, shape.y), (shape.x + shape.width, shape.y + shape.height)))
     return f"\\path[{paint}] {' rectangle '.join(corners)};\n"
-
-
-def _tikz_colour(colour: str) -> str:
-    return f"concertina{colour[1:]}"
 
 
 def converted(drawing: Drawing, kind: str) -> bytes:

@@ -220,7 +220,7 @@ TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {
 /// Steps that write entries, read them, and move them on to a new frontier.
 TEST(Allocation, NoneInAStepWithCachedActivations) {
   RunConfig config = with_grid(text_config(), 2, 2, "1f1b");
-  config.data.options["windows"] = "fixed";
+  config.data.options.insert_or_assign("windows", std::string("fixed"));
   config.freeze.units = 3;
   config.cache.memory = {4 << 20};
   config.cache.use = "always";

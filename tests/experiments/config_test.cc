@@ -62,8 +62,8 @@ TEST(Config, OptionsOfAnEntryThatIsNotChosenAreRefused) {
       {"data.stride=9", "data.stride = 9 has no effect: data.format is \"text\"",
        "data.format = \"squad\"; \"text\" reads data.text, data.windows", "data.format=squad"},
       {"data.files=a", "data.files = [\"a\"] has no effect: data.format is \"text\"",
-       "data.format = one of tokens, mnist, cifar10, cifar100, cifar100-coarse, tsv, csv, jsonl, "
-       "conll, squad, webdataset, image-folder; \"text\" reads data.text, data.windows",
+       "data.format = one of tokens, tsv, csv, jsonl, conll, squad, mnist, cifar10, cifar100, "
+       "cifar100-coarse, webdataset, image-folder; \"text\" reads data.text, data.windows",
        "data.format=tokens"}};
   for (const auto& [option, message, fix, choice] : cases) {
     try {

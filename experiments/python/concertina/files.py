@@ -1,10 +1,11 @@
 """Files of runs and studies, which may be another user's: what is not a regular file is refused, at once."""
-import contextlib
+import functools
 import json
 import math
 import os
 import pathlib
 import stat
+import sys
 import typing
 
 from .errors import InputError
@@ -46,12 +47,16 @@ def read_text(path: pathlib.Path) -> str:
     return read_bytes(path).decode(errors="replace")
 
 
+class TooDeep(ValueError):
+    """Lists and objects are nested deeper than Python reads."""
+
+
 def parse_json(text: str | bytes, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
     """ValueError also where lists and objects are nested deeper than Python reads."""
     try:
         return loads(text)
     except RecursionError as error:
-        raise ValueError("lists and objects are nested too deep") from error
+        raise TooDeep("lists and objects are nested too deep") from error
 
 
 def read_json(path: pathlib.Path, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
@@ -66,19 +71,29 @@ def read_json(path: pathlib.Path, loads: typing.Callable[..., typing.Any] = json
 _LOADS = json.JSONDecoder(parse_constant=int).decode  # ValueError for NaN and Infinity, which are not JSON
 
 
-def objects_in(text: str) -> list[dict[str, typing.Any]]:
-    """The lines that are JSON objects."""
+@functools.cache
+def _warn_of_depth(path: pathlib.Path) -> None:
+    sys.stderr.write(f"concertina: warning: {path}: a line is skipped: its lists and objects are nested too deep\n")
+
+
+def objects_in(text: str, path: pathlib.Path) -> list[dict[str, typing.Any]]:
+    """The lines that are JSON objects. One that is nested too deep is skipped with a warning, once for each file."""
     found = []
     for line in text.split("\n"):
-        with contextlib.suppress(ValueError):
+        try:
             value = parse_json(line, _LOADS) if line.strip() else None
+        except TooDeep:
+            _warn_of_depth(path)
+        except ValueError:
+            continue
+        else:
             found += [value] if isinstance(value, dict) else []
     return found
 
 
 def read_lines(path: pathlib.Path) -> list[dict[str, typing.Any]]:
     """The lines of a file that are JSON objects: the last one may be cut off, and there may be no file."""
-    return objects_in(read_text(path)) if path.exists() or path.is_symlink() else []
+    return objects_in(read_text(path), path) if path.exists() or path.is_symlink() else []
 
 
 class Follower:
@@ -100,13 +115,13 @@ class Follower:
                 self.cuts, self._at, self._file = self.cuts + 1, 0, status.st_ino
             self.written = status.st_mtime
             file.seek(self._at)
-            while chunk := file.read(_MOST_READ):
+            while chunk := file.read(min(_MOST_READ, status.st_size - self._at)):  # not what is written meanwhile
                 whole = chunk.rfind(b"\n") + 1
                 if not whole:
                     break
                 self._at += whole
                 file.seek(self._at)
-                found += objects_in(chunk[:whole].decode(errors="replace"))
+                found += objects_in(chunk[:whole].decode(errors="replace"), self.path)
         return found
 
 

@@ -254,6 +254,13 @@ class PageServer(http.server.ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/{self.token}/"
 
+    def get_request(self) -> typing.Any:
+        try:
+            return super().get_request()
+        except OSError:  # no descriptor is free: clients have to leave first
+            time.sleep(0.25)
+            raise
+
     def handle_error(self, request: typing.Any, client_address: typing.Any) -> None:
         pass  # a client that left
 

@@ -122,7 +122,8 @@ def _page(report: Json) -> str:
 
 def _clean(rows: Rows, options: Options) -> tuple[str, Json]:
     """Writes the rows to train on without those that have one of the faults of --drop, and which these were."""
-    faults, worst = options.text("drop").split(","), {}
+    faults = options.text("drop").split(",")
+    worst: dict[int, Finding] = {}
     for found in rows.findings:
         if found.fault in faults:
             worst.setdefault(found.row, found)

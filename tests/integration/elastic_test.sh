@@ -191,24 +191,6 @@ interrupted KILL 240 137 packs-parts 2 $packs
 expect 0 2 packs-parts $packs
 grep -q 'goes on as it was: pp1xdp2 gpipe' err || fail 'the layout is not what it was'
 same_as whole packs-parts
-# Older checkpoints keep that layout as keys of a config.
-interrupted KILL 240 137 packs-old 2 $packs
-python3 - << 'PY' || fail 'the checkpoint of an older form'
-import glob, hashlib, json
-folder = sorted(glob.glob('runs/packs-old/checkpoints/step-*[0-9]'))[-1] + '/'
-manifest = json.load(open(folder + 'manifest.json'))
-kept = manifest['metadata']['progress']['layout']
-layout = kept.pop('layout')
-toml = json.dumps(layout['pipelines']).replace('": ', '" = ')
-kept['keys'] = f'parallel.schedule="{layout["schedule"]}" parallel.spare={layout["spare"]} parallel.layout={toml}'
-text = json.dumps(manifest)
-open(folder + 'manifest.json', 'w').write(text)
-line = open(folder + 'manifest.sha256').read().split('  ')
-open(folder + 'manifest.sha256', 'w').write(hashlib.sha256(text.encode()).hexdigest() + '  ' + line[1])
-PY
-expect 0 2 packs-old $packs
-grep -q 'goes on as it was: pp1xdp2 gpipe' err || fail 'the layout of an older checkpoint is lost'
-same_as whole packs-old
 
 # With a batch that grows, two replicas do two steps at once, with the samples of both: the run ends
 # at the same step. Stopped and resumed, it has the same bits at any layout, also on fewer ranks.

@@ -39,22 +39,6 @@ nlohmann::ordered_json to_json(const CacheUse& use) {
           {"samples", use.samples},         {"slots", use.slots}};
 }
 
-std::optional<CacheUse> cache_use_from(const nlohmann::json& result) {
-  try {
-    const nlohmann::json& cache = result.at("cache");
-    return CacheUse{.memory_hits = cache.at("memory_hits"),
-                    .disk_hits = cache.at("disk_hits"),
-                    .moved = cache.at("moved"),
-                    .misses = cache.at("misses"),
-                    .writes = cache.at("writes"),
-                    .faults = cache.at("faults"),
-                    .samples = cache.value("samples", std::uint64_t{0}),
-                    .slots = cache.value("slots", std::uint64_t{0})};
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  }
-}
-
 namespace {
 
 /// Why not all were read, as far as that is no fault.

@@ -23,8 +23,6 @@ struct CacheUse {
   std::uint64_t samples = 0, slots = 0;  // of an epoch, by views; for which there was room. 0: not known
 };
 nlohmann::ordered_json to_json(const CacheUse& use);
-/// That of `result`, a result.json; none where it has no cache that this version can read.
-std::optional<CacheUse> cache_use_from(const nlohmann::json& result);
 /// A sentence for a person.
 std::string text_of(const CacheUse& use);
 

@@ -72,7 +72,7 @@ std::string search_table(const Json& report) {
     return fmt::format("{:<20} {:>6} {:>10g} {:>10g} {:>12g} {:>7}", name, one["chunks"],
                        one["makespan"], one["span"], share, tried);
   };
-  // Of each schedule the best number of chunks: one within the bound, then the shortest.
+  // The best number of chunks per schedule: one within the bound, then the shortest.
   const auto rank = [&](const Json& one) {
     return std::pair(!one["within"].get<bool>(), one[length].get<double>());
   };

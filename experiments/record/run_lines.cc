@@ -1,8 +1,5 @@
 #include "experiments/record/run_lines.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,39 +7,6 @@
 #include "io/log_lines.h"
 
 namespace concertina {
-namespace {
-
-/// "weight gradients left out: 25%, 0% of stages 0 to 1"; empty of an event that says nothing of
-/// them.
-std::string skips_text(const nlohmann::json& event) {
-  const auto shares = event.find("skipped_by_stage");
-  if (shares == event.end() || !shares->is_array() || shares->empty()) return "";
-  std::vector<std::string> texts;
-  for (const nlohmann::json& share : *shares)
-    texts.push_back(share.is_number() ? fmt::format("{:.0f}%", 100 * share.get<double>()) : "?");
-  std::string text = texts.size() == 1
-                         ? fmt::format("weight gradients left out: {} of each step", texts[0])
-                         : fmt::format("weight gradients left out: {} of stages 0 to {}",
-                                       fmt::join(texts, ", "), texts.size() - 1);
-  if (const double ratio = number_in(event, "predicted_step_ratio"); !std::isnan(ratio))
-    text += fmt::format("; predicted {:.2f} of a step's time", ratio);
-  return text;
-}
-
-/// "cached activations of the first 4 layers: read".
-std::string cache_text(const nlohmann::json& event, const std::vector<int>& layer_ends) {
-  const double units = number_in(event, "units");
-  const auto on = event.find("on");
-  if (std::isnan(units) || on == event.end() || !on->is_boolean()) return "";
-  const auto layers = std::ranges::upper_bound(layer_ends, units) - layer_ends.begin();
-  const std::string of =
-      layer_ends.empty() ? fmt::format("{:.0f} units", units) : fmt::format("{} layers", layers);
-  return fmt::format("cached activations of the first {}: {}", of,
-                     on->get<bool>() ? "read" : "not read");
-}
-
-}  // namespace
-
 Figure number_in(const nlohmann::json& line, const char* key) {
   const auto at = line.find(key);
   return at != line.end() && at->is_number() ? at->get<double>() : std::nan("");
@@ -113,25 +77,6 @@ std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& e
       if (value.is_number()) points.back().figures[key] = value.get<double>();
   }
   return points;
-}
-
-std::vector<RunNote> notes_of(const std::vector<nlohmann::json>& events,
-                              const std::vector<int>& layer_ends) {
-  std::vector<RunNote> notes;
-  std::string last_skips, last_cache;
-  for (const nlohmann::json& event : events) {
-    const double step = number_in(event, "step");
-    if (std::isnan(step)) continue;
-    const auto add = [&](const std::string& text, const std::string& why, std::string& last) {
-      if (text.empty() || text == last) return;
-      last = text;
-      notes.push_back({step, why.empty() ? text : fmt::format("{} ({})", text, why)});
-    };
-    if (is_event(event, EventKind::freeze)) add(skips_text(event), "", last_skips);
-    if (is_event(event, EventKind::cache))
-      add(cache_text(event, layer_ends), text_in(event, "why"), last_cache);
-  }
-  return notes;
 }
 
 }  // namespace concertina

@@ -60,15 +60,4 @@ class LineFollower {
 std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines);
 std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& events);
 
-/// A decision between steps, such as which weight gradients are left out, or whether cached
-/// activations are read.
-struct RunNote {
-  double step = 0;  // after which
-  std::string text;
-};
-
-/// `events`: lines of events.jsonl. A decision that says the same as the one before is left out.
-std::vector<RunNote> notes_of(const std::vector<nlohmann::json>& events,
-                              const std::vector<int>& layer_ends);
-
 }  // namespace concertina

@@ -71,23 +71,4 @@ StepCurve training_seconds(const RunLog& log) {
   return clock;
 }
 
-StepCurve tokens_by_step(const RunLog& log) {
-  std::map<double, double> tokens;
-  for (const MetricsPoint& point : log.metrics)
-    tokens[point.step] = std::round(point.tokens_per_s * point.step_ms * 1e-3 * point.batches);
-  StepCurve clock;
-  double sum = 0;
-  for (const auto& [step, count] : tokens) {
-    if (!std::isfinite(count)) return {};
-    clock.step.push_back(step);
-    clock.value.push_back(sum += count);
-  }
-  return clock;
-}
-
-double seconds_at(const StepCurve& clock, double step) {
-  const auto steps = std::ranges::upper_bound(clock.step, step) - clock.step.begin();
-  return steps == 0 ? 0 : clock.value[static_cast<std::size_t>(steps) - 1];
-}
-
 }  // namespace concertina

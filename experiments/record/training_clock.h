@@ -31,10 +31,4 @@ struct StepCurve {
 /// step that was done twice, the last time counts. Empty of a run whose log lacks a time, or that
 /// of an evaluation.
 StepCurve training_seconds(const RunLog& log);
-/// The tokens up to the end of each step, targets or not. Of a step that was done twice, the last
-/// time counts.
-StepCurve tokens_by_step(const RunLog& log);
-/// The clock's time at the end of `step`: of the last step up to it; 0 before the first.
-double seconds_at(const StepCurve& clock, double step);
-
 }  // namespace concertina

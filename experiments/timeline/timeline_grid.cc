@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostColumns = 4000, kMostGridRows = 256;
 
-/// Of a terminal's 256 colours those that are nearest to the ones of pictures: F, B, I, W, S.
+/// The terminal colours, of 256, nearest to those of F, B, I, W and S in pictures.
 constexpr std::array kTerminalColours{25, 178, 222, 74, 175};
 
 /// "0.25", "12000", "3.5e-06": `digits` significant ones, in full where that is short.

@@ -8,20 +8,8 @@
 namespace concertina {
 namespace {
 
-struct Name {
-  std::string_view name, meaning;
-};
-constexpr std::array<Name, kCauses> kNames{{
-    {"schedule", "warm-up and drain: what the plan idles with equal stages and instant transfers"},
-    {"imbalance",
-     "waiting for stages that cost more than the mean of their pipeline, or for slower replicas"},
-    {"variation", "waiting because equal actions did not take equal time"},
-    {"transfer",
-     "activations and gradients under way between ranks, and the time-sharing of cores by ranks"},
-    {"reduction", "gradients of other holders under way, and their addition"},
-    {"optimizer", "losses, norms and updated weights of other ranks under way"},
-    {"other", "data loading, late starts and bookkeeping"},
-}};
+constexpr std::array<std::string_view, kCauses> kNames{
+    "schedule", "imbalance", "variation", "transfer", "reduction", "optimizer", "other"};
 
 /// Finds the causes of a step's waits from all ranks' times.
 class Attribution {
@@ -131,11 +119,7 @@ std::vector<double> idle_seconds(const Timeline& timeline) {
 }  // namespace
 
 std::string_view name_of(Cause cause) {
-  return kNames[static_cast<std::size_t>(cause)].name;
-}
-
-std::string_view meaning_of(Cause cause) {
-  return kNames[static_cast<std::size_t>(cause)].meaning;
+  return kNames[static_cast<std::size_t>(cause)];
 }
 
 double IdleCauses::total() const {

@@ -23,7 +23,6 @@ enum class Cause {
 };
 inline constexpr std::size_t kCauses = 7;
 std::string_view name_of(Cause cause);
-std::string_view meaning_of(Cause cause);
 
 /// Seconds (or shares of a step) by cause.
 struct IdleCauses {

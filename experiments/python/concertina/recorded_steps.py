@@ -10,7 +10,7 @@ from .run_report import RunFiles
 from .timeline import draw_timelines
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
-# Of parallel/simulate/idle_causes.cc: the colour and meaning of each cause.
+# The colour and meaning of each cause of parallel/simulate/idle_causes.h.
 CAUSES = {"schedule": ("grey", "warm-up and drain: what the plan idles with equal stages and instant transfers"),
           "imbalance": ("yellow", "waiting for stages that cost more than the mean of their pipeline, or for slower replicas"),
           "variation": ("sky", "waiting because equal actions did not take equal time"),

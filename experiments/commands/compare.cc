@@ -1,15 +1,12 @@
 // `concertina compare`: its options; the work is done in Python.
 #include "experiments/commands/group_options.h"
-#include "experiments/commands/python_command.h"
 
 namespace concertina {
 namespace {
 
 int run_compare(const CommandOptions& options) {
   require_group_options(options);
-  require_output(
-      options.given("--out") ? options.app->get_option("--out")->as<std::string>() : "compare.html",
-      "--out");
+  require_passed_output(*options.app, "--out");
   return run_in_python(*options.app);
 }
 

@@ -4,31 +4,6 @@
 
 namespace concertina {
 
-CLI::Option* add_text_option(CLI::App& app, const std::string& name, const char* type,
-                             const std::string& help) {
-  return app.add_option(name, help)->type_name(type);
-}
-
-CLI::Option* add_list_option(CLI::App& app, const std::string& name, const char* type,
-                             const std::string& help) {
-  return add_text_option(app, name, type, help)
-      ->expected(1, CLI::detail::expected_max_vector_size)
-      ->delimiter(',')
-      ->allow_extra_args(false);
-}
-
-CLI::Option* add_repeated_option(CLI::App& app, const std::string& name, const char* type,
-                                 const std::string& help) {
-  return add_text_option(app, name, type, help)
-      ->expected(1, CLI::detail::expected_max_vector_size)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
-
-void add_passed_flag(CLI::App& app, const std::string& name, const std::string& help) {
-  app.add_flag(name, help);
-}
-
 void add_study_folders(CLI::App& app) {
   add_text_option(app, "study", "STUDY|RUN...",
                   "folder of a study, such as studies/NAME, or run directories (not only "

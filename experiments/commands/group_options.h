@@ -4,22 +4,9 @@
 
 #include <string>
 
-#include "experiments/commands/command.h"
+#include "experiments/commands/python_command.h"
 
 namespace concertina {
-
-/// Adds an option that is passed on as text; `type` names its value in the help.
-CLI::Option* add_text_option(CLI::App& app, const std::string& name, const char* type,
-                             const std::string& help);
-/// Adds an option of values that are separated by commas.
-CLI::Option* add_list_option(CLI::App& app, const std::string& name, const char* type,
-                             const std::string& help);
-/// Adds an option that may be repeated, with one value each time.
-CLI::Option* add_repeated_option(CLI::App& app, const std::string& name, const char* type,
-                                 const std::string& help);
-
-/// Adds a flag that is passed on.
-void add_passed_flag(CLI::App& app, const std::string& name, const std::string& help);
 
 /// Adds the folders of a study or of runs, as positional arguments.
 void add_study_folders(CLI::App& app);

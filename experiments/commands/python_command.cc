@@ -62,6 +62,37 @@ std::vector<std::string> module_words(const std::string& python, const std::stri
 
 }  // namespace
 
+CLI::Option* add_text_option(CLI::App& app, const std::string& name, const char* type,
+                             const std::string& help) {
+  return app.add_option(name, help)->type_name(type);
+}
+
+CLI::Option* add_list_option(CLI::App& app, const std::string& name, const char* type,
+                             const std::string& help) {
+  return add_text_option(app, name, type, help)
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+CLI::Option* add_repeated_option(CLI::App& app, const std::string& name, const char* type,
+                                 const std::string& help) {
+  return add_text_option(app, name, type, help)
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_passed_flag(CLI::App& app, const std::string& name, const std::string& help) {
+  app.add_flag(name, help);
+}
+
+void require_passed_output(const CLI::App& app, const std::string& option) {
+  const CLI::Option& output = *app.get_option(option);
+  const std::string path = output.empty() ? output.get_default_str() : output.as<std::string>();
+  if (!path.empty()) require_output(path, option);
+}
+
 int run_in_python(const CLI::App& app, const std::map<std::string, std::string>& resolved) {
   const std::string name = module_name(app), python = interpreter();
   std::vector<std::string> words = module_words(python, name);

@@ -1,7 +1,6 @@
 // `concertina report`: its options, and what the program alone knows of recorded steps (--figures);
 // the page is made in Python.
 #include "experiments/commands/group_options.h"
-#include "experiments/commands/python_command.h"
 #include "experiments/report/recorded_figures.h"
 
 namespace concertina {

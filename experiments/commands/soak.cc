@@ -1,4 +1,5 @@
-// `concertina soak`: its options; the work is done by experiments/python/concertina/soak.py.
+// `concertina soak`: its options; the work is done by
+// experiments/python/concertina/commands/soak.py.
 #include <fmt/format.h>
 
 #include "experiments/commands/python_command.h"
@@ -19,47 +20,36 @@ int run_soak(const SupervisedOptions& options) {
 }
 
 void add_soak_options(CLI::App& app, SupervisedOptions& options) {
-  app.add_option(
-         "--faults",
-         "kinds of faults to make (default: all that can be made): kill (SIGKILL to a rank), stop "
-         "(SIGSTOP to a rank), terminate (SIGTERM to a rank), hang-up (SIGHUP to a rank, as of a "
-         "lost terminal), cpu-limit (SIGXCPU to a rank, as of a batch system), node (SIGKILL to "
-         "all "
-         "ranks of a host), freeze (SIGSTOP to all ranks), launcher (SIGKILL to the launcher), "
-         "stop-launcher (SIGSTOP to the launcher), supervisor (SIGKILL to `concertina run`, which "
-         "is started again), save (SIGKILL to a rank while a checkpoint is written), bit-flip (a "
-         "flipped bit in the newest checkpoint, and SIGKILL to a rank), partition (a host is cut "
-         "off for some seconds), power-off (a host is gone, and comes back), slow-link (a host's "
-         "link is slow for some seconds), full-disk (the disk of the checkpoints is full for some "
-         "seconds), slow-disk (the disk of the checkpoints does not answer for some seconds)")
-      ->expected(1, CLI::detail::expected_max_vector_size)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("KIND,...");
-  app.add_option("--mean", "mean number of seconds between two faults")
-      ->type_name("FLOAT")
+  add_list_option(
+      app, "--faults", "KIND,...",
+      "kinds of faults to make (default: all that can be made): kill (SIGKILL to a rank), stop "
+      "(SIGSTOP to a rank), terminate (SIGTERM to a rank), hang-up (SIGHUP to a rank, as of a "
+      "lost terminal), cpu-limit (SIGXCPU to a rank, as of a batch system), node (SIGKILL to all "
+      "ranks of a host), freeze (SIGSTOP to all ranks), launcher (SIGKILL to the launcher), "
+      "stop-launcher (SIGSTOP to the launcher), supervisor (SIGKILL to `concertina run`, which "
+      "is started again), save (SIGKILL to a rank while a checkpoint is written), bit-flip (a "
+      "flipped bit in the newest checkpoint, and SIGKILL to a rank), partition (a host is cut "
+      "off for some seconds), power-off (a host is gone, and comes back), slow-link (a host's "
+      "link is slow for some seconds), full-disk (the disk of the checkpoints is full for some "
+      "seconds), slow-disk (the disk of the checkpoints does not answer for some seconds)");
+  add_text_option(app, "--mean", "FLOAT", "mean number of seconds between two faults")
       ->check(number(0.01, 1e6))
       ->default_str("15");
-  app.add_option("--for", "number of seconds in which faults are made")
-      ->type_name("FLOAT")
+  add_text_option(app, "--for", "FLOAT", "number of seconds in which faults are made")
       ->check(number(0, 1e7))
       ->default_str("180");
-  app.add_option("--at-most", "maximum number of faults (default: unlimited)")
-      ->type_name("INT")
+  add_text_option(app, "--at-most", "INT", "maximum number of faults (default: unlimited)")
       ->check(whole_number(0, 1 << 30));
-  app.add_option("--seed", "seed of the kinds and times of faults")
-      ->type_name("UINT")
+  add_text_option(app, "--seed", "UINT", "seed of the kinds and times of faults")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->default_str("1");
-  app.add_option("--out", "new folder for both runs and the page (default: soaks/<run.name>)")
-      ->type_name("DIR");
-  app.add_option(
-         "--host-faults",
-         "program that does cut, mend, power-off, slow or fast to the HOST in its last word")
-      ->type_name("CMD");
-  app.add_option("--disk-faults",
-                 "program that does full, free, slow or fast to the disk of checkpoint.dir")
-      ->type_name("CMD");
+  add_text_option(app, "--out", "DIR",
+                  "new folder for both runs and the page (default: soaks/<run.name>)");
+  add_text_option(
+      app, "--host-faults", "CMD",
+      "program that does cut, mend, power-off, slow or fast to the HOST in its last word");
+  add_text_option(app, "--disk-faults", "CMD",
+                  "program that does full, free, slow or fast to the disk of checkpoint.dir");
   add_supervised_options(app, options);
 }
 

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "experiments/commands/graph_json.h"
+#include "experiments/commands/checkpoint/graph_json.h"
 #include "io/sha256.h"
 #include "tests/models/golden_file.h"
 
@@ -25,9 +25,9 @@ INSTANTIATE_TEST_SUITE_P(Families, OnnxGolden,
                          testing::Values("gradients", "family_llama", "family_llama_tied",
                                          "family_bert_masked_lm", "family_bert_classification",
                                          "family_bert_question_answering", "family_vit",
-                                         "family_gpt_classification",
-                                         "family_llama_classification", "family_qwen3",
-                                         "family_neox", "family_phi", "family_distilbert"));
+                                         "family_gpt_classification", "family_llama_classification",
+                                         "family_qwen3", "family_neox", "family_phi",
+                                         "family_distilbert"));
 
 TEST(ModelGraph, TakesInputsAsExportersOfHuggingFaceNameThem) {
   const auto names = [](const char* golden) {

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/text/number_text.h"
 #include "experiments/commands/checkpoint/checkpoint_options.h"
-#include "experiments/commands/graph_json.h"
+#include "experiments/commands/checkpoint/graph_json.h"
 #include "experiments/commands/python_command.h"
 #include "experiments/config/byte_size.h"
 #include "experiments/hugging_face/exported_files.h"

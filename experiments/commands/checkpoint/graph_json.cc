@@ -1,4 +1,4 @@
-#include "experiments/commands/graph_json.h"
+#include "experiments/commands/checkpoint/graph_json.h"
 
 namespace concertina {
 namespace {

@@ -1,12 +1,11 @@
 // `concertina study plot`: its options; the work is done in Python.
 #include "experiments/commands/group_options.h"
-#include "experiments/commands/python_command.h"
 
 namespace concertina {
 namespace {
 
 int run_study_plot(const CommandOptions& options) {
-  require_output(options.app->get_option("--out")->as<std::string>(), "--out");
+  require_passed_output(*options.app, "--out");
   return run_in_python(*options.app);
 }
 

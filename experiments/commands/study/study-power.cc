@@ -1,6 +1,5 @@
 // `concertina study power`: its options; the work is done in Python.
 #include "experiments/commands/group_options.h"
-#include "experiments/commands/python_command.h"
 #include "experiments/study/claim.h"
 
 namespace concertina {

@@ -1,14 +1,12 @@
 // `concertina study report`: its options; the work is done in Python.
 #include "experiments/commands/group_options.h"
-#include "experiments/commands/python_command.h"
 
 namespace concertina {
 namespace {
 
 int run_study_report(const CommandOptions& options) {
   require_group_options(options);
-  if (options.given("--out"))
-    require_output(options.app->get_option("--out")->as<std::string>(), "--out");
+  require_passed_output(*options.app, "--out");
   return run_in_python(*options.app);
 }
 

@@ -1,16 +1,14 @@
 // `concertina study table`: its options; the work is done in Python.
 #include "experiments/commands/group_options.h"
-#include "experiments/commands/python_command.h"
 
 namespace concertina {
 namespace {
 
 int run_study_table(const CommandOptions& options) {
   require_group_options(options);
-  const bool file = options.given("--out");
   for (const char* const option : {"--format", "--cells"})
-    options.excludes(option, "--json alone", options.json && !file);
-  if (file) require_output(options.app->get_option("--out")->as<std::string>(), "--out");
+    options.excludes(option, "--json alone", options.json && !options.given("--out"));
+  require_passed_output(*options.app, "--out");
   return run_in_python(*options.app);
 }
 

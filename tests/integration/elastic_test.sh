@@ -42,6 +42,7 @@ everywhere() {
 # Every policy, at every layout. An epoch has 21 or 22 steps.
 everywhere pipe --set freeze.policy=pipetransformer
 freezes 2 pipe
+end_of_first_cases
 everywhere auto --set freeze.policy=autofreeze
 freezes 1 auto
 expect 0 0 list --set freeze.policy=list --set 'freeze.at=["epoch 1: 1", "epoch 3: 2"]'

@@ -45,6 +45,7 @@ cp a.csv c.csv
 exits 0 'two paths of one content' \
   $mpirun -n 1 "$binary" train @base.toml --set run.name=paths --set parallel.schedule=a.csv : \
   -n 1 "$binary" train @base.toml --set run.name=paths --set run.threads=2 --set parallel.schedule=c.csv
+end_of_first_cases
 # A directory that rank 1 does not see is found before the first step, also by a dry run: with keys
 # that differ, or where each node has a disk of its own in its place.
 unseen() { # WHAT KEY WHERE FIRST SECOND: the options and the launcher of rank 1 differ

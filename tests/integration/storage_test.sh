@@ -59,6 +59,20 @@ wanted_hash=$(hash_of whole)
 [ -n "$wanted_hash" ] || fail 'no state_sha256'
 same_bits() { [ "$(hash_of "$1")" = "$wanted_hash" ] || fail "$1 has other bits"; }
 
+# A checkpoint that cannot be written is a warning, unless it is the last one.
+every='--set checkpoint.every=2 --set checkpoint.keep=9'
+failing "fsync 1 1000 $ENOSPC step-00000002.partial" 0 gap $every
+grep -q 'warning.*no checkpoint of step 2: fsync failed: No space left' err ||
+  fail 'a checkpoint that failed is not told of'
+commits gap 4 6
+same_bits gap
+failing "fsync 1 1000 $EIO step-00000006.partial" 1 last $every
+one_message 'fsync failed: Input/output error' 'the last checkpoint fails'
+commits last 2 4
+train 0 last $every
+same_bits last
+
+end_of_first_cases
 # A first start that is killed at any call can be started again.
 for call in mkdir rename fsync; do
   i=1
@@ -73,19 +87,6 @@ for call in mkdir rename fsync; do
   done
   [ $i -gt 1 ] && [ $i -lt 40 ] || fail "killed at $((i - 1)) calls of $call"
 done
-
-# A checkpoint that cannot be written is a warning, unless it is the last one.
-every='--set checkpoint.every=2 --set checkpoint.keep=9'
-failing "fsync 1 1000 $ENOSPC step-00000002.partial" 0 gap $every
-grep -q 'warning.*no checkpoint of step 2: fsync failed: No space left' err ||
-  fail 'a checkpoint that failed is not told of'
-commits gap 4 6
-same_bits gap
-failing "fsync 1 1000 $EIO step-00000006.partial" 1 last $every
-one_message 'fsync failed: Input/output error' 'the last checkpoint fails'
-commits last 2 4
-train 0 last $every
-same_bits last
 
 # Killed at any call of a checkpoint that is written beside steps, by whatever thread: what was told of is there and whole,
 # and the bits are the same.

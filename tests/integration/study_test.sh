@@ -55,6 +55,7 @@ cp killed/grid/results.csv before
 runs 0 grid --dir killed
 cmp -s before killed/grid/results.csv || fail 'a study that is done changed its results'
 
+end_of_first_cases
 # A trial that hangs is ended by its time limit and named, with all that it started; one that cannot
 # run is recorded with its error; the rest runs. Both are tried again where that is asked for.
 study faulty << END

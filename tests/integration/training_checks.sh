@@ -2,6 +2,9 @@
 # `binary`, and `mpirun` (with its arguments) if they launch ranks.
 . "$(dirname -- "$0")/../shell_checks.sh"
 
+# With FIRST_CASES set, the test ends here: the quick suite runs the first cases of some slow tests.
+end_of_first_cases() { [ -z "${FIRST_CASES-}" ] || exit "$bad"; }
+
 # tiny_run STEPS [LINE]: writes `text` and base.toml, a model that trains in milliseconds; LINE goes
 # into its table [run].
 tiny_run() {

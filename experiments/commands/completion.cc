@@ -99,12 +99,9 @@ void add_assignments(const std::string& text, Words& result) {
   const Key* key = find_key(text.substr(0, equals));
   if (key == nullptr) return;
   const std::string before = text.substr(0, equals + 1), value = text.substr(equals + 1);
-  RunConfig config;
-  const KeyField field = key->field(config);
-  if (std::holds_alternative<bool*>(field)) add_names({"false", "true"}, before, result);
+  if (holds<bool>(*key)) add_names({"false", "true"}, before, result);
   if (!key->choices.empty()) add_names(key->choices, before, result);
-  const bool text_value = std::holds_alternative<std::string*>(field) ||
-                          std::holds_alternative<std::vector<std::string>*>(field);
+  const bool text_value = holds<std::string>(*key) || holds<std::vector<std::string>>(*key);
   if (key->is_file != nullptr || (text_value && key->choices.empty()))
     add_paths(value, before, result);
 }

@@ -44,8 +44,7 @@ std::string list_numbers(const std::vector<int>& numbers) {
 }
 
 void check_divides(const Key& key, const RunConfig& config) {
-  RunConfig copy = config;
-  const auto number = [&](const Key& one) { return *std::get<int*>(one.field(copy)); };
+  const auto number = [&](const Key& one) { return *value_if<int>(one, config); };
   const int part = number(key), whole = number(*find_key(key.divides));
   if (part == 0 || whole % part == 0) return;
   throw_input(fmt::format("{} = {} does not divide {} = {}", key.name, part, key.divides, whole),
@@ -90,10 +89,9 @@ std::int64_t microbatch_tokens(const RunConfig& config) {
 }
 
 void check_files(const RunConfig& config) {
-  RunConfig copy = config;
   for (const Key& key : config_keys())
     if (names_data(key.name))
-      for (const std::string& file : *std::get<std::vector<std::string>*>(key.field(copy)))
+      for (const std::string& file : *value_if<std::vector<std::string>>(key, config))
         if (file.empty())
           throw_input(fmt::format("{} holds an empty path", key.name), config.where(key.name),
                       "paths or globs of files");

@@ -184,10 +184,8 @@ std::string bounds(const Range& range) {
 
 /// A text without the quotes of TOML.
 std::string bare_value(const Key& key, const RunConfig& config) {
-  RunConfig copy = config;
-  const KeyField field = key.field(copy);
-  const auto* const text = std::get_if<std::string*>(&field);
-  return text != nullptr ? **text : value_text(key, config);
+  const auto* const text = value_if<std::string>(key, config);
+  return text != nullptr ? *text : value_text(key, config);
 }
 
 }  // namespace
@@ -196,6 +194,11 @@ bool Range::contains(double value) const {
   const bool above = open_low ? value > low : value >= low;
   const bool below = open_high ? value < high : value <= high;
   return above && below;
+}
+
+const RunConfig& default_config() {
+  static const RunConfig defaults;
+  return defaults;
 }
 
 std::span<const Key> config_keys() {
@@ -233,7 +236,7 @@ const Key* unread(const Key& key, const RunConfig& config) {
 }
 
 bool is_default(const Key& key, const RunConfig& config) {
-  return value_text(key, config) == value_text(key, RunConfig{});
+  return value_text(key, config) == value_text(key, default_config());
 }
 
 bool is_section(std::string_view name) {
@@ -269,32 +272,27 @@ std::string expected(const Key& key) {
   if (!key.choices.empty())
     return fmt::format("one of: {}{}", fmt::join(key.choices, ", "),
                        key.is_file == nullptr ? "" : ", or the path of a file or folder");
-  RunConfig defaults;
-  const KeyField field = key.field(defaults);
-  std::string text = type_name(field);
-  if (std::holds_alternative<std::array<double, 2>*>(field) ||
-      std::holds_alternative<std::vector<double>*>(field))
+  std::string text = type_name(key.field_to_read(default_config()));
+  if (holds<std::array<double, 2>>(key) || holds<std::vector<double>>(key))
     if (const std::string limits = bounds(key.range); !limits.empty())
       return text + ", each" + limits;
   return text + bounds(key.range);
 }
 
 std::string value_text(const Key& key, const RunConfig& config) {
-  RunConfig copy = config;
-  if (key.name == "parallel.layout" && copy.parallel.layout.pipelines.empty()) return "[]";
-  return std::visit([](const auto* value) { return to_toml(*value); }, key.field(copy));
+  if (key.name == "parallel.layout" && config.parallel.layout.pipelines.empty()) return "[]";
+  return visit_value(key, config, [](const auto& value) { return to_toml(value); });
 }
 
 std::string config_help() {
-  const RunConfig defaults;
   std::string text, section;
   for (const Key& key : config_keys()) {
     if (key.section() != section) {
       section = key.section();
       text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
     }
-    text += fmt::format("  {} = {}\n      {}\n      {}\n", key.within(), value_text(key, defaults),
-                        key.meaning, expected(key));
+    text += fmt::format("  {} = {}\n      {}\n      {}\n", key.within(),
+                        value_text(key, default_config()), key.meaning, expected(key));
   }
   return text;
 }

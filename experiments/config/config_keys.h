@@ -66,10 +66,36 @@ struct Key {
   KeyRole role = KeyRole::of_section;
   bool is_option = false;  // of an entry of a registry
 
+  /// As field(), of a config that must not be changed through it.
+  KeyField field_to_read(const RunConfig& config) const {
+    return field(const_cast<RunConfig&>(config));
+  }
   std::string_view section() const { return name.substr(0, name.find('.')); }
   /// "global" of "batch.global", "llama.kv_heads" of "model.llama.kv_heads".
   std::string_view within() const { return name.substr(name.find('.') + 1); }
 };
+
+/// A config in which no key is set.
+const RunConfig& default_config();
+
+/// Calls `visit` with the value of a key in `config`.
+template <class Visit>
+decltype(auto) visit_value(const Key& key, const RunConfig& config, const Visit& visit) {
+  const KeyField field = key.field_to_read(config);
+  return std::visit([&](const auto* value) -> decltype(auto) { return visit(*value); }, field);
+}
+/// The value of a key in `config`; null if it is not of type T.
+template <class T>
+const T* value_if(const Key& key, const RunConfig& config) {
+  const KeyField field = key.field_to_read(config);
+  T* const* const value = std::get_if<T*>(&field);
+  return value == nullptr ? nullptr : *value;
+}
+/// Whether the values of a key are of type T.
+template <class T>
+bool holds(const Key& key) {
+  return value_if<T>(key, default_config()) != nullptr;
+}
 
 /// All keys, in order of sections. Options of freeze policies, model families, ... follow from
 /// their registries: a new one needs nothing here.

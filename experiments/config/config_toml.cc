@@ -60,11 +60,8 @@ toml::table parse_value(const std::string& name, const std::string& value, const
 
 /// Text for keys that hold text, or a size, needs no quotes: `--set data.text=book.txt`.
 std::string quote_if_text(const Key& key, std::string_view value) {
-  RunConfig scratch;
-  const KeyField field = key.field(scratch);
-  const bool list = std::holds_alternative<std::vector<std::string>*>(field);
-  const bool size = std::holds_alternative<ByteSize*>(field);
-  if (!list && !size && !std::holds_alternative<std::string*>(field)) return std::string(value);
+  const bool list = holds<std::vector<std::string>>(key);
+  if (!list && !holds<ByteSize>(key) && !holds<std::string>(key)) return std::string(value);
   const char first = value.empty() ? ' ' : value.front();
   if (first == '"' || first == '\'' || (list && first == '[')) return std::string(value);
   return to_toml(std::string(value));

@@ -291,8 +291,7 @@ PublishedConfig read_published_config(const std::string& folder) {
 void adopt_published(const PublishedConfig& published, RunConfig& config) {
   const auto adopt_text = [&](const std::string& name, const std::string& value) {
     if (!config.origins.contains(name)) return set_key(name, value, published.path, config);
-    RunConfig copy = config;
-    const std::string set = *std::get<std::string*>(find_key(name)->field(copy));
+    const std::string& set = *value_if<std::string>(*find_key(name), config);
     if (set != value && name == "model.family")
       throw_input(fmt::format("{} = {}, but the model of model.from is a {}", name, set, value),
                   config.where(name), fmt::format("{} = {}", name, value));

@@ -23,15 +23,12 @@ using PublishedJson = nlohmann::json;
 
 /// The value of one of our keys as JSON.
 PublishedJson json_of(const RunConfig& config, std::string_view name) {
-  RunConfig copy = config;
-  return std::visit(
-      [](const auto* value) -> PublishedJson {
-        if constexpr (requires { PublishedJson(*value); })
-          return PublishedJson(*value);
-        else
-          return {};
-      },
-      find_key(name)->field(copy));
+  return visit_value(*find_key(name), config, [](const auto& value) -> PublishedJson {
+    if constexpr (requires { PublishedJson(value); })
+      return PublishedJson(value);
+    else
+      return {};
+  });
 }
 
 void put(PublishedJson& file, std::string_view key, const PublishedJson& value) {

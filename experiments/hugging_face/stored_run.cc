@@ -86,10 +86,8 @@ void adopt_value(const std::string& key, const RunConfig& theirs, const std::str
   if (!config.origins.contains(key)) return set_key(key, wanted, source, config);
   const std::string set = value_text(known, config);
   if (set == wanted) return;
-  RunConfig right = theirs;
-  const KeyField mine = known.field(config), other = known.field(right);
-  const bool less = at_most && std::holds_alternative<int*>(mine) &&
-                    *std::get<int*>(mine) <= *std::get<int*>(other);
+  const int* const mine = value_if<int>(known, config);
+  const bool less = at_most && mine != nullptr && *mine <= *value_if<int>(known, theirs);
   if (!less)
     throw_input(fmt::format("{} = {}, but the model of model.from has {}", key, set, wanted),
                 config.where(key), fmt::format("{} = {}", key, wanted));

@@ -32,7 +32,7 @@ void require_version(const nlohmann::json& stored, const nlohmann::json& now,
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) {
   if (stored.contains(key)) return stored[key];
   const Key* known = find_key(key);
-  return known != nullptr ? nlohmann::json(value_text(*known, RunConfig{}))
+  return known != nullptr ? nlohmann::json(value_text(*known, default_config()))
                           : nlohmann::json("absent");
 }
 
@@ -42,13 +42,12 @@ bool may_change(std::string_view key) {
 
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint) {
   nlohmann::json identity;
-  RunConfig copy = config;
   const bool freezes = config.freeze.units > 0 || config.freeze.policy != "none";
   for (const Key& key : config_keys()) {
     const bool numeric = key.role == KeyRole::numbers || key.role == KeyRole::changeable;
     const bool idle = (!freezes && (key.name == "freeze.tied" || key.name == "freeze.after")) ||
                       is_idle_draw(key.name, config);
-    if (numeric && !idle) identity[std::string(key.name)] = value_text(key, copy);
+    if (numeric && !idle) identity[std::string(key.name)] = value_text(key, config);
   }
   identity["model.seed"] = std::to_string(model_seed(config));
   identity["data.seed"] = std::to_string(data_seed(config));

@@ -67,7 +67,7 @@ reach $run 170; sleep 0.3; reach $run 180; kill -HUP "$(pids "$program" | head -
 ended 0
 [ "$(hash_of $run)" = "$clean" ] || die "other bits after faults"
 [ "$(wc -l <$run/restarts.jsonl)" = 5 ] || { cat said $run/restarts.jsonl; die "not five restarts"; }
-grep -q '"fault":"stopped","why":"rank . stands still' $run/restarts.jsonl || die "the stop was not seen"
+grep -q '"fault":"stopped","why":"rank . is stopped by a signal' $run/restarts.jsonl || die "the stop was not seen"
 grep -q '"fault":"died","why":"rank . has died' $run/restarts.jsonl || die "no death was seen"
 grep -q 'finished in .* with 5 restarts' said || die "no summary: $(cat said)"
 

@@ -73,10 +73,11 @@ LinkSpeed usual_link(const std::vector<LinkSpeed>& links, std::size_t hosts) {
   return better_middle(std::move(typical));
 }
 
-DiskSpeed usual_disk(const std::vector<DiskSpeed>& disks) {
+/// `figures`: syncs and written of each disk.
+DiskSpeed usual_disk(const std::vector<double>& figures) {
   std::vector<double> syncs, written;
-  for (const DiskSpeed& disk : disks)
-    if (disk.syncs > 0) syncs.push_back(disk.syncs), written.push_back(disk.written);
+  for (std::size_t i = 0; i < figures.size(); i += 2)
+    if (figures[i] > 0) syncs.push_back(figures[i]), written.push_back(figures[i + 1]);
   return {median(std::move(syncs)), median(std::move(written))};
 }
 
@@ -240,8 +241,9 @@ void try_lock(const std::string& path, std::optional<FileLock>& lock, nlohmann::
   host["locks"] = error.code() == Exit::bad_input;  // held by another process
 }
 
-/// Tries the directory of runs: the first host makes a file there and locks it. Collective.
-void try_directory(Communicator& hosts, const std::string& directory, nlohmann::json& host) {
+/// Tries the directory of runs: the first host makes a file there and locks it. Returns what is
+/// usual of the disks. Collective.
+DiskSpeed try_directory(Communicator& hosts, const std::string& directory, nlohmann::json& host) {
   host.update({{"seen", true},      // the file
                {"excluded", true},  // from its lock
                {"locks", true},     // flock(2) or fcntl(2)
@@ -259,7 +261,7 @@ void try_directory(Communicator& hosts, const std::string& directory, nlohmann::
       host["refusal"] = error.message();
     }
   place = gather_json(hosts, place)[0];
-  if (place.is_null()) return;
+  if (place.is_null()) return {};
   const std::string path = find_probe(place, directory);
   const bool seen = !path.empty();
   host["seen"] = seen;
@@ -270,16 +272,15 @@ void try_directory(Communicator& hosts, const std::string& directory, nlohmann::
   hosts.barrier();
   const std::string in = fs::path(path).parent_path().string();
   if (seen) host["free"] = static_cast<double>(disk_free(in).value_or(0));
-  DiskSpeed disk, bound;
+  DiskSpeed disk, usual;
   for (int attempt = 0; attempt < 3; ++attempt) {  // again what is slow beside others
+    const DiskSpeed bound = slow_disk(usual);
     const bool slow = disk.syncs < bound.syncs || disk.written < bound.written;
     if (seen && (attempt == 0 || (disk.syncs > 0 && slow))) measure_writes(in, host, disk);
-    const std::vector<double> all = gather_values(hosts, std::array{disk.syncs, disk.written});
-    std::vector<DiskSpeed> disks;
-    for (std::size_t i = 0; i < all.size(); i += 2) disks.push_back({all[i], all[i + 1]});
-    bound = slow_disk(usual_disk(disks));
+    usual = usual_disk(gather_values(hosts, std::array{disk.syncs, disk.written}));
   }
   host["disk"] = disk;
+  return usual;
 }
 
 /// What one rank of each host does. Collective over these.
@@ -289,16 +290,14 @@ void measure_hosts(Communicator& hosts, nlohmann::json host, nlohmann::json& fac
   watchdog.at("compares the clocks of hosts");
   host["ahead"] = clock_ahead(hosts);  // seconds before the first host's
   watchdog.at("tries the directory of runs");
-  try_directory(hosts, facts["directory"], host);
+  const DiskSpeed disk = try_directory(hosts, facts["directory"], host);
   watchdog.at("gathers what hosts have found");
   facts["hosts"] = gather_json_on_first(hosts, host);
-  std::vector<DiskSpeed> disks;
-  for (const nlohmann::json& one : facts["hosts"]) disks.push_back(one["disk"]);
   const LinkSpeed usual = usual_link(links, at(hosts.size()));
   facts.update({{"usual_link", usual},
                 {"slow_link", slow_link(usual)},
-                {"usual_disk", usual_disk(disks)},
-                {"slow_disk", slow_disk(usual_disk(disks))}});
+                {"usual_disk", disk},
+                {"slow_disk", slow_disk(disk)}});
   for (const LinkSpeed& link : links) {
     facts["links"]["latency"].push_back(link.latency);
     facts["links"]["bandwidth"].push_back(link.bandwidth);

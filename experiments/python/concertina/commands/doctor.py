@@ -105,7 +105,7 @@ def _judge_figure(facts: Json, figure: str, bound: str) -> list[Finding]:
     slow_hosts = {host for host in range(size) if 2 * len(slow[host]) > size - 1}
 
     def middle(host: int, one: str, best_last: bool) -> float:
-        values = [links[one][host * size + peer] for peer in range(size) if peer != host]
+        values: list[float] = [links[one][host * size + peer] for peer in range(size) if peer != host]
         return sorted(values, reverse=best_last)[(len(values) - 1) // 2]
 
     def host_text(host: int) -> str:

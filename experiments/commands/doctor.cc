@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "core/backend.h"
 #include "core/clock.h"
 #include "core/cuda/device.h"
 #include "core/text/number_text.h"
-#include "core/text/text_table.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"
+#include "experiments/commands/python_command.h"
 #include "experiments/doctor/cluster_probe.h"
 #include "experiments/launcher/child_process.h"
 #include "experiments/machine/machine.h"
@@ -71,7 +72,9 @@ std::vector<std::string> snapshots_left() {
 std::vector<std::string> warnings_of(const RunConfig& config, const Json& report,
                                      const std::vector<RankCores>& cores,
                                      const std::vector<int>& threads) {
-  std::vector<std::string> warnings = thread_warnings(cores, threads);
+  std::vector<std::string> warnings;
+  for (ThreadWarning& one : thread_warnings(cores, threads))
+    warnings.push_back(std::move(one.text));
   if (report["memory"]["available_bytes"].is_number() &&
       report["memory"]["available_bytes"].get<double>() < kLittleMemoryGiB * kGiB)
     warnings.push_back("less than 1 GiB of memory is free");
@@ -166,41 +169,27 @@ Json diagnose(const RunConfig& config, MpiEnvironment& mpi) {
   return report;
 }
 
-std::string cluster_text(const std::vector<Finding>& found) {
-  std::vector<std::vector<std::string>> rows;
-  for (const Finding& finding : found) {
-    rows.push_back({finding.error ? "error" : "warning", finding.check, finding.what});
-    rows.push_back({"", "", "bound: " + finding.bound});
-    rows.push_back({"", "", "try: " + finding.remedy});
-  }
-  return text_table(rows, 3);
-}
-
-/// Collective; only rank 0 prints. Exit code 1 if a launch would fail.
+/// Collective; only rank 0 prints: what concertina/commands/doctor.py says of the facts or, where
+/// that cannot run, the facts. Exit code 1 if a launch would fail.
 int examine_cluster(const DoctorCommand& options, MpiEnvironment& mpi) {
   const double start = now();
   const RunConfig& config = options.config;
-  const ClusterFacts facts = measure_cluster(mpi, config.run.dir, config.run.threads);
+  nlohmann::ordered_json facts = measure_cluster(mpi, config.run.dir, config.run.threads);
   if (mpi.world().rank() != 0) return 0;
-  const std::vector<Finding> found = judge(facts);
-  const LinkSpeed link = usual_link(facts.links, facts.hosts.size());
-  const double seconds = now() - start;
-  if (options.json)
-    print_once(json_line({{"hosts", facts.hosts.size()},
-                          {"ranks", facts.ranks.size()},
-                          {"link", {{"latency", link.latency}, {"bandwidth", link.bandwidth}}},
-                          {"findings", nlohmann::json(found)},
-                          {"seconds", seconds}}));
-  else
-    print_once(cluster_text(found) +
-               fmt::format("{} of {}: {} in {:.1f} s{}\n", counted(std::ssize(facts.hosts), "host"),
-                           counted(std::ssize(facts.ranks), "rank"),
-                           counted(std::ssize(found), "finding"), seconds,
-                           link.bandwidth > 0 ? "; usual link: " + speed_text(link) : ""));
-  return std::ranges::any_of(found, &Finding::error) ? 1 : 0;
+  facts["seconds"] = now() - start;
+  std::map<std::string, std::string> passed;
+  if (options.json) passed["json"] = "";
+  try {
+    const int code = call_python("doctor", passed, facts);
+    if (code > 1) print_once(json_line(facts));
+    return code;
+  } catch (const Error&) {
+    print_once(json_line(facts));
+    throw;
+  }
 }
 
-/// The same. Exit code 0 also with warnings: they are advice.
+/// Collective; only rank 0 prints. Exit code 0 also with warnings: they are advice.
 int run_doctor(const DoctorCommand& options, MpiEnvironment& mpi) {
   if (options.cluster) return examine_cluster(options, mpi);
   const Json report = diagnose(options.config, mpi);

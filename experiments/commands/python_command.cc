@@ -110,6 +110,7 @@ int run_in_python(const CLI::App& app, const std::map<std::string, std::string>&
 int call_python(const std::string& name, const std::map<std::string, std::string>& options,
                 const nlohmann::ordered_json& data) {
   std::vector<std::string> words = module_words(interpreter(), name);
+  if (find_program(words[0]).empty()) refuse_without_python(name);
   for (const auto& [option, value] : options)
     words.push_back(fmt::format("--{}={}", option, value));
   File input = memory_file("the input of python3");
@@ -122,7 +123,6 @@ int call_python(const std::string& name, const std::map<std::string, std::string
                   .told_of_our_end = true});
   std::optional<int> code;
   while (!code) code = python.wait(60);
-  if (*code == 127) refuse_without_python(name);
   return *code;
 }
 

@@ -59,7 +59,7 @@ int quickstart(const QuickstartCommand& options) {
   run.ranks = kQuickstartRanks;
   run.words = quickstart_words(options);
   const SupervisedTraining training = supervised_training(run, "quickstart");
-  const SuperviseSummary summary = supervise(run, training);
+  const SuperviseSummary summary = run_supervised(training, /*json=*/false);
   if (summary.code == 0)
     print_once(fmt::format(kNext, as_called(), shell_word(run_directory(training.config)),
                            training.config.run.steps + 50));

@@ -6,12 +6,16 @@
 #include <csignal>
 #include <thread>
 
+#include "core/clock.h"
 #include "core/host_name.h"
 #include "core/process_state.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/supervised_options.h"
+#include "experiments/launcher/child_process.h"
 #include "experiments/launcher/slurm.h"
-#include "experiments/machine/launch_watch.h"
+#include "experiments/machine/fault_log.h"
+#include "experiments/machine/lasting.h"
+#include "experiments/supervise/host_pool.h"
 #include "io/checkpoint/snapshot_file.h"
 
 namespace concertina {
@@ -33,18 +37,16 @@ nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
           {"why", summary.why}};
 }
 
-/// Tells the supervisor if a rank of the run stands still here: a debugger, or somebody who looks
-/// into it, stops it for less.
+/// Tells the supervisor if a rank of the run is stopped here.
 void look_for_stopped(const std::string& directory) {
-  constexpr int kLooks = 5;
-  for (int look = 0; look < kLooks; ++look) {
-    if (look > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    if (std::ranges::none_of(marked(directory), stands_still)) return;
+  for (Lasting stopped{.free_at = now()}; !stopped.exceeds(kStopLimit);
+       std::this_thread::sleep_for(std::chrono::milliseconds(300))) {
+    stopped.look(std::ranges::any_of(marked(directory), stands_still), now());
+    if (stopped.looks == 0) return;
   }
-  append_fault(
-      directory,
-      {.kind = FaultKind::stopped,
-       .what = fmt::format("a rank on {} stands still, and a signal has stopped it", host_name())});
+  append_fault(directory,
+               {.kind = FaultKind::stopped,
+                .what = fmt::format("a rank on {} is stopped by a signal", host_name())});
 }
 
 /// What a supervisor asks a host to do before it says that it is there: to end what a launch of the
@@ -61,8 +63,9 @@ int answer(const RunCommand& options) {
 
 int run(const RunCommand& options) {
   if (!options.here.empty()) return answer(options);
-  const SuperviseSummary summary =
-      supervise(options, supervised_training(options, "run"), options.max_restarts);
+  SupervisedTraining training = supervised_training(options, "run");
+  training.max_restarts = options.max_restarts;
+  const SuperviseSummary summary = run_supervised(training, options.json);
   if (options.json) print_once(json_line(summary_json(summary)));
   const bool told = summary.stopped_by == SIGUSR1 || summary.stopped_by == SIGTERM;
   if (told && summary.code == static_cast<int>(Exit::preempted)) requeue_slurm_job();

@@ -69,9 +69,11 @@ SupervisedTraining supervised_training(const SupervisedOptions& options,
   if (expected_world_size() > 1)
     throw_input(fmt::format("`concertina {}` starts mpirun itself", command), "command line",
                 fmt::format("concertina {} ..., without mpirun or srun", command));
-  const RunConfig config = config_of(options.words, command);
-  SupervisedTraining training{
-      config, options.ranks ? *options.ranks : ranks_of(config), options.launcher, {}};
+  SupervisedTraining training{.config = config_of(options.words, command),
+                              .launcher = options.launcher,
+                              .program = own_program(),
+                              .args = options.words};
+  training.ranks = options.ranks ? *options.ranks : ranks_of(training.config);
   const bool given = !options.hosts.empty();
   const std::string where = given ? "--hosts" : "the job of Slurm";
   if (given)
@@ -89,18 +91,10 @@ SupervisedTraining supervised_training(const SupervisedOptions& options,
   return training;
 }
 
-SuperviseSummary supervise(const SupervisedOptions& options, const SupervisedTraining& training,
-                           std::optional<int> max_restarts) {
+SuperviseSummary run_supervised(const SupervisedTraining& training, bool json) {
   hold_stop_signals();
-  Supervisor supervisor({.launcher = training.launcher,
-                         .program = own_program(),
-                         .args = options.words,
-                         .ranks = training.ranks,
-                         .hosts = training.hosts,
-                         .max_restarts = max_restarts},
-                        training.config);
-  const SuperviseSummary summary = supervisor.run();
-  if (!options.json && summary.restarts + summary.in_place > 0 && summary.why.empty())
+  const SuperviseSummary summary = supervise(training);
+  if (!json && summary.restarts + summary.in_place > 0 && summary.why.empty())
     log::info("finished in {}, with {} that took {}{}; {} trained twice",
               duration_text(summary.seconds), counted(summary.restarts, "restart"),
               duration_text(summary.down_seconds),

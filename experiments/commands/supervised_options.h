@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "experiments/commands/command.h"
-#include "experiments/launcher/hosts.h"
 #include "experiments/launcher/launcher.h"
 #include "experiments/supervise/supervisor.h"
 
@@ -21,21 +20,14 @@ struct SupervisedOptions : CommandOptions {
 
 void add_supervised_options(CLI::App& app, SupervisedOptions& options);
 
-/// A supervised command as it will be launched.
-struct SupervisedTraining {
-  RunConfig config;
-  int ranks = 1;
-  std::string launcher;
-  std::vector<Host> hosts;
-};
-/// Throws Error{bad_input} under mpirun or srun, and unless the words are those of a `train` that
-/// can go on, with a launcher that is there. `command`: "run".
+/// The training as it will be launched. Throws Error{bad_input} under mpirun or srun, and unless
+/// the words are those of a `train` that can be resumed, with a launcher that is there. `command`:
+/// "run".
 SupervisedTraining supervised_training(const SupervisedOptions& options,
                                        const std::string& command);
 
-/// Trains to the end with launch after launch, and says what came of it. The process' stop signals
-/// are held from then on.
-SuperviseSummary supervise(const SupervisedOptions& options, const SupervisedTraining& training,
-                           std::optional<int> max_restarts = {});
+/// Trains to the end with launch after launch, and says what came of it, in words unless `json`.
+/// The process' stop signals are held from then on.
+SuperviseSummary run_supervised(const SupervisedTraining& training, bool json);
 
 }  // namespace concertina

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <set>
@@ -26,6 +27,8 @@
 #include "experiments/machine/probe_file.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/stall_report.h"
+#include "experiments/machine/threads.h"
+#include "experiments/predict/link_probe.h"
 #include "io/file_lock.h"
 #include "parallel/comm/clock_sync.h"
 #include "parallel/comm/watchdog.h"
@@ -35,15 +38,57 @@ extern char** environ;
 namespace concertina {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkSpeed, latency, bandwidth)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiskSpeed, syncs, written)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, name, processor, ranks, usable, cpus, memory,
-                                   shared_memory, busy, ahead, open_files, locked_memory,
-                                   infiniband, local, looped, seen, excluded, locks, reserves,
-                                   refusal, free, disk)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ThreadWarning, host, text)
 
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A second: small writes that reach the disk, bytes of large ones. 0: not measured.
+struct DiskSpeed {
+  double syncs = 0, written = 0;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiskSpeed, syncs, written)
+
+/// The middle one in each figure, the better one of an even number.
+LinkSpeed better_middle(std::vector<LinkSpeed> links) {
+  if (links.empty()) return {};
+  const auto middle = links.begin() + static_cast<std::ptrdiff_t>((links.size() - 1) / 2);
+  std::ranges::nth_element(links, middle, {}, &LinkSpeed::latency);
+  const double latency = middle->latency;
+  std::ranges::nth_element(links, middle, std::ranges::greater(), &LinkSpeed::bandwidth);
+  return {latency, middle->bandwidth};
+}
+
+/// The median over hosts of each host's median link: one slow host does not move it, also among
+/// three.
+LinkSpeed usual_link(const std::vector<LinkSpeed>& links, std::size_t hosts) {
+  std::vector<LinkSpeed> typical;
+  for (std::size_t host = 0; hosts > 1 && host < hosts; ++host) {
+    std::vector<LinkSpeed> own;
+    for (std::size_t peer = 0; peer < hosts; ++peer)
+      if (peer != host) own.push_back(links[host * hosts + peer]);
+    typical.push_back(better_middle(std::move(own)));
+  }
+  return better_middle(std::move(typical));
+}
+
+/// `figures`: syncs and written of each disk.
+DiskSpeed usual_disk(const std::vector<double>& figures) {
+  std::vector<double> syncs, written;
+  for (std::size_t i = 0; i < figures.size(); i += 2)
+    if (figures[i] > 0) syncs.push_back(figures[i]), written.push_back(figures[i + 1]);
+  return {median(std::move(syncs)), median(std::move(written))};
+}
+
+/// What is beyond these figures is slow.
+LinkSpeed slow_link(const LinkSpeed& usual) {
+  return {std::max(4 * usual.latency, usual.latency + 50e-6), usual.bandwidth / 4};
+}
+DiskSpeed slow_disk(const DiskSpeed& usual) {
+  constexpr double kMost = 100.0 * (1 << 20);
+  return {std::max(10.0, std::min(usual.syncs / 4, 50.0)), std::min(usual.written / 4, kMost)};
+}
 
 std::map<std::string, std::string> environment_that_matters() {
   constexpr std::array kFamilies{"OMP_",          "DNNL_",        "ONEDNN_",       "CONCERTINA_",
@@ -90,26 +135,30 @@ double limit_of(int resource) {
   return ::getrlimit(resource, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : 0;
 }
 
-/// All ranks sleep meanwhile, so that what works on the `usable` CPUs is others.
-HostFacts look_at_host(int ranks, const std::set<int>& usable) {
-  HostFacts host;
-  host.name = host_name();
-  host.ranks = ranks;
-  host.usable = static_cast<int>(usable.size());
-  host.processor = cpu_model();
-  for (const std::string& set : cpu_instruction_sets()) host.processor += " " + set;
-  host.cpus = allowed_cpus(::getppid());
-  if (host.cpus.empty()) host.cpus = allowed_cpus();
-  if (const auto bytes = memory()) host.memory = static_cast<double>(bytes->total);
-  host.shared_memory = static_cast<double>(disk_free("/dev/shm").value_or(0));
-  host.open_files = limit_of(RLIMIT_NOFILE);
-  host.locked_memory = limit_of(RLIMIT_MEMLOCK);
+/// What one host says; what cannot be read is 0 or empty. All ranks sleep meanwhile, so that what
+/// works on the `usable` CPUs is others.
+nlohmann::json look_at_host(int ranks, const std::set<int>& usable) {
+  std::string processor = cpu_model();
+  for (const std::string& set : cpu_instruction_sets()) processor += " " + set;
+  const std::vector<int> starter = allowed_cpus(::getppid()), own = allowed_cpus();
+  const auto bytes = memory();
   std::error_code error;
-  host.infiniband = !fs::is_empty("/sys/class/infiniband", error) && !error;
+  const bool infiniband = !fs::is_empty("/sys/class/infiniband", error) && !error;
   const double start = now(), before = worked_seconds(usable);
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  host.busy = (worked_seconds(usable) - before) / (now() - start);
-  return host;
+  const double busy = (worked_seconds(usable) - before) / (now() - start);
+  return {{"name", host_name()},
+          {"processor", processor},
+          {"ranks", ranks},
+          {"usable", usable.size()},                  // CPUs of its ranks
+          {"cpus", starter.empty() ? own : starter},  // of the process that started its ranks
+          {"memory", bytes ? static_cast<double>(bytes->total) : 0.0},
+          {"shared_memory", disk_free("/dev/shm").value_or(0)},  // free bytes
+          {"open_files", limit_of(RLIMIT_NOFILE)},
+          {"locked_memory", limit_of(RLIMIT_MEMLOCK)},
+          {"infiniband", infiniband},
+          {"busy", busy},           // CPUs' worth of time that other processes take
+          {"local", LinkSpeed{}}};  // between two of its ranks
 }
 
 /// Seconds of this host's time of day before the first host's. Collective.
@@ -128,9 +177,9 @@ std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
   const int count = hosts.size();
   std::vector<LinkSpeed> mine(at(count), {kNever, 0}), all;
   mine[at(hosts.rank())] = {0, kNever};
-  LinkSpeed usual;
+  LinkSpeed bound = slow_link({});
   const auto is_slow = [&](const LinkSpeed& link) {
-    return has_low_bandwidth(link, usual) || has_high_latency(link, usual);
+    return link.latency > bound.latency || link.bandwidth < bound.bandwidth;
   };
   double start = 0;  // of the second time
   for (int rounds = count - 1 + count % 2; rounds > 0;) {
@@ -148,7 +197,7 @@ std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
     figures = gather_values(hosts, figures);
     all.clear();
     for (std::size_t i = 0; i < figures.size(); i += 2) all.push_back({figures[i], figures[i + 1]});
-    usual = usual_link(all, at(count));
+    bound = slow_link(usual_link(all, at(count)));
     if (start == 0) start = now();
     const double seconds = now() - start;
     const bool over = largest_values(hosts, std::span(&seconds, 1))[0] > kAgainSeconds;
@@ -158,14 +207,14 @@ std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
 }
 
 /// Keeps the better figures.
-void measure_writes(const std::string& directory, HostFacts& host) try {
+void measure_writes(const std::string& directory, nlohmann::json& host, DiskSpeed& disk) try {
   constexpr std::size_t kPage = 4096, kPiece = std::size_t{1} << 20, kMost = 32;
   constexpr double kSeconds = 0.5;
-  File file(fmt::format("{}/doctor-{}-{}.tmp", directory, host.name, ::getpid()),
+  File file(fmt::format("{}/doctor-{}-{}.tmp", directory, host_name(), ::getpid()),
             File::Mode::create);
   ::unlink(file.path().c_str());
   const std::vector<std::byte> data(kPiece, std::byte{1});
-  host.reserves = ::fallocate(file.descriptor(), 0, 0, kPage) == 0 || errno == ENOSPC;
+  host["reserves"] = ::fallocate(file.descriptor(), 0, 0, kPage) == 0 || errno == ENOSPC;
   std::vector<double> seconds;  // of each write that reaches the disk: others may write meanwhile
   double start = now(), end = start + kSeconds;
   for (double before = start; seconds.size() < kMost && before < end; before = now()) {
@@ -173,27 +222,35 @@ void measure_writes(const std::string& directory, HostFacts& host) try {
     file.sync();
     seconds.push_back(now() - before);
   }
-  host.disk.syncs = std::max(host.disk.syncs, 1 / median(std::move(seconds)));
+  disk.syncs = std::max(disk.syncs, 1 / median(std::move(seconds)));
   std::size_t pieces = 0;
   for (end = (start = now()) + kSeconds; pieces < kMost && now() < end; ++pieces)
     file.write_at(pieces * kPiece, data);
   file.sync();
   const double written = static_cast<double>(pieces * kPiece) / (now() - start);
-  host.disk.written = std::max(host.disk.written, written);
+  disk.written = std::max(disk.written, written);
 } catch (const Error& error) {
-  host.refusal = error.message();
+  host["refusal"] = error.message();
 }
 
 /// Whether the lock on `path`, kept in `lock`, is taken; else `host` knows what came of it.
-void try_lock(const std::string& path, std::optional<FileLock>& lock, HostFacts& host) try {
+void try_lock(const std::string& path, std::optional<FileLock>& lock, nlohmann::json& host) try {
   lock.emplace(path, "the file", "");
-  host.locks = !fs::exists(path + ".held");
+  host["locks"] = !fs::exists(path + ".held");
 } catch (const Error& error) {
-  host.locks = error.code() == Exit::bad_input;  // held by another process
+  host["locks"] = error.code() == Exit::bad_input;  // held by another process
 }
 
-/// Tries the directory of runs: the first host makes a file there and locks it. Collective.
-void try_directory(Communicator& hosts, const std::string& directory, HostFacts& host) {
+/// Tries the directory of runs: the first host makes a file there and locks it. Returns what is
+/// usual of the disks. Collective.
+DiskSpeed try_directory(Communicator& hosts, const std::string& directory, nlohmann::json& host) {
+  host.update({{"seen", true},      // the file
+               {"excluded", true},  // from its lock
+               {"locks", true},     // flock(2) or fcntl(2)
+               {"reserves", true},  // fallocate(2)
+               {"refusal", ""},     // why nothing can be written
+               {"free", 0.0},       // bytes
+               {"disk", DiskSpeed{}}});
   std::optional<ProbeFile> probe;
   std::optional<FileLock> lock;
   nlohmann::json place;
@@ -201,59 +258,86 @@ void try_directory(Communicator& hosts, const std::string& directory, HostFacts&
       place = probe.emplace(directory).place();
       try_lock(probe->path(), lock, host);
     } catch (const Error& error) {
-      host.refusal = error.message();
+      host["refusal"] = error.message();
     }
   place = gather_json(hosts, place)[0];
-  if (place.is_null()) return;
+  if (place.is_null()) return {};
   const std::string path = find_probe(place, directory);
-  host.seen = !path.empty();
-  if (host.seen && hosts.rank() > 0) {
+  const bool seen = !path.empty();
+  host["seen"] = seen;
+  if (seen && hosts.rank() > 0) {
     try_lock(path, lock, host);
-    host.excluded = !lock;
+    host["excluded"] = !lock;
   }
   hosts.barrier();
   const std::string in = fs::path(path).parent_path().string();
-  if (host.seen) host.free = static_cast<double>(disk_free(in).value_or(0));
-  DiskSpeed usual;
+  if (seen) host["free"] = static_cast<double>(disk_free(in).value_or(0));
+  DiskSpeed disk, usual;
   for (int attempt = 0; attempt < 3; ++attempt) {  // again what is slow beside others
-    if (host.seen && (attempt == 0 || is_slow(host.disk, usual))) measure_writes(in, host);
-    const std::array mine{host.disk.syncs, host.disk.written};
-    const std::vector<double> all = gather_values(hosts, mine);
-    std::vector<DiskSpeed> disks;
-    for (std::size_t i = 0; i < all.size(); i += 2) disks.push_back({all[i], all[i + 1]});
-    usual = usual_disk(disks);
+    const DiskSpeed bound = slow_disk(usual);
+    const bool slow = disk.syncs < bound.syncs || disk.written < bound.written;
+    if (seen && (attempt == 0 || (disk.syncs > 0 && slow))) measure_writes(in, host, disk);
+    usual = usual_disk(gather_values(hosts, std::array{disk.syncs, disk.written}));
   }
+  host["disk"] = disk;
+  return usual;
 }
 
 /// What one rank of each host does. Collective over these.
-void measure_hosts(Communicator& hosts, HostFacts host, ClusterFacts& facts, Watchdog& watchdog) {
-  facts.links = measure_links(hosts, watchdog);
+void measure_hosts(Communicator& hosts, nlohmann::json host, nlohmann::json& facts,
+                   Watchdog& watchdog) {
+  const std::vector<LinkSpeed> links = measure_links(hosts, watchdog);
   watchdog.at("compares the clocks of hosts");
-  host.ahead = clock_ahead(hosts);
+  host["ahead"] = clock_ahead(hosts);  // seconds before the first host's
   watchdog.at("tries the directory of runs");
-  try_directory(hosts, facts.directory, host);
+  const DiskSpeed disk = try_directory(hosts, facts["directory"], host);
   watchdog.at("gathers what hosts have found");
-  for (const nlohmann::json& one : gather_json_on_first(hosts, host)) facts.hosts.push_back(one);
+  facts["hosts"] = gather_json_on_first(hosts, host);
+  const LinkSpeed usual = usual_link(links, at(hosts.size()));
+  facts.update({{"usual_link", usual},
+                {"slow_link", slow_link(usual)},
+                {"usual_disk", disk},
+                {"slow_disk", slow_disk(disk)}});
+  for (const LinkSpeed& link : links) {
+    facts["links"]["latency"].push_back(link.latency);
+    facts["links"]["bandwidth"].push_back(link.bandwidth);
+  }
 }
 
 }  // namespace
 
-ClusterFacts measure_cluster(MpiEnvironment& mpi, const std::string& directory, int threads) {
+std::optional<int> opponent(int host, int round, int hosts) {
+  const int last = hosts - 1 + hosts % 2;  // odd; the one who stays in place
+  int other =
+      host == last ? round * ((last + 1) / 2) % last : ((round - host) % last + last) % last;
+  if (other == host) other = last;
+  return other < hosts ? std::optional(other) : std::nullopt;
+}
+
+nlohmann::json measure_cluster(MpiEnvironment& mpi, const std::string& directory, int threads) {
   Communicator& world = mpi.world();
   constexpr std::chrono::seconds kSilence{24};  // the launch ends a quarter later
   const auto end = [&](const std::string& report) { end_hung_launch(world.rank(), report); };
   auto watchdog = std::make_unique<Watchdog>(world.rank(), kSilence, end);
   watchdog->at("gathers what ranks have");
-  ClusterFacts facts{.directory = directory, .hosts = {}, .ranks = {}, .links = {}};
+  nlohmann::json facts = {{"directory", directory}, {"ranks", nlohmann::json::array()}};
   const std::vector<RankCores> cores = gather_cores(mpi);
   const std::vector<int> hosts = host_of_ranks(world);
   const nlohmann::json mine{program_identity(), mpi_library(), environment_that_matters()};
+  std::vector<int> counts;
   for (const nlohmann::json& one : gather_json_on_first(world, mine)) {
-    const std::size_t rank = facts.ranks.size();
-    facts.ranks.push_back({hosts[rank], cores[rank],
-                           threads_of(threads, cores, static_cast<int>(rank)), one[0], one[1],
-                           one[2]});
+    const std::size_t rank = counts.size();
+    counts.push_back(threads_of(threads, cores, static_cast<int>(rank)));
+    facts["ranks"].push_back({{"host", hosts[rank]},
+                              {"name", cores[rank].host},
+                              {"cpus", cores[rank].cpus},
+                              {"cores", cores[rank].cores},
+                              {"threads", counts[rank]},
+                              {"program", one[0]},
+                              {"mpi", one[1]},
+                              {"environment", one[2]}});
   }
+  if (world.rank() == 0) facts["thread_warnings"] = thread_warnings(cores, counts);
   const auto local = world.split(hosts[at(world.rank())], world.rank());
   const bool speaks = local->rank() == 0;
   const auto speakers = world.split(speaks ? 0 : -1, world.rank());
@@ -263,12 +347,12 @@ ClusterFacts measure_cluster(MpiEnvironment& mpi, const std::string& directory, 
   for (std::size_t rank = 0; rank < cores.size(); ++rank)
     if (hosts[rank] == hosts[at(world.rank())])
       usable.insert(cores[rank].cpus.begin(), cores[rank].cpus.end());
-  HostFacts host = look_at_host(local->size(), usable);
+  nlohmann::json host = look_at_host(local->size(), usable);
   world.barrier();
-  host.looped = -looped_bytes();
+  const double looped = looped_bytes();
   if (local->size() > 1 && local->rank() < 2)
-    host.local = probe_speed(*local, 1 - local->rank(), speaks);
-  host.looped += looped_bytes();
+    host["local"] = probe_speed(*local, 1 - local->rank(), speaks);
+  host["looped"] = looped_bytes() - looped;  // through its network interface to itself
   if (speaks) measure_hosts(*speakers, std::move(host), facts, *watchdog);
   watchdog.reset();  // the others wait for the one that speaks, however long
   std::byte done{};

@@ -70,7 +70,7 @@ std::vector<int> choose_threads(const RunConfig& config, const std::vector<RankC
   for (int r = 0; r < static_cast<int>(cores.size()); ++r)
     threads.push_back(threads_of(config.run.threads, cores, r));
   if (rank == 0) {
-    for (const std::string& warning : thread_warnings(cores, threads)) log::warn("{}", warning);
+    for (const auto& [host, text] : thread_warnings(cores, threads)) log::warn("{}", text);
     const std::string unequal = processor_warning(cores);
     if (!unequal.empty() && config.run.device == "cpu") log::warn("{}", unequal);
   }
@@ -202,11 +202,7 @@ OrderedJson launch_facts(const Launch& launch, std::int64_t from) {
 
 LaunchRecord::LaunchRecord(std::string path, OrderedJson facts)
     : path_(std::move(path)), line_(std::move(facts)) {
-  try {
-    File(path_, File::Mode::append).write(json_line(line_));
-  } catch (const Error& error) {
-    log::warn("this launch is not recorded: {}: {}", error.message(), error.where());
-  }
+  append_line(path_, line_);
 }
 
 void LaunchRecord::end(std::int64_t to, int exit_code) {

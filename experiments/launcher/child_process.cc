@@ -1,5 +1,6 @@
 #include "experiments/launcher/child_process.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -29,7 +31,7 @@ constexpr const char* kMark = "CONCERTINA_MARK";
 /// of its transports, and the folder of Open MPI's session: "ompi.HOST.UID/pid.N", or "ompi.N"
 /// of 5.
 void add_shared_files(pid_t process, std::set<std::string>& files) {
-  std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
+  std::ifstream maps(fmt::format("/proc/{}/maps", process));
   for (std::string line; std::getline(maps, line);) {
     if (const std::size_t session = line.find("/ompi."); session != std::string::npos) {
       const std::size_t launch = line.find("/pid.", session);
@@ -57,25 +59,35 @@ void add_session(pid_t launcher, std::set<std::string>& files) {
   }
 }
 
+/// The value of a variable in the environment of `process`; nothing where it has none.
+std::optional<std::string> variable_of(pid_t process, const std::string& name) {
+  std::ifstream file(fmt::format("/proc/{}/environ", process), std::ios::binary);
+  for (std::string variable; std::getline(file, variable, '\0');)
+    if (variable.starts_with(name + "=")) return variable.substr(name.size() + 1);
+  return std::nullopt;
+}
+
+/// The number at the start of `text`; 0 if there is none.
+int leading_number(std::string_view text) {
+  int number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 /// How many ranks its MPI started on the host of `process`; 0: it does not say.
 std::size_t ranks_beside(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/environ", std::ios::binary);
-  std::size_t ranks = 0;
-  for (std::string variable; std::getline(file, variable, '\0');)
-    for (const std::string name : {"OMPI_COMM_WORLD_LOCAL_SIZE=", "MPI_LOCALNRANKS="})
-      if (variable.starts_with(name))
-        std::from_chars(variable.data() + name.size(), variable.data() + variable.size(), ranks);
-  return ranks;
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
+    if (const auto ranks = variable_of(process, name))
+      return static_cast<std::size_t>(std::max(0, leading_number(*ranks)));
+  return 0;
 }
 
 /// Whether `path` is the session folder of a process that lives: of a daemon, maybe, which has
 /// other launches.
-bool is_in_use(const std::string& path) {
-  const std::string extension = fs::path(path).extension().string();  // ".N"
-  const std::string name = fs::path(path).filename().string();
-  pid_t pid = 0;
+bool is_in_use(const fs::path& path) {
+  const std::string name = path.filename(), extension = path.extension();  // ".N"
   if (!name.starts_with("pid.") && !name.starts_with("ompi.")) return false;
-  std::from_chars(extension.data() + 1, extension.data() + extension.size(), pid);
+  const pid_t pid = leading_number(std::string_view(extension).substr(1));
   return pid > 0 && ::kill(pid, 0) == 0;
 }
 
@@ -85,13 +97,16 @@ void remove_files(const std::set<std::string>& files) {
     if (!is_in_use(file)) fs::remove_all(file, ignored);
 }
 
+/// Where a link of /proc/N leads; empty where the system does not say.
+std::string link_of(pid_t process, const char* name) {
+  std::error_code unknown;
+  return fs::read_symlink(fmt::format("/proc/{}/{}", process, name), unknown).string();
+}
+
 /// Whether `process` lives and executes `program`; one that was built anew since is "PATH
 /// (deleted)".
 bool executes(pid_t process, const std::string& program) {
-  std::error_code unknown;
-  return fs::read_symlink(fs::path("/proc") / std::to_string(process) / "exe", unknown)
-      .string()
-      .starts_with(executable_of(program));
+  return link_of(process, "exe").starts_with(executable_of(program));
 }
 
 Process started(ChildOptions& options) {
@@ -106,34 +121,16 @@ Process started(ChildOptions& options) {
   return Process(options.process);
 }
 
-/// Which host a process is on: its network, a namespace of the system; empty where that does not
-/// say.
-std::string seen_host(pid_t process) {
-  std::error_code unknown;
-  return fs::read_symlink(fs::path("/proc") / std::to_string(process) / "ns" / "net", unknown)
-      .string();
-}
-
 }  // namespace
 
 std::vector<pid_t> marked(const std::string& mark, const std::string& program) {
-  const std::string entry = std::string(kMark) + "=" + mark;
-  const std::string own_host = seen_host(getpid());
+  const std::string own_host = link_of(getpid(), "ns/net");  // hosts may be emulated
   std::vector<pid_t> found;
   std::error_code error;
   for (const fs::directory_entry& process : fs::directory_iterator("/proc", error)) {
-    const std::string name = process.path().filename().string();
-    pid_t pid = 0;
-    const auto [parsed, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad != std::errc{} || parsed != name.data() + name.size() || pid == getpid()) continue;
-    if (!program.empty() && !executes(pid, program)) continue;
-    if (seen_host(pid) != own_host) continue;
-    std::ifstream file(process.path() / "environ", std::ios::binary);
-    for (std::string variable; std::getline(file, variable, '\0');)
-      if (variable == entry) {
-        found.push_back(pid);
-        break;
-      }
+    const pid_t pid = leading_number(process.path().filename().string());
+    if (pid == 0 || pid == getpid() || (!program.empty() && !executes(pid, program))) continue;
+    if (link_of(pid, "ns/net") == own_host && variable_of(pid, kMark) == mark) found.push_back(pid);
   }
   return found;
 }
@@ -145,18 +142,21 @@ bool ChildProcess::has_descendants() const {
   return !process_.killed() && !mark_.empty() && !marked(mark_).empty();
 }
 
-bool ChildProcess::has_program() {
-  if (process_.killed() || mark_.empty() || program_.empty()) return false;
+ProcessFacts ChildProcess::look() {
+  ProcessFacts facts{.at = now(), .started = started_here_};
+  if (process_.killed() || mark_.empty() || program_.empty()) return facts;
   constexpr double kShareOfAge = 0.1, kLongestSeconds = 10;
   if (found_.empty() || now() > look_through_ ||
       !std::ranges::all_of(found_, [&](pid_t pid) { return executes(pid, program_); })) {
     found_ = marked(mark_, program_);
     for (const pid_t pid : found_) add_shared_files(pid, shared_);
-    if (!found_.empty()) ranks_here_ = ranks_beside(found_.front());
+    if (!found_.empty()) facts.started = started_here_ = ranks_beside(found_.front());
     look_through_ = now() + std::min(kLongestSeconds, kShareOfAge * (now() - started_));
   }
-  stopped_ = static_cast<std::size_t>(std::ranges::count_if(found_, stands_still));
-  return !found_.empty();
+  facts.ranks = found_.size();
+  facts.stopped = static_cast<std::size_t>(std::ranges::count_if(found_, stands_still));
+  facts.launcher_stopped = stands_still(process_.pid());
+  return facts;
 }
 
 void ChildProcess::kill_program() {

@@ -22,6 +22,16 @@ struct ChildOptions {
   std::string program;  // the path of what words[0] launches; empty: nobody asks
 };
 
+/// What a look at the processes of a launch on this host has found.
+struct ProcessFacts {
+  double at = 0;            // when, by now()
+  std::size_t ranks = 0;    // processes that execute the program
+  std::size_t stopped = 0;  // of these, by a signal
+  std::size_t started = 0;  // ranks that MPI says it started here; 0: it does not say, yet
+  bool launcher_stopped = false;
+  bool begun = false;  // its ranks have loaded what they start from, as its supervisor knows
+};
+
 class ChildProcess {
  public:
   /// Throws a failure if it cannot be started.
@@ -34,19 +44,11 @@ class ChildProcess {
   std::optional<int> exit_code() { return process_.exit_code(); }
   /// False after kill_all(): what that left cannot be ended.
   bool has_descendants() const;
-  /// Whether ChildOptions::program runs here, as the child or one of its descendants. Takes note of
-  /// the files that MPI has for these, which kill_all() removes: nobody else does after a SIGKILL.
+  /// Looks for what runs ChildOptions::program here. Takes note of the files that MPI has for these
+  /// processes, which kill_all() removes: nobody else does after a SIGKILL.
   /// Cost: it looks through all processes of this host and all that these have mapped at first, or
   /// once one has ended; later ever more rarely, as that takes time from the ranks.
-  bool has_program();
-  /// How many processes of it has_program() saw when it looked last.
-  std::size_t programs() const { return found_.size(); }
-  /// How many MPI started on this host, as these say; 0: not known.
-  std::size_t ranks_here() const { return ranks_here_; }
-  /// Whether a signal has stopped the launcher.
-  bool launcher_stands_still() const { return !process_.killed() && stands_still(process_.pid()); }
-  /// How many of these a signal had stopped then.
-  std::size_t stopped_programs() const { return stopped_; }
+  ProcessFacts look();
   /// Sends a signal to its process group.
   void signal(int number) const { process_.signal(number); }
   /// SIGKILL to what runs ChildOptions::program here: its launcher can clear up after it.
@@ -58,7 +60,7 @@ class ChildProcess {
   std::set<std::string> shared_;       // files and folders of MPI
   std::vector<pid_t> found_;           // processes of the program
   double started_, look_through_ = 0;  // by now(): and when to look through all processes again
-  std::size_t ranks_here_ = 0, stopped_ = 0;
+  std::size_t started_here_ = 0;       // ProcessFacts::started
   Process process_;
 };
 

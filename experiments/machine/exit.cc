@@ -47,10 +47,7 @@ std::optional<FaultKind> fault_of(const Error& error) {
 }
 
 void say(const Error& error, int rank) {
-  std::fflush(stdout);
-  const std::string text = error_text(error, rank);
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+  print_error(error, rank);
   // A launcher's exit code comes late, or never.
   if (const auto fault = fault_of(error))
     tell_supervisor({.kind = *fault, .what = error.message() + "; at: " + error.where()});
@@ -85,13 +82,15 @@ std::string terminal_text(const std::string& text) {
   return result;
 }
 
-std::string error_text(const Error& error, int rank) {
+void print_error(const Error& error, int rank) {
+  std::fflush(stdout);
   const std::string who = rank < 0 ? std::string() : fmt::format(" on rank {}", rank);
   // Not what(): that ends at the first NUL of a broken input.
   std::string text = fmt::format("concertina: error{}: {}\n", who, terminal_text(error.message()));
   if (!error.where().empty()) text += fmt::format("  at: {}\n", terminal_text(error.where()));
   if (!error.fix().empty()) text += fmt::format("  try: {}\n", terminal_text(error.fix()));
-  return text;
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
 }
 
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {

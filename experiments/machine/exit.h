@@ -14,8 +14,9 @@ namespace concertina {
 /// model says may hold any.
 std::string terminal_text(const std::string& text);
 
-/// "concertina: error: WHAT\n  at: WHERE\n  try: FIX\n"; names the rank unless it is negative.
-std::string error_text(const Error& error, int rank);
+/// Prints "concertina: error: WHAT\n  at: WHERE\n  try: FIX\n" on stderr; names the rank unless it
+/// is negative.
+void print_error(const Error& error, int rank);
 
 /// Runs `body` and returns its exit code. If it throws, prints what, where and what to try on
 /// stderr and ends all ranks.

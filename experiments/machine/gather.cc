@@ -43,6 +43,24 @@ void gather_equal(Communicator& world, ConstBytes mine, Bytes all) {
   world.all_gather(parts[static_cast<std::size_t>(world.rank())], parts).wait();
 }
 
+/// Strings or vectors of any length, by rank, on rank 0; nothing elsewhere.
+template <class Values>
+std::vector<Values> gather_unequal(Communicator& world, const Values& mine) {
+  const auto count = static_cast<double>(mine.size());
+  const std::vector<double> counts = gather_values(world, std::span(&count, 1));
+  if (world.rank() > 0) {
+    if (!mine.empty()) world.isend(std::as_bytes(std::span(mine)), 0).wait();
+    return {};
+  }
+  std::vector<Values> all{mine};
+  for (int rank = 1; rank < world.size(); ++rank) {
+    Values& values = all.emplace_back();
+    values.resize(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]));
+    if (!values.empty()) world.irecv(std::as_writable_bytes(std::span(values)), rank).wait();
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<int> host_of_ranks(Communicator& world) {
@@ -82,19 +100,10 @@ std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::jso
 }
 
 std::vector<nlohmann::json> gather_json_on_first(Communicator& world, const nlohmann::json& mine) {
-  std::string text = dump(mine);
-  const auto length = static_cast<double>(text.size());
-  const std::vector<double> lengths = gather_values(world, std::span(&length, 1));
-  if (world.rank() > 0) {
-    world.isend(std::as_bytes(std::span(text)), 0).wait();
-    return {};
-  }
-  std::vector<nlohmann::json> values{nlohmann::json::parse(text)};
-  for (int rank = 1; rank < world.size(); ++rank) {
-    text.resize(static_cast<std::size_t>(lengths[static_cast<std::size_t>(rank)]));
-    world.irecv(std::as_writable_bytes(std::span(text)), rank).wait();
-    values.push_back(nlohmann::json::parse(text));
-  }
+  const std::string text = dump(mine);
+  std::vector<nlohmann::json> values;
+  for (const std::string& one : gather_unequal(world, text))
+    values.push_back(nlohmann::json::parse(one));
   return values;
 }
 
@@ -142,19 +151,7 @@ std::vector<double> largest_values(Communicator& world, std::span<const double> 
 
 std::vector<std::vector<double>> gather_on_first(Communicator& world,
                                                  const std::vector<double>& mine) {
-  const auto count = static_cast<double>(mine.size());
-  const std::vector<double> counts = gather_values(world, std::span(&count, 1));
-  if (world.rank() > 0) {
-    if (!mine.empty()) world.isend(std::as_bytes(std::span(mine)), 0).wait();
-    return {};
-  }
-  std::vector<std::vector<double>> all{mine};
-  for (int rank = 1; rank < world.size(); ++rank) {
-    std::vector<double>& values = all.emplace_back();
-    values.resize(static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]));
-    if (!values.empty()) world.irecv(std::as_writable_bytes(std::span(values)), rank).wait();
-  }
-  return all;
+  return gather_unequal(world, mine);
 }
 
 }  // namespace concertina

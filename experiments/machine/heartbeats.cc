@@ -63,7 +63,7 @@ Heartbeats::Heartbeats(Communicator& world) {
                           {"addresses", own_addresses()},
                           {"name", host_name()}});
   for (const int host : std::set<int>{(own_.host + 1) % count, (own_.host + count - 1) % count}) {
-    Neighbour neighbour{.host = host, .names = {}, .addresses = {}};
+    Neighbour neighbour{.host = host, .names = {}, .addresses = {}, .silence = {}};
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
       if (hosts[rank] != host) continue;
       neighbour.names.name = all[rank]["name"].get<std::string>();
@@ -80,15 +80,14 @@ Heartbeats::Heartbeats(Communicator& world) {
 }
 
 void Heartbeats::receive() {
-  for (Neighbour& neighbour : neighbours_) ++neighbour.looks;
+  for (Neighbour& neighbour : neighbours_) neighbour.silence.look(true, now());
   Beat beat;
   while (::recv(socket_.descriptor(), &beat, sizeof beat, 0) == sizeof beat) {
     if (beat.launch != own_.launch) continue;
     for (Neighbour& neighbour : neighbours_) {
       if (neighbour.host != beat.host) continue;
-      neighbour.heard = beat.leaves != 0 || neighbour.left ? 0 : now();
       neighbour.left = neighbour.left || beat.leaves != 0;
-      neighbour.looks = 0;
+      neighbour.silence.look(false, neighbour.left ? 0 : now());
     }
   }
 }
@@ -116,8 +115,7 @@ Heartbeats::~Heartbeats() {
 std::vector<SilentHost> Heartbeats::silent() const {
   std::vector<SilentHost> silent;
   for (const Neighbour& neighbour : neighbours_)
-    if (neighbour.heard > 0 && neighbour.looks >= kSilentLooks &&
-        now() > neighbour.heard + kSilentSeconds)
+    if (neighbour.silence.free_at > 0 && neighbour.silence.exceeds(kSilenceLimit))
       silent.push_back(neighbour.names);
   return silent;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/machine/lasting.h"
 #include "io/file.h"
 #include "parallel/comm/communicator.h"
 
@@ -22,9 +23,8 @@ struct SilentHost {
 
 class Heartbeats {
  public:
-  /// A host is missed after so long, seen so often: this process may not have run meanwhile.
-  static constexpr double kSilentSeconds = 1.5;
-  static constexpr int kSilentLooks = 8;
+  /// Of a host that is not heard.
+  static constexpr Limit kSilenceLimit{1.5, 8};
 
   /// Collective. Every rank listens, on all addresses of its host; the ranks of one host lie side
   /// by side or not. One host alone has no neighbours.
@@ -51,8 +51,7 @@ class Heartbeats {
     std::int32_t host = 0;
     SilentHost names;
     std::vector<sockaddr_in> addresses;  // of its ranks
-    double heard = 0;                    // 0: never
-    int looks = 0;                       // without a beat
+    Lasting silence;                     // free_at 0: never heard, or it has left
     bool left = false;                   // on purpose
   };
 

@@ -5,39 +5,41 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "core/clock.h"
 #include "core/host_name.h"
 #include "core/log.h"
 #include "experiments/machine/exit.h"
+#include "experiments/machine/lasting.h"
 #include "experiments/machine/machine.h"
-#include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
-#include "io/run_files.h"
 
 namespace concertina {
 namespace {
 
 constexpr double kLookSeconds = 0.1;
-/// Somebody who looks into a rank, or moves it, stops it for less. On a busy machine looks are
-/// rare.
-constexpr double kStopSeconds = 1.2;
-constexpr int kStopLooks = 4;
-constexpr int kSignalLooks = 5;
+/// Of a SIGTERM that the main thread has not asked for: its step is a long one.
+constexpr Limit kSignalLimit{0, 5};
 /// mpirun ends the others within 2 s of a rank's death. Other launchers may never do.
 constexpr double kLauncherSeconds = 5;
 /// The main thread has so long to leave what it does where the launch goes on without dead ranks.
 constexpr double kLeaveSeconds = 3;
+/// A fault is written down within so long where storage may not answer.
+constexpr unsigned kReportSeconds = 2;
 
-/// "rank 2 stands still: a signal has stopped it", with what to try after that.
 Error stop_of(const std::vector<int>& ranks) {
+  return {
+      Exit::failure,
+      fmt::format("{} {} stopped by a signal", ranks_text(ranks), ranks.size() == 1 ? "is" : "are"),
+      host_name(), "`kill -CONT` with the process' number lets it go on"};
+}
+
+Error silence_of(const SilentHost& host) {
   return {Exit::failure,
-          fmt::format("{} {} still: a signal has stopped {}", ranks_text(ranks),
-                      ranks.size() == 1 ? "stands" : "stand", ranks.size() == 1 ? "it" : "them"),
-          host_name(), "`kill -CONT` with the process' number lets it go on"};
+          fmt::format("hosts {} ({}) and {} do not hear each other any more", host.name,
+                      ranks_text(host.ranks), host_name()),
+          "heartbeats over UDP", "look whether both run, and reach each other"};
 }
 
 }  // namespace
@@ -88,46 +90,20 @@ bool LaunchWatch::sleep(double seconds) {
 }
 
 void LaunchWatch::report(FaultKind fault, const std::vector<int>& ranks, const Error& error) const {
-  if (supervised_.empty()) return;
-  append_fault(supervised_, {.kind = fault, .ranks = ranks, .by = rank_, .what = error.message()});
-  abort_job(static_cast<int>(Exit::failure));
-}
-
-void LaunchWatch::tell_of_dead(const std::vector<int>& ranks) {
-  const Error error = death_of(ranks, committed_);
-  if (supervised_.empty()) {
-    const std::string text = error_text(error, rank_);
-    std::fwrite(text.data(), 1, text.size(), stderr);
-    std::fflush(stderr);
-  }
-  report(FaultKind::died, ranks, error);
-}
-
-void LaunchWatch::tell_of_stopped(const std::vector<int>& ranks) {
-  const Error error = stop_of(ranks);
-  if (supervised_.empty())
-    log::warn("{}, on {}: the other ranks wait for it; {}", error.message(), error.where(),
-              error.fix());
-  report(FaultKind::stopped, ranks, error);
-}
-
-/// This host may be the one that is cut off: then its ranks must not go on beside a later launch,
-/// no launcher reaches them, and what all hosts share may stand still.
-void LaunchWatch::tell_of_silent(const SilentHost& host) {
-  const Error error(Exit::failure,
-                    fmt::format("hosts {} ({}) and {} do not hear each other any more", host.name,
-                                ranks_text(host.ranks), host_name()),
-                    "heartbeats over UDP", "look whether both run, and reach each other");
+  if (supervised_.empty() && fault == FaultKind::died) return print_error(error, rank_);
   if (supervised_.empty())
     return log::warn("{} ({}): the other ranks wait for it; {}", error.message(), error.where(),
                      error.fix());
-  constexpr unsigned kReportSeconds = 2;
-  std::signal(SIGALRM, SIG_DFL);
-  ::alarm(kReportSeconds);
-  append_fault(
-      supervised_,
-      {.kind = FaultKind::unreachable, .ranks = host.ranks, .by = rank_, .what = error.message()});
-  mpi_.end_host();
+  // This host may be the one that is cut off: then its ranks must not go on beside a later launch,
+  // no launcher reaches them, and what all hosts share may not answer.
+  const bool cut_off = fault == FaultKind::unreachable;
+  if (cut_off) {
+    std::signal(SIGALRM, SIG_DFL);
+    ::alarm(kReportSeconds);
+  }
+  append_fault(supervised_, {.kind = fault, .ranks = ranks, .by = rank_, .what = error.message()});
+  if (cut_off) mpi_.end_host();
+  abort_job(static_cast<int>(Exit::failure));
 }
 
 /// A rank that has not started yet, or reads its data, beats too: this is a thread of its own.
@@ -136,7 +112,7 @@ void LaunchWatch::look_for_hosts(const LocalState& state) {
   if (!state.speaks || state.somebody_leaves || told_silent_) return;
   for (const SilentHost& host : heartbeats_.silent()) {
     told_silent_ = true;
-    tell_of_silent(host);
+    report(FaultKind::unreachable, host.ranks, silence_of(host));
   }
 }
 
@@ -144,47 +120,36 @@ void LaunchWatch::expect_loss(int ranks) {
   if (!supervised_.empty() && mpi_.expect_loss()) may_lose_ = ranks;
 }
 
-void LaunchWatch::tell_of_signal() {
-  log::warn(
-      "SIGTERM: a checkpoint follows this step, but mpirun kills all ranks a second after Ctrl-C "
-      "or SIGTERM; `kill -USR1 {}` (mpirun) waits for the checkpoint",
-      ::getppid());
+/// The launch goes on without them, or ends.
+void LaunchWatch::leave_dead(const std::vector<int>& ranks) {
+  if (std::ssize(ranks) <= may_lose_) {
+    mpi_.tell_loss();
+    tell_of_death(ranks, rank_, /*in_place=*/true);
+    if (!sleep(kLeaveSeconds)) return;
+  }
+  report(FaultKind::died, ranks, death_of(ranks, committed_));
+  if (sleep(kLauncherSeconds)) abort_job(static_cast<int>(Exit::failure));
 }
 
 void LaunchWatch::watch() {
-  bool told_dead = false, told_signal = false, told_stopped = false;
-  int looks_with_signal = 0, looks_with_stopped = 0;
-  double stopped_at = 0;
+  bool told_dead = false;
+  Lasting signal_waits, standing;
   std::vector<int> stopped;
   while (sleep(kLookSeconds)) {
     const LocalState state = mpi_.local_state();
     look_for_hosts(state);
     if (!state.speaks || state.somebody_leaves) continue;
-    if (!state.dead.empty() && !told_dead) {
-      told_dead = true;
-      if (std::ssize(state.dead) <= may_lose_) {
-        mpi_.tell_loss();
-        tell_of_death(state.dead, rank_, /*in_place=*/true);
-        if (!sleep(kLeaveSeconds)) return;
-      }
-      tell_of_dead(state.dead);
-      if (sleep(kLauncherSeconds)) abort_job(static_cast<int>(Exit::failure));
-    }
-    // A launch that was stopped as a whole goes on where it was: looks are counted as well.
-    if (state.stopped.empty() || state.stopped != stopped) {
-      stopped = state.stopped;
-      stopped_at = now();
-      looks_with_stopped = 0;
-      told_stopped = false;
-    }
-    if (!stopped.empty() && ++looks_with_stopped > kStopLooks &&
-        now() - stopped_at > kStopSeconds && !std::exchange(told_stopped, true))
-      tell_of_stopped(stopped);
-    looks_with_signal = sigterm_waits() ? looks_with_signal + 1 : 0;
+    if (!state.dead.empty() && !std::exchange(told_dead, true)) leave_dead(state.dead);
+    standing.look(!state.stopped.empty() && state.stopped == stopped, now());
+    stopped = state.stopped;
+    if (standing.exceeds_first(kStopLimit)) report(FaultKind::stopped, stopped, stop_of(stopped));
+    signal_waits.look(sigterm_waits(), now());
     // Ranks of other hosts may have ended the job, and have said why.
-    if (looks_with_signal < kSignalLooks || told_signal || mpi_.local_size() < size_) continue;
-    told_signal = true;
-    tell_of_signal();
+    if (mpi_.local_size() == size_ && signal_waits.exceeds_first(kSignalLimit))
+      log::warn(
+          "SIGTERM: a checkpoint follows this step, but mpirun kills all ranks a second after "
+          "Ctrl-C or SIGTERM; `kill -USR1 {}` (mpirun) waits for the checkpoint",
+          ::getppid());
   }
 }
 

@@ -42,13 +42,10 @@ class LaunchWatch {
  private:
   void watch();
   bool sleep(double seconds);  // false: this launch is over
-  void tell_of_dead(const std::vector<int>& ranks);
-  void tell_of_stopped(const std::vector<int>& ranks);
-  void tell_of_silent(const SilentHost& host);
-  /// Tells the supervisor, if there is one, and ends the launch then.
+  void leave_dead(const std::vector<int>& ranks);
+  /// Tells the supervisor and ends the launch; tells people where there is no supervisor.
   void report(FaultKind fault, const std::vector<int>& ranks, const Error& error) const;
   void look_for_hosts(const LocalState& state);
-  void tell_of_signal();
 
   MpiEnvironment& mpi_;
   const int rank_, size_;

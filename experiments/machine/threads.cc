@@ -13,6 +13,9 @@
 #include "experiments/machine/machine.h"
 
 namespace concertina {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankCores, host, cpus, cores, quota, processor, load)
+
 namespace {
 
 /// Cores that the ranks of `host` may use together, cut to what the control group grants.
@@ -53,25 +56,27 @@ int threads_of(int wanted, const std::vector<RankCores>& ranks, int rank) {
   return std::max(1, std::min(share, static_cast<int>(mine.cores.size())));
 }
 
-std::vector<std::string> thread_warnings(const std::vector<RankCores>& ranks,
-                                         const std::vector<int>& threads) {
-  std::vector<std::string> warnings;
+std::vector<ThreadWarning> thread_warnings(const std::vector<RankCores>& ranks,
+                                           const std::vector<int>& threads) {
+  std::vector<ThreadWarning> warnings;
   std::map<std::string, int> wanted;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     wanted[ranks[r].host] += threads[r];
     if (threads[r] > static_cast<int>(ranks[r].cpus.size()))
-      warnings.push_back(fmt::format(
-          "rank {} on {} wants {} but is bound to CPU {}: launch with "
-          "`mpirun --map-by slot:PE={} --bind-to core` or `--bind-to none`",
-          r, ranks[r].host, counted(threads[r], "thread"), to_ranges(ranks[r].cpus), threads[r]));
+      warnings.push_back(
+          {ranks[r].host,
+           fmt::format("rank {} on {} wants {} but is bound to CPU {}: launch with "
+                       "`mpirun --map-by slot:PE={} --bind-to core` or `--bind-to none`",
+                       r, ranks[r].host, counted(threads[r], "thread"), to_ranges(ranks[r].cpus),
+                       threads[r])});
   }
   for (const auto& [host, count] : wanted)
     if (const int cores = host_cores(ranks, host); count > cores)
       warnings.push_back(
-          fmt::format("{} has {} for {} of {}: it works, but slower than fewer ranks or threads "
-                      "would",
-                      host, counted(cores, "core"), counted(count, "thread"),
-                      counted(host_ranks(ranks, host), "rank")));
+          {host, fmt::format("{} has {} for {} of {}: it works, but slower than fewer ranks or "
+                             "threads would",
+                             host, counted(cores, "core"), counted(count, "thread"),
+                             counted(host_ranks(ranks, host), "rank"))});
   return warnings;
 }
 
@@ -99,14 +104,8 @@ std::string processor_warning(const std::vector<RankCores>& ranks) {
 }
 
 std::vector<RankCores> gather_cores(MpiEnvironment& mpi) {
-  const RankCores mine = own_cores();
-  const nlohmann::json json{{"host", mine.host},           {"cpus", mine.cpus},
-                            {"cores", mine.cores},         {"quota", mine.quota},
-                            {"processor", mine.processor}, {"load", mine.load}};
   std::vector<RankCores> all;
-  for (const nlohmann::json& rank : gather_json(mpi.world(), json))
-    all.push_back({rank["host"], rank["cpus"], rank["cores"], rank["quota"], rank["processor"],
-                   rank["load"]});
+  for (const nlohmann::json& one : gather_json(mpi.world(), own_cores())) all.push_back(one);
   return all;
 }
 

@@ -26,9 +26,12 @@ RankCores own_cores();
 /// host's ranks may use together, at most its own, at least 1.
 int threads_of(int wanted, const std::vector<RankCores>& ranks, int rank);
 
-/// One warning a host whose ranks want more threads than they have cores, with what would help.
-std::vector<std::string> thread_warnings(const std::vector<RankCores>& ranks,
-                                         const std::vector<int>& threads);
+struct ThreadWarning {
+  std::string host, text;
+};
+/// Ranks and hosts whose ranks want more threads than they have cores, with what would help.
+std::vector<ThreadWarning> thread_warnings(const std::vector<RankCores>& ranks,
+                                           const std::vector<int>& threads);
 
 /// The ranks of a host that can run at once, with `threads` threads each, where it has more ranks
 /// than that; of several such hosts the fewest. 0: no ranks share cores.

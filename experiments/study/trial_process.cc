@@ -181,7 +181,7 @@ void TrialProcess::watch() {
 bool TrialProcess::launcher_hangs() {
   if (spec_.launch.launcher_limit == 0) return false;
   if (now() >= next_look_) {  // more rarely, the longer it takes: all processes are looked at
-    if (child_.has_program()) ranks_at_ = now();
+    if (child_.look().ranks > 0) ranks_at_ = now();
     next_look_ = now() + std::min((now() - started_) / 10, spec_.launch.launcher_limit / 10);
   }
   // Ranks that were never seen are on other hosts.

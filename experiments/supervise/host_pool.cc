@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -22,7 +23,6 @@ struct Asked {
   std::size_t hosts;
   File answers;
   Process process;
-  bool over = false;
 };
 
 /// mpirun's exit code is no proof: that of Open MPI 5 is 0 where it lost the host.
@@ -40,28 +40,20 @@ bool have_answered(const Asked& asked) {
 void wait_for_answers(std::vector<Asked>& groups) {
   const double start = now();
   double limit = HostPool::kLongestSeconds;
-  for (std::size_t open = groups.size(); open > 0 && now() < start + limit;) {
+  const auto is_over = [&](Asked& asked) {
+    if (!have_answered(asked)) return asked.process.exit_code().has_value();
+    limit = std::min(limit,
+                     std::max(HostPool::kAnswerSeconds, HostPool::kTimesFirst * (now() - start)));
+    return true;
+  };
+  while (now() < start + limit && std::ranges::count_if(groups, is_over) < std::ssize(groups))
     std::this_thread::sleep_for(std::chrono::duration<double>(kAnswerPollSeconds));
-    for (Asked& asked : groups) {
-      if (asked.over) continue;
-      const bool answered = have_answered(asked);
-      asked.over = answered || asked.process.exit_code().has_value();
-      if (asked.over) --open;
-      if (answered)
-        limit = std::min(
-            limit, std::max(HostPool::kAnswerSeconds, HostPool::kTimesFirst * (now() - start)));
-    }
-  }
 }
 
-/// How many are in each of so many parts, at most.
-std::size_t size_of_parts(std::size_t count, std::size_t parts) {
-  return (count + parts - 1) / parts;
-}
-
-/// In their order, with at most so many in each.
-std::vector<std::vector<Host>> groups_of(const std::vector<Host>& hosts, std::size_t size) {
+/// In their order, at most so many groups of about the same size.
+std::vector<std::vector<Host>> groups_of(const std::vector<Host>& hosts, std::size_t most) {
   std::vector<std::vector<Host>> groups;
+  const std::size_t size = (hosts.size() + most - 1) / most;
   for (std::size_t h = 0; h < hosts.size(); ++h) {
     if (h % size == 0) groups.emplace_back();
     groups.back().push_back(hosts[h]);
@@ -92,16 +84,14 @@ std::vector<HostPool::Group> HostPool::silent(const std::vector<Group>& groups,
 std::vector<std::string> HostPool::ask(const char* task) {
   constexpr std::size_t kParts = 8;
   std::set<std::string> lost;
-  std::vector<Host> unknown = hosts_;
-  for (std::size_t size = size_of_parts(hosts_.size(), kUsualLaunches); !unknown.empty();
-       size = size_of_parts(size, kParts)) {
-    std::vector<Host> among;
-    for (const Group& group : silent(groups_of(unknown, size), task))
-      if (size == 1)
+  for (std::vector<Group> groups = groups_of(hosts_, kUsualLaunches); !groups.empty();) {
+    std::vector<Group> among;
+    for (const Group& group : silent(groups, task))
+      if (group.size() == 1)
         lost.insert(group[0].name);
       else
-        among.insert(among.end(), group.begin(), group.end());
-    unknown = std::move(among);
+        std::ranges::move(groups_of(group, kParts), std::back_inserter(among));
+    groups = std::move(among);
   }
   std::vector<std::string> newly_lost;
   for (const Host& host : hosts_)

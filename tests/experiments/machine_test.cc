@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "core/cuda/device.h"
+#include "experiments/doctor/cluster_probe.h"
 #include "experiments/machine/threads.h"
 #include "tests/temporary_directory.h"
 
@@ -103,11 +105,24 @@ TEST(Threads, WarnsOfMoreThreadsThanCores) {
   EXPECT_TRUE(thread_warnings(ranks, {2, 2}).empty());
   const auto crowded = thread_warnings(ranks, {4, 4});
   ASSERT_EQ(crowded.size(), 1U);
-  EXPECT_NE(crowded[0].find("4 cores for 8 threads of 2 ranks"), std::string::npos);
+  EXPECT_NE(crowded[0].text.find("4 cores for 8 threads of 2 ranks"), std::string::npos);
   const auto bound = thread_warnings({rank_on("a", {3})}, {2});
   ASSERT_EQ(bound.size(), 2U);
-  EXPECT_NE(bound[0].find("bound to CPU 3"), std::string::npos);
-  EXPECT_NE(bound[0].find("--map-by slot:PE=2"), std::string::npos);
+  EXPECT_NE(bound[0].text.find("bound to CPU 3"), std::string::npos);
+  EXPECT_NE(bound[0].text.find("--map-by slot:PE=2"), std::string::npos);
+}
+
+TEST(ClusterProbe, EachTwoHostsMeetOnce) {
+  for (int hosts = 1; hosts < 20; ++hosts) {
+    std::set<std::pair<int, int>> met;
+    for (int round = 0; round < hosts - 1 + hosts % 2; ++round)
+      for (int host = 0; host < hosts; ++host)
+        if (const auto other = opponent(host, round, hosts)) {
+          EXPECT_EQ(opponent(*other, round, hosts), host);
+          EXPECT_TRUE(met.emplace(host, *other).second);
+        }
+    EXPECT_EQ(met.size(), static_cast<std::size_t>(hosts * (hosts - 1)));
+  }
 }
 
 }  // namespace

@@ -17,8 +17,11 @@ import warnings
 import numpy as np
 from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.legend import Legend
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.textpath import text_to_path
 
 from .names import Better
@@ -88,6 +91,12 @@ def held(chart: Chart, series: Series) -> np.ndarray:
     return axis.numbers(series.y) + (0 * chart.x.numbers(series.x) if chart.kind in ("lines", "curves", "points") else 0)
 
 
+def readable_on(back: typing.Any) -> str:
+    """Nearly black or white, whichever has more contrast (relative luminance of WCAG 2)."""
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055)**2.4 for c in to_rgb(back)]
+    return "#141414" if np.dot(linear, (0.2126, 0.7152, 0.0722)) > 0.179 else PAPER
+
+
 def text_width(text: str, size: float) -> float:
     """In points."""
     return float(text_to_path.get_text_width_height_descent(text, FontProperties(family="DejaVu Sans", size=size), False)[0])
@@ -117,7 +126,7 @@ _STYLE = {
 
 
 @contextlib.contextmanager
-def _own_style() -> typing.Iterator[None]:
+def own_style() -> typing.Iterator[None]:
     """Not the user's; a letter that the font does not have is for whoever shows the file."""
     with style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -127,7 +136,7 @@ def _own_style() -> typing.Iterator[None]:
 def draw(chart: Chart) -> Figure:
     """The figure, with one Axes (a heat map has a second one with its colours)."""
     from .chart_marks import DRAWERS, name_points
-    with _own_style():
+    with own_style():
         rows = {"heatmap": len(chart.series), "stacks": max((len(series.x) for series in chart.series), default=0)}.get(chart.kind, 0)
         usual = max(0.28 * rows + 0.7, 1.4) if rows else (0.66 if chart.width <= 4 else 0.45) * chart.width
         figure = Figure((chart.width, chart.height or usual), dpi=144, layout="constrained")
@@ -153,12 +162,30 @@ def draw(chart: Chart) -> Figure:
 
 
 def save(figure: Figure, kind: str) -> bytes:
-    """The bytes of a file of one of FORMATS; without a date, so that they are the same each time."""
+    """The bytes of a file of one of FORMATS, or of ".tex"; without a date, so that they are the same each time."""
     file = io.BytesIO()
-    metadata: dict[str, None] = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[kind]
-    with _own_style():
+    metadata: dict[str, None] = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}.get(kind, {"Software": None})
+    with own_style():
+        if kind == ".tex":
+            from .chart_tex import tex
+            return tex(figure).encode()
         figure.savefig(file, format=kind[1:], dpi=300, metadata=metadata)
-    return file.getvalue() if kind != ".svg" else re.sub(rb"[\x00-\x08\x0b-\x1f]", b"?", file.getvalue())
+    if kind != ".svg":
+        return file.getvalue()
+    text = re.sub(rb"[\x00-\x08\x0b-\x1f]", b"?", file.getvalue())
+    return re.sub(rb'(?<= d=")[^"]*', lambda path: re.sub(rb"(\.\d\d)\d+", rb"\1", path[0]), text)  # 1/100 of a point
+
+
+def add_legend(figure: Figure, handles: typing.Sequence[typing.Any], names: typing.Sequence[str], room: float) -> Legend:
+    """In as many columns as have room, in points."""
+    for columns in range(len(names), 0, -1):
+        legend = figure.legend(handles, names, loc="upper left", ncols=columns, borderpad=0, borderaxespad=0, columnspacing=1.2, handlelength=2.2,
+                               handletextpad=0.5, labelspacing=0.35, handler_map={tuple: HandlerTuple(None, 0)})
+        width = legend.get_window_extent(figure.canvas.get_renderer()).width  # type: ignore[attr-defined]
+        if columns == 1 or width <= room * figure.dpi / 72:
+            break
+        legend.remove()
+    return legend
 
 
 def _add_header(figure: Figure, chart: Chart, handles: list[typing.Any]) -> None:
@@ -170,13 +197,8 @@ def _add_header(figure: Figure, chart: Chart, handles: list[typing.Any]) -> None
     if chart.note:
         parts.append(figure.text(0, 0, wrapped(chart.note, TICK, room), size=TICK, color=SOFT, va="top"))
     names = [wrapped(str(handle.get_label()), TICK, room - 40) for handle in handles]
-    for columns in range(min(len(handles), 6), 0, -1):
-        legend = figure.legend(handles, names, loc="upper left", ncols=columns, borderpad=0, borderaxespad=0, columnspacing=1.2,
-                               handlelength=2.2, handletextpad=0.5, labelspacing=0.35)
-        if columns == 1 or legend.get_window_extent(renderer).width <= room * figure.dpi / 72:
-            parts.append(legend)
-            break
-        legend.remove()
+    if handles:
+        parts.append(add_legend(figure, handles, names, room))
     heights = [part.get_window_extent(renderer).height / figure.dpi + 0.05 for part in parts]
     header = sum(heights) + 0.04 * bool(parts)
     if not chart.height:

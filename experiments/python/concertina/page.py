@@ -26,7 +26,7 @@ COLOURS = [("back", "#ffffff", "#14171c"), ("card", "#f6f7f9", "#1d2128"), ("ink
            ("line", "#e0e3e8", "#363c46"), ("idle", "#f0f1f4", "#2a2f38"), ("idle-lines", "#bcc1c9", "#4e5561"), ("blue", "#0072b2", "#3d9bd9"),
            ("dark", "#4d545e", "#c3c9d1"), ("grey", "#9aa3ae", "#7d8793"), ("green", "#009e73", "#009e73"),
            ("vermillion", "#d55e00", "#d55e00"), ("orange", "#e69f00", "#e69f00"), ("sky", "#56b4e9", "#56b4e9"),
-           ("pink", "#cc79a7", "#cc79a7"), ("yellow", "#f0e442", "#f0e442")]
+           ("pink", "#cc79a7", "#cc79a7"), ("pale", "#f6d28b", "#f6d28b"), ("yellow", "#f0e442", "#f0e442")]
 SERIES = ["blue", "orange", "green", "vermillion", "sky", "pink", "dark", "yellow"]
 
 
@@ -117,8 +117,6 @@ def page(what: Block) -> str:
 
 
 def _colours() -> str:
-    """CSS variables, light and dark as the reader's setting says, which timelines follow."""
+    """CSS variables, light and dark as the reader's setting says."""
     light, dark = (" ".join(f"--{row[0]}: {row[at]};" for row in COLOURS) for at in (1, 2))
-    rules = "".join(f'svg {":not(text)" * (name == "back")}[fill="{colour}"] {{ fill: var(--{name}); }} '  # white words stand on a colour
-                    f'svg [stroke="{colour}"] {{ stroke: var(--{name}); }}\n' for name, colour, _ in COLOURS[:12])
-    return f":root {{ {light} color-scheme: light dark; }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{rules}"
+    return f":root {{ {light} color-scheme: light dark; }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"

@@ -13,7 +13,6 @@ if not __package__:  # `python3 FOLDER/concertina`, as the program runs it: the 
     __package__ = "concertina"
 
 from concertina.commands import run  # noqa: E402
-from concertina.log_forms import PROGRAMS  # noqa: E402
 
 
 def _count(text: str) -> int:
@@ -27,6 +26,7 @@ def main() -> int:
         typing.cast(io.TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="replace")
     if sys.argv[1:2] == ["--parsed"]:
         return run(sys.argv[2], sys.argv[3:])
+    from concertina.log_forms import PROGRAMS
     parser = argparse.ArgumentParser(prog="python -m concertina", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("import", help="a run of another program's log")

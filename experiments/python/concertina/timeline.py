@@ -128,7 +128,8 @@ class _Picture:
                 entries.append((both, "first, last stage of a rank"))
         if any(panel.given["critical_path"] for panel in self.panels):
             entries.append((Patch(facecolor="none", edgecolor=_INK, linewidth=1.1), "critical path"))
-        return add_legend(self.figure, *zip(*entries), self.whole - 2 * _MARGIN)  # type: ignore[arg-type]
+        handles, meanings = zip(*entries)
+        return add_legend(self.figure, handles, meanings, self.whole - 2 * _MARGIN)
 
 
 class _Panel:

@@ -17,6 +17,7 @@ import warnings
 import numpy as np
 from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pgf import RendererPgf
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -34,6 +35,11 @@ LABEL, TICK, NAME, TITLE = 8.0, 7.0, 6.5, 9.0  # sizes of letters in points
 Kind = typing.Literal["lines", "curves", "bars", "stacks", "heatmap", "points"]
 FORMATS = (".svg", ".pdf", ".png")
 COLUMN_INCHES = 3.25  # a column of a page that has two
+_TEX_LETTERS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+            "|": r"\textbar{}", "µ": r"\ensuremath{\mu}", "×": r"\ensuremath{\times}", "…": r"\ldots{}", **{mark: "\\" + mark for mark in "{}$&#_%"}}
+_TEX_HEAD = r"""% In a document with \usepackage{pgf} or \usepackage{tikz}: \input this file. By itself:
+%   \documentclass{standalone}\usepackage{pgf}\begin{document}\input{FILE}\end{document}
+"""
 
 
 @dataclasses.dataclass
@@ -161,14 +167,33 @@ def draw(chart: Chart) -> Figure:
         return figure
 
 
+class _TexRenderer(RendererPgf):  # type: ignore[misc]
+    """Measures texts without LaTeX, and writes all their letters."""
+
+    def get_text_width_height_descent(self, s: str, prop: typing.Any, ismath: typing.Any) -> tuple[float, float, float]:
+        return tuple(self.points_to_pixels(1) * size for size in text_to_path.get_text_width_height_descent(s, prop, False))  # type: ignore
+
+    def draw_text(self, gc: typing.Any, x: float, y: float, s: str, *rest: typing.Any, **more: typing.Any) -> None:
+        plain = re.sub("[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", s)
+        super().draw_text(gc, x, y, "".join(_TEX_LETTERS.get(letter, letter) for letter in plain), *rest, **more)
+
+
+def _tex(figure: Figure) -> str:
+    text = io.StringIO()
+    figure.set_dpi(72)
+    figure.draw(_TexRenderer(figure, text))
+    width, height = figure.get_size_inches()
+    return _TEX_HEAD + f"\\begingroup\\makeatletter\n\\begin{{pgfpicture}}\n\\pgfpathrectangle{{\\pgfpointorigin}}{{\\pgfqpoint{{{width:f}in}}{{{height:f}in}}}}\n" \
+        f"\\pgfusepath{{use as bounding box, clip}}\n{text.getvalue()}\\end{{pgfpicture}}\n\\makeatother\\endgroup\n"
+
+
 def save(figure: Figure, kind: str) -> bytes:
     """The bytes of a file of one of FORMATS, or of ".tex"; without a date, so that they are the same each time."""
     file = io.BytesIO()
     metadata: dict[str, None] = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}.get(kind, {"Software": None})
     with own_style():
         if kind == ".tex":
-            from .chart_tex import tex
-            return tex(figure).encode()
+            return _tex(figure).encode()
         figure.savefig(file, format=kind[1:], dpi=300, metadata=metadata)
     if kind != ".svg":
         return file.getvalue()

@@ -197,14 +197,6 @@ def bytes_text(count: float) -> str:
     return f"{count / size:.4g} {unit}" if size > 1 else f"{count:.0f} B"
 
 
-def share_text(share: float) -> str:
-    return f"{share:.1%}"
-
-
-def grouped(value: int) -> str:
-    return f"{value:,}"
-
-
 def figure_text(value: float) -> str:
     """Five digits, or all of a large whole number: "0.57333", "26,431"; NaN and infinity by name."""
     if not math.isfinite(value):

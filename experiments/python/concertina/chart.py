@@ -3,8 +3,6 @@
 What is not finite, or not above 0 on a logarithmic axis, is not drawn. Series are told apart by colour (Okabe and Ito, 2008), and by
 dashes, markers or hatches too, so that a grey print can be read.
 """
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import io

@@ -2,8 +2,6 @@
 
 What is known stands in log_forms.toml. Everything else is left out with a count, or refused: nothing is guessed.
 """
-from __future__ import annotations
-
 import collections
 import datetime
 import json

@@ -1,6 +1,4 @@
 """The lines and columns of other programs' logs that are known (log_forms.toml), and what of a log's rows counts."""
-from __future__ import annotations
-
 import collections
 import itertools
 import math

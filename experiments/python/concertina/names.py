@@ -1,6 +1,4 @@
 """How metrics, settings, numbers and lists read: titles, units, the better direction, and as many digits as an uncertainty bears."""
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -3,8 +3,6 @@
 A page is a title and blocks. A block is a dictionary, of which page.html knows how each "kind" is drawn; all of its texts are shown as
 they are, whatever characters they have. A number that is absent or not finite is null there, and a gap in a chart.
 """
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

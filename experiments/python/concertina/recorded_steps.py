@@ -1,6 +1,4 @@
 """The sections on the recorded steps of a run: timelines, the bubble by cause, and memory over a step."""
-from __future__ import annotations
-
 import math
 
 from .names import bytes_text

@@ -2,8 +2,6 @@
 
 The clock counts what training takes and no evaluation, whatever the launches. Numbers that a line lacks are NaN here.
 """
-from __future__ import annotations
-
 import bisect
 import dataclasses
 import datetime

@@ -1,6 +1,4 @@
 """The report on a run: what its files say, what the program alone knows of it, and its page and figures of both."""
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -1,6 +1,4 @@
 """Steps of schedules, from the JSON of experiments/timeline/timeline_json.h, as figures (timeline.py) and pages draw them."""
-from __future__ import annotations
-
 import typing
 
 from .names import counted

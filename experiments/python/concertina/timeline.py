@@ -44,7 +44,7 @@ class Work(typing.NamedTuple):
 
 def mixed(colour: str, other: str, share: float) -> str:
     """`colour` with `share` of `other` in it."""
-    return to_hex((1 - share) * np.array(to_rgb(colour)) + share * np.array(to_rgb(other)))
+    return to_hex(tuple((1 - share) * np.array(to_rgb(colour)) + share * np.array(to_rgb(other))))  # type: ignore[arg-type]
 
 
 def shade(kind: str, chunk: int, chunks: int) -> str:
@@ -119,7 +119,8 @@ class _Picture:
     def _legend(self) -> typing.Any:
         """The meaning of what is in the panels."""
         used = {"idle", *(one.kind for panel in self.panels for row in panel.rows for one in row)}
-        chunks, entries = max(panel.chunks for panel in self.panels), []
+        chunks = max(panel.chunks for panel in self.panels)
+        entries: list[tuple[typing.Any, str]] = []
         for kind, (_, meaning) in LOOKS.items():
             look = _look(kind, shade(kind, 0, 1)) | ({"hatch": None} if self.columns and kind != "idle" else {})
             entries += [(Patch(**look), meaning)] * (kind in used)

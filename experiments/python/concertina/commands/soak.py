@@ -3,8 +3,6 @@
 The run is compared with one of the same command that nobody disturbed. Which faults come, and when, follows from the seed. Only processes
 and files of the run are touched; programs of the user's make faults of hosts and disks.
 """
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import dataclasses

@@ -4,7 +4,7 @@ them, and without, and says what that is worth: accuracy, speed-up, and the seco
 PASS or FAIL against expected.json.
 
   1. makes the data of the task and pretrains its model, once: OUT/TASK/pretrained is kept;
-  2. runs a study whose arms are in arms.py, seed by seed: OUT/TASK/FORM.toml;
+  2. runs a study whose arms are in arms.toml, seed by seed: OUT/TASK/FORM.toml;
   3. prints the tables, writes a page and figures below OUT/TASK, and the verdicts.
 
 A run that was stopped goes on where it was. Seeds, and the arms of --quick and --confirm, are in expected.json.
@@ -23,7 +23,6 @@ import published  # noqa: E402
 from concertina import study_results  # noqa: E402
 from published import Table, ask, read_expected  # noqa: E402
 
-ALPHA = 1 / 3  # of the ladder, and of what the paper does besides
 MPIRUN = "mpirun -n 2 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1"
 
 
@@ -146,16 +145,10 @@ class Reproduction:
         self.run("train", config, f"run.dir={self.folder}", "run.name=pretrained",
                  f"run.steps={self.task.pretrain_steps}", "parallel.pp=1", *self.task.pretrain_keys(), launch=True)
 
-    def shape(self):
-        return arms.Task(self.task.layers, self.task.epochs, self.task.steps)
-
     def arms(self):
         """Those that the form names in expected.json; all where it names none."""
-        task, want = self.shape(), self.expected
-        chosen = {**arms.static_arms(task, want["shorter_epochs"]), **arms.ladder_arms(task, ALPHA),
-                  **arms.top_arms(task, want["top_layers"]), **arms.freezing_arms(task, want.get("alpha_epochs", ())),
-                  **arms.papers_arms(task, ALPHA)}
-        chosen.update(arms.with_rates(chosen, want.get("own_rates", ())))
+        want, task = self.expected, self.task
+        chosen = arms.arms_of(want, task.layers, task.epochs, task.steps)
         names = self.options.arms or want[self.form].get("arms", list(chosen))
         names = dict.fromkeys(["static gpipe", "static", *names])  # all are held against these
         unknown = [name for name in names if name not in chosen]
@@ -214,7 +207,7 @@ class Reproduction:
         return {rung: statistics.fmean(one[rung] for one in found) for rung in found[0]}
 
     def ceilings_by(self, run):
-        keys = [f"{key}={value}" for key, value in arms.rule(self.shape(), ALPHA).items() if key != "freeze.policy"]
+        keys = [f"{key}={value}" for key, value in self.arms()["ladder: freeze"].items() if key in ("freeze.max", "freeze.alpha", "freeze.rounding")]
         ladder = ask("plan", "freeze", run, "--policy", "pipetransformer", "--world", 2, "--epochs", self.task.epochs, "--costs", run,
                      "elastic.policy=predicted", *keys)["ladder"]
         return {rung["rung"]: rung["ceiling_over_static"] for rung in ladder[1:]}

@@ -41,11 +41,6 @@ def check_label(label, classes, place):
                          f"labels 0 to {classes - 1}" if classes else "labels 0, 1, ...; a split whose labels are all -1 has none")
 
 
-def classes_of(rows, options):
-    """How many classes a column of labels has, 0: unknown."""
-    return options.classes or len(rows.class_names(options.label) or [])
-
-
 def write_text(options, files, out):
     """Each row's text, then the separator."""
     rows = Rows(files, [options.column])
@@ -64,7 +59,7 @@ def write_tsv(options, files, out):
     numbers = rows.is_integer(options.label)
     if not numbers:
         rows.require_text(options.label, "whole numbers or strings")
-    classes = classes_of(rows, options)
+    classes = options.classes or rows.class_count(options.label)
     names = ["sentence1", "sentence2"] if options.sentence2 else ["sentence"]
     out[0].write(("\t".join(names + ["label"]) + "\n").encode())
     to_spaces = str.maketrans("\t\n\r", "   ")
@@ -170,7 +165,7 @@ def write_images(options, files, out):
     rows = Rows(files, [options.image, options.label])
     if not rows.is_integer(options.label):
         raise InputError(f"column '{options.label}' is {rows.type(options.label)}", files[0], "a column of whole numbers")
-    classes = classes_of(rows, options)
+    classes = options.classes or rows.class_count(options.label)
     with tarfile.open(fileobj=out[0], mode="w|", format=tarfile.USTAR_FORMAT) as tar:
         def add(name, content):
             member = tarfile.TarInfo(name)
@@ -196,10 +191,10 @@ def outputs(options, split):
     path = pathlib.Path(options.out.replace("{split}", split))
     if options.write is not write_tokens:
         return [path]
-    if options.tokenizer:
-        if path.suffix in (".bin", ".idx"):
-            raise InputError("a token file with its tokenizer is another format than Megatron's", path, "--out NAME.tok, or no --tokenizer")
+    if options.tokenizer and path.suffix not in (".bin", ".idx"):
         return [path]
+    if options.tokenizer:
+        raise InputError("a token file with its tokenizer is another format than Megatron's", path, "--out NAME.tok, or no --tokenizer")
     if path.suffix != ".bin":
         raise InputError("tokens are a .bin file and the .idx beside it", path,
                          "--out NAME.bin, or --tokenizer for one file that has documents and a hash")

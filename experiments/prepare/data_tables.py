@@ -279,11 +279,9 @@ class Rows:
         if str(kind) not in ("string", "large_string", "string_view"):
             raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")
 
-    def class_names(self, column):
-        """The names of a ClassLabel's classes, or None (datasets writes features into the schema)."""
+    def class_count(self, column):
+        """How many classes a ClassLabel has, 0: unknown (datasets writes features into the schema)."""
         try:
-            about = json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))
-            names = about["info"]["features"][column]["names"]
-            return names if isinstance(names, list) and names else None
+            return len(json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"][column]["names"])
         except (ValueError, KeyError, TypeError):
-            return None
+            return 0

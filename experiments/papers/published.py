@@ -19,7 +19,7 @@ RATES = [150e12, 220e12, 320e12]  # FLOP/s, at which rows are predicted in order
 
 def parser(about):
     made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--program", help="the concertina binary; default: on PATH, or build/")
+    made.add_argument("--program", "--binary", help="the concertina binary; default: on PATH, or build/")
     return made
 
 

@@ -26,7 +26,9 @@ from matplotlib.textpath import text_to_path
 from .names import Better
 
 INK, SOFT, LINE, PAPER, GREY, NO_VALUE = "#1d2129", "#5c6470", "#e0e3e8", "#ffffff", "#bcc1c9", "#f4f5f7"
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#4d545e", "#f0e442")
+BY_NAME = {"blue": "#0072b2", "orange": "#e69f00", "green": "#009e73", "vermillion": "#d55e00", "sky": "#56b4e9", "pink": "#cc79a7",
+           "dark": "#4d545e", "yellow": "#f0e442"}
+COLOURS = tuple(BY_NAME.values())
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (2.4, 1.2)))
 MARKERS, HATCHES = "os^DvPX*", ("", "////", "xxxx", "\\\\\\\\", "----")
 LABEL, TICK, NAME, TITLE = 8.0, 7.0, 6.5, 9.0  # sizes of letters in points
@@ -171,9 +173,10 @@ class _TexRenderer(RendererPgf):  # type: ignore[misc]
     def get_text_width_height_descent(self, s: str, prop: typing.Any, ismath: typing.Any) -> tuple[float, float, float]:
         return tuple(self.points_to_pixels(1) * size for size in text_to_path.get_text_width_height_descent(s, prop, False))  # type: ignore
 
-    def draw_text(self, gc: typing.Any, x: float, y: float, s: str, *rest: typing.Any, **more: typing.Any) -> None:
-        plain = re.sub("[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", s)
-        super().draw_text(gc, x, y, "".join(_TEX_LETTERS.get(letter, letter) for letter in plain), *rest, **more)
+    def draw_text(self, gc: typing.Any, x: float, y: float, s: str, prop: FontProperties, *rest: typing.Any, **more: typing.Any) -> None:
+        plain, font = re.sub("[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", s), prop.copy()
+        font.set_family("sans-serif")  # that of the document
+        super().draw_text(gc, x, y, "".join(_TEX_LETTERS.get(letter, letter) for letter in plain), font, *rest, **more)
 
 
 def _tex(figure: Figure) -> str:

@@ -27,26 +27,15 @@ def _of(looks: typing.Sequence[typing.Any], at: int) -> typing.Any:
     return looks[at % len(looks)] if at >= 0 or looks is not COLOURS else GREY
 
 
-class _Numbers(ticker.Formatter):
-    """Numbers with all the digits that tell them apart: on a linear axis as many decimals for each."""
-
-    def __init__(self, same: bool):
-        self._same = same
-
-    def __call__(self, value: float, pos: int | None = None) -> str:
-        return f"{value + 0.0:,.10g}" if self._same or abs(value) >= 1e4 else f"{value:,.4g}"
-
-    def format_ticks(self, values: typing.Sequence[float]) -> list[str]:
-        texts = [self(value) for value in values]
-        decimals = max((len(text.partition(".")[2]) for text in texts), default=0)
-        return texts if not self._same or "e" in "".join(texts) else [f"{value + 0.0:,.{decimals}f}" for value in values]
+def _number(value: float, _: int | None = None) -> str:
+    return f"{value + 0.0:,.10g}"
 
 
 def set_numbers(drawn: typing.Any, axis: Axis, room: float, whole: bool = False) -> None:
     """As many ticks as there is room for (in points); `whole`: at whole numbers."""
     drawn.set_label_text(axis.title)
-    numbers, (low, high) = _Numbers(axis.scale == "linear"), drawn.get_view_interval()
-    size = TICK if drawn.axis_name == "y" else max(text_width(numbers(float(f"{end:.3g}")), TICK) for end in (low, high))
+    low, high = drawn.get_view_interval()
+    size = TICK if drawn.axis_name == "y" else max(text_width(_number(float(f"{end:.3g}")), TICK) for end in (low, high))
     count = min(max(int(room / (size + 10)), 2), 7)
     if axis.scale == "linear":
         drawn.set_major_locator(ticker.MaxNLocator(count - 1, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=2))
@@ -54,7 +43,7 @@ def set_numbers(drawn: typing.Any, axis: Axis, room: float, whole: bool = False)
         parts = (1, 2, 5) if axis.scale == "log" and 3 * math.log10(high / low) < count + 1 else (1,)
         drawn.set_major_locator(ticker.LogLocator(2 if axis.scale == "log2" else 10, parts, numticks=count))
         drawn.set_minor_locator(ticker.NullLocator())
-    drawn.set_major_formatter(numbers)
+    drawn.set_major_formatter(_number)
 
 
 def _spans(axis: Axis, middle: np.ndarray, low: list[float], high: list[float]) -> list[np.ndarray] | None:

@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
-from .chart import Axis, add_legend, own_style, readable_on, text_width, wrapped
+from .chart import BY_NAME, GREY, INK, LINE, PAPER, SOFT, Axis, add_legend, own_style, readable_on, text_width, wrapped
 from .chart_marks import set_numbers
-from .page import COLOURS
 from .steps import LOOKS, Json, described, short_number
 
 if typing.TYPE_CHECKING:
@@ -26,8 +25,7 @@ _MARGIN, _STRIP = 5, 18  # points
 _RANK, _CAPTION, _TITLE, _FIGURES = 6.5, 6.2, 8, 7  # sizes of letters
 _LEAST_NUMBER, _MOST_NUMBER = 3.8, 7
 _OUTLINED = 2.4  # points: where a box of the critical path is narrower, the path is one line
-_COLOUR = {name: light for name, light, _ in COLOURS}
-_INK, _SOFT, _PAPER = _COLOUR["ink"], _COLOUR["soft"], _COLOUR["back"]
+_COLOUR = {**BY_NAME, "pale": "#f6d28b", "idle": "#f0f1f4"}
 _HATCHES = {"input": "/////", "weight": "\\" * 5, "optimizer": "xxxxx", "idle": "////"}
 
 
@@ -50,7 +48,7 @@ def mixed(colour: str, other: str, share: float) -> str:
 def shade(kind: str, chunk: int, chunks: int) -> str:
     """Paler for the later of its rank's stages. A paler F still is darker than B, in grey too."""
     share = (0.27 if kind == "forward" else 0.45) * chunk / (chunks - 1) if chunks > 1 else 0
-    return mixed(_COLOUR[LOOKS[kind][0]], _PAPER, share)
+    return mixed(_COLOUR[LOOKS[kind][0]], PAPER, share)
 
 
 def _add(axes: Axes, shapes: typing.Iterable[typing.Sequence[tuple[float, float]]], **look: typing.Any) -> None:
@@ -65,7 +63,7 @@ def _corners(rectangles: typing.Iterable[Rectangle]) -> typing.Iterator[list[tup
 
 
 def _look(kind: str, colour: str) -> dict[str, typing.Any]:
-    line = _COLOUR["idle-lines"] if kind == "idle" else mixed(colour, _INK, 0.4)
+    line = GREY if kind == "idle" else mixed(colour, INK, 0.4)
     return {"facecolor": colour, "edgecolor": line, "linewidth": 0, "hatch": _HATCHES.get(kind)}
 
 
@@ -113,7 +111,7 @@ class _Picture:
         axes.set_xlim(0, self.longest / self.given["second"])
         axes.spines["bottom"].set_visible(True)
         set_numbers(axes.xaxis, Axis(self.given["time_label"]), self.width)
-        self.figure.text(*self.place(_MARGIN, tops[-1] + 24), note, size=_RANK, color=_SOFT, va="top")
+        self.figure.text(*self.place(_MARGIN, tops[-1] + 24), note, size=_RANK, color=SOFT, va="top")
         return self.figure
 
     def _legend(self) -> typing.Any:
@@ -128,7 +126,7 @@ class _Picture:
                 both = tuple(Patch(facecolor=shade("forward", chunk, chunks)) for chunk in (0, chunks - 1))
                 entries.append((both, "first, last stage of a rank"))
         if any(panel.given["critical_path"] for panel in self.panels):
-            entries.append((Patch(facecolor="none", edgecolor=_INK, linewidth=1.1), "critical path"))
+            entries.append((Patch(facecolor="none", edgecolor=INK, linewidth=1.1), "critical path"))
         handles, meanings = zip(*entries)
         return add_legend(self.figure, handles, meanings, self.whole - 2 * _MARGIN)
 
@@ -156,7 +154,7 @@ class _Panel:
         axes = picture.axes(top + self.head, self.height, len(self.rows))
         every = math.ceil((_RANK + 0.5) / picture.row)  # only some of narrow rows have a name
         axes.set_yticks([at + 0.5 for at in range(0, len(self.rows), every)], list(map(str, self.ranks[::every])))
-        axes.set_ylabel("rank", size=_RANK, color=_SOFT, labelpad=2)
+        axes.set_ylabel("rank", size=_RANK, color=SOFT, labelpad=2)
         picture.figure.text(*picture.place(_MARGIN, top + 1), self.title, size=_TITLE, weight="bold", va="top")
         below = top + 2 if self.beside else top + 10.5 * (1 + self.title.count("\n"))
         picture.figure.text(*picture.place(picture.whole - _MARGIN if self.beside else _MARGIN, below), self.figures, size=_FIGURES, va="top",
@@ -185,7 +183,7 @@ class _Panel:
                 continue
             rectangles = [self._rectangle(one.start, one.end, at, one.part) for one, at in boxes]
             _add(axes, _corners(rectangles), **_look(kind, colour))
-            _add(axes, _corners(rectangles), facecolor="none", edgecolor=_PAPER, linewidth=0.4)
+            _add(axes, _corners(rectangles), facecolor="none", edgecolor=PAPER, linewidth=0.4)
             plate = {"facecolor": colour, "edgecolor": "none", "pad": 0.2} if kind in _HATCHES else None  # no lines under the number
             for (one, _), (left, right, top, bottom) in zip(boxes, rectangles):
                 if one.microbatch >= 0 and kind in sizes:
@@ -213,14 +211,14 @@ class _Panel:
             elif row is not None:
                 steps.append((start, end, row))
         if self.picture.columns or any(end - start < _OUTLINED * near for start, end, _ in steps):
-            for colour, thick in ((_PAPER, 1.6), (_INK, 0.8)):
+            for colour, thick in ((PAPER, 1.6), (INK, 0.8)):
                 _add(axes, [[(when, row + 0.5) for start, end, row in steps for when in (start, end)]], facecolor="none", edgecolor=colour,
                      linewidth=thick)
             return
         boxes = [self._rectangle(*step) for step in steps]
         links = [[(one[1], one[3] if below > row else one[2]), (other[0], other[2] if below > row else other[3])]
                  for (one, other), (row, below) in zip(itertools.pairwise(boxes), itertools.pairwise(step[2] for step in steps)) if row != below]
-        _add(axes, [*links, *_corners(boxes)], facecolor="none", edgecolor=_INK, linewidth=1.1, clip_on=False)
+        _add(axes, [*links, *_corners(boxes)], facecolor="none", edgecolor=INK, linewidth=1.1, clip_on=False)
 
     def _memory(self, axes: Axes) -> None:
         """The activations of the rank that saves most."""
@@ -228,17 +226,17 @@ class _Panel:
         caption = self.given["caption"]
         if text_width(caption, _CAPTION) > picture.width:
             caption = caption.replace(", which saves most", "").removesuffix(" of a rank's share of the model")
-        axes.annotate(wrapped(caption, _CAPTION, picture.width), (0, _STRIP + 3), xycoords="axes points", size=_CAPTION, color=_SOFT)
+        axes.annotate(wrapped(caption, _CAPTION, picture.width), (0, _STRIP + 3), xycoords="axes points", size=_CAPTION, color=SOFT)
         levels = self.given["saved"]["levels"]
         # A dip that is too short to be seen as more than a scratch is left out.
         dips = {at for at in range(1, len(levels) - 1)
                 if levels[at - 1][1] > levels[at][1] < levels[at + 1][1] and levels[at + 1][0] - levels[at][0] < near}
         when, amount = zip(*(level for at, level in enumerate(levels) if at not in dips), (self.makespan, levels[-1][1]))
         axes.set_ylim(0, picture.most_saved)
-        axes.fill_between(when, amount, step="post", color=mixed(_SOFT, _PAPER, 0.72), linewidth=0)
-        axes.step([0, *when, when[-1]], [0, *amount, 0], where="post", color=_SOFT, linewidth=0.7, clip_on=False)
-        axes.axhline(0, color=_COLOUR["line"], linewidth=0.5)
-        axes.set_yticks([0, picture.most_saved], [picture.saved(0), picture.saved(picture.most_saved)], color=_SOFT)
+        axes.fill_between(when, amount, step="post", color=mixed(SOFT, PAPER, 0.72), linewidth=0)
+        axes.step([0, *when, when[-1]], [0, *amount, 0], where="post", color=SOFT, linewidth=0.7, clip_on=False)
+        axes.axhline(0, color=LINE, linewidth=0.5)
+        axes.set_yticks([0, picture.most_saved], [picture.saved(0), picture.saved(picture.most_saved)], color=SOFT)
 
 
 def draw_timelines(given: Json) -> Figure:

@@ -5,7 +5,7 @@ Inputs are files (.parquet, .arrow) or folders: what save_to_disk() of the packa
 Dataset or a DatasetDict, or Parquet files named after their split, as they are published
 (data/train-00000-of-00002.parquet). Rows are streamed: a table may be larger than memory. A file
 appears under its name when it is whole; one that is there stays, unless --force is given. Rows are
-counted from 0. Needs pyarrow (pip install pyarrow).
+counted from 0. Needs pyarrow and numpy (pip install pyarrow numpy).
 
 Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input, 130 interrupted.
 """

@@ -54,12 +54,13 @@ def load_pyarrow():
     """Imports pyarrow, which Debian does not have, for all of this file."""
     global pa, pc, pq
     try:
+        import numpy  # noqa: F401 - numbers of tokens are arrays
         import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise InputError(f"pyarrow cannot be imported ({error})", sys.executable,
-                         "pip install pyarrow, in a virtual environment if Debian asks for one") from None
+        raise InputError(f"pyarrow cannot be imported with numpy ({error})", sys.executable,
+                         "pip install pyarrow numpy, in a virtual environment if Debian asks for one") from None
 
 
 def splits_of(path):

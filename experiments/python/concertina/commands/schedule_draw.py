@@ -16,12 +16,13 @@ if typing.TYPE_CHECKING:
 
 def main(options: Options) -> int:
     """`note` stands below the picture of a page."""
-    given, kind = json.load(sys.stdin), pathlib.Path(options.text("out")).suffix.lower()
-    if kind == ".html":
-        title = "Predicted timelines of " + ", ".join(panel["name"] for panel in given["panels"])
-        replace_file(options.text("out"), page(content(title, "", [timeline_block(given), words("note", options.text("note"))])))
-    else:
-        from ..chart import save
+    path = pathlib.Path(options.text("out"))
+    if path.suffix.lower() != ".html":
+        from ..chart import save  # before the input is read: another Python may have to take over
         from ..timeline import draw_timelines
-        replace_file(options.text("out"), save(draw_timelines(given), kind))
+        replace_file(path, save(draw_timelines(json.load(sys.stdin)), path.suffix.lower()))
+        return 0
+    given = json.load(sys.stdin)
+    title = "Predicted timelines of " + ", ".join(panel["name"] for panel in given["panels"])
+    replace_file(path, page(content(title, "", [timeline_block(given), words("note", options.text("note"))])))
     return 0

@@ -12,6 +12,7 @@ if not __package__:  # `python3 FOLDER/concertina`, as the program runs it: the 
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     __package__ = "concertina"
 
+import concertina  # noqa: E402
 from concertina.commands import run  # noqa: E402
 
 
@@ -44,17 +45,16 @@ def main() -> int:
     two.add_argument("--to", dest="folder", default=None, help="a folder; of mlflow, the URI of its store")
     options = parser.parse_args()
     try:
-        from concertina import import_run, to_mlflow, to_tensorboard, to_wandb
         if options.command == "import":
             if wrong := [word for word in options.column if "=" not in word]:
                 raise ValueError(f"--column {wrong[0]}: FIGURE=NAME, such as loss=my/ce")
-            print(import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column), program=options.program,
+            print(concertina.import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column), program=options.program,
                              decimal=options.decimal, devices=options.devices, run=options.of))
         elif options.program == "tensorboard":
-            print(to_tensorboard(options.runs, options.folder or "tensorboard"))
+            print(concertina.to_tensorboard(options.runs, options.folder or "tensorboard"))
         for name in options.runs if options.program in ("wandb", "mlflow") else []:
-            print(to_wandb(name, directory=options.folder or ".") if options.program == "wandb" else
-                  to_mlflow(name, uri=options.folder or "sqlite:///mlflow.db"))
+            print(concertina.to_wandb(name, directory=options.folder or ".") if options.program == "wandb" else
+                  concertina.to_mlflow(name, uri=options.folder or "sqlite:///mlflow.db"))
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -184,8 +184,8 @@ def _tex(figure: Figure) -> str:
     figure.set_dpi(72)
     figure.draw(_TexRenderer(figure, text))
     width, height = figure.get_size_inches()
-    return _TEX_HEAD + f"\\begingroup\\makeatletter\n\\begin{{pgfpicture}}\n\\pgfpathrectangle{{\\pgfpointorigin}}{{\\pgfqpoint{{{width:f}in}}{{{height:f}in}}}}\n" \
-        f"\\pgfusepath{{use as bounding box, clip}}\n{text.getvalue()}\\end{{pgfpicture}}\n\\makeatother\\endgroup\n"
+    bounds = f"\\pgfpathrectangle{{\\pgfpointorigin}}{{\\pgfqpoint{{{width:f}in}}{{{height:f}in}}}}\n\\pgfusepath{{use as bounding box, clip}}\n"
+    return f"{_TEX_HEAD}\\begingroup\\makeatletter\n\\begin{{pgfpicture}}\n{bounds}{text.getvalue()}\\end{{pgfpicture}}\n\\makeatother\\endgroup\n"
 
 
 def save(figure: Figure, kind: str) -> bytes:

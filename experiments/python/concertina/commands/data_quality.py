@@ -192,7 +192,8 @@ class Rows:
                 "faults": {fault: None if self.not_looked_for(fault) else
                            {"rows": len(found), "meaning": FAULTS[fault], "first": [self._example(one) for one in found[:_EXAMPLES]]}
                            for fault, found in by_fault.items()},
-                "labels": {label: {split: labels[label][split] for split in _SPLITS if counts[split]} for label in frequent[:_LABELS]}, "other_labels": max(0, len(labels) - _LABELS),
+                "labels": {label: {split: labels[label][split] for split in _SPLITS if counts[split]} for label in frequent[:_LABELS]},
+                "other_labels": max(0, len(labels) - _LABELS),
                 "lengths": [sizes[(len(sizes) - 1) * tenth // 10] for tenth in range(11)] if sizes else []}
 
     def _example(self, found: Finding) -> Json:

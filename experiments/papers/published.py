@@ -1,87 +1,90 @@
-"""What experiments/papers/megatron-sc21/reproduce.py and experiments/papers/bloom/reproduce.py share: one layout's
-prediction by `concertina plan search`, a fit of the rate of products, a table of errors."""
+"""What the reproductions of published figures share: the program, predictions of layouts by `concertina plan search`, a fit of the rate of
+products, and a table of published and predicted figures."""
+import argparse
+import functools
 import json
 import math
 import os
+import pathlib
 import shutil
-import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+PAPERS = pathlib.Path(__file__).resolve().parent
+BUILT = PAPERS.parents[1] / "build" / "experiments" / "concertina"
+sys.path.insert(0, str(PAPERS.parent / "python"))
+from concertina import InputError, call  # noqa: E402
+
+RATES = [150e12, 220e12, 320e12]  # FLOP/s, at which rows are predicted in order to fit
 
 
-def program(given):
-    """The binary: --program, on PATH, or of the build directory of this checkout."""
-    built = os.path.join(HERE, "..", "..", "build", "experiments", "concertina")
-    found = given or shutil.which("concertina") or (built if os.path.exists(built) else None)
+def parser(about):
+    made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--program", "--binary", help="the concertina binary; default: on PATH, or build/")
+    return made
+
+
+def use_program(given):
+    """Lets ask() run the binary: --program, on PATH, or of the build directory of this checkout."""
+    found = given or shutil.which("concertina") or (BUILT if BUILT.exists() else None)
     if not found:
         sys.exit("no `concertina` on PATH\n  try: . experiments/env.sh, or --program FILE")
-    return found
+    os.environ["CONCERTINA"] = str(pathlib.Path(found).absolute())
+
+
+def fail(what, fix, code=2):
+    print(f"{pathlib.Path(sys.argv[0]).name}: {what}\n  try: {fix}", file=sys.stderr)
+    sys.exit(code)
+
+
+@functools.cache
+def ask(*words):
+    """What `concertina WORDS --json` prints."""
+    try:
+        return json.loads(call(*words, "--json").splitlines()[-1])
+    except OSError as error:
+        fail(f"cannot run {os.environ['CONCERTINA']}: {error.strerror}", "ninja -C build, or --program PATH")
+    except InputError as error:
+        sys.exit(f"concertina {' '.join(map(str, words))}\n{error}")
+
+
+def read_expected(path):
+    try:
+        return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        fail(f"cannot read {path}: {error}", "the expected.json of this folder")
 
 
 def says(machine_file, software, *figures):
     """Whether `compared` of a machine file has a sentence on `software` with these figures."""
-    with open(machine_file, encoding="utf-8") as file:
-        said = [line for line in file if line.strip().startswith(f'"{software}: ')]
+    lines = pathlib.Path(machine_file).read_text(encoding="utf-8").splitlines()
+    said = [line for line in lines if line.strip().startswith(f'"{software}: ')]
     return len(said) == 1 and all(figure in said[0] for figure in figures)
 
 
-class Planner:
-    """Predictions of layouts of one machine. `common`: what every call has besides."""
-
-    def __init__(self, binary, config, common):
-        self.binary, self.config, self.common, self.known = binary, config, common, {}
-
-    def search(self, keys, options):
-        command = [self.binary, "plan", "search", "@" + self.config, *keys, "--json", *self.common, *options]
-        if tuple(command) not in self.known:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                sys.exit(" ".join(command) + "\n" + done.stderr)
-            self.known[tuple(command)] = json.loads(done.stdout.splitlines()[-1])
-        return self.known[tuple(command)]
-
-    def layout(self, row, rate):
-        """The prediction for one published row, at a rate of products in FLOP/s, with all the memory
-        it wants."""
-        options = ["--world", str(row["gpus"]), "--tp", str(row["tp"]), "--pp", str(row["pp"]),
-                   "--microbatch", str(row["mbs"]), "--chunks", str(row.get("v", 1)),
-                   "--schedules", "interleaved-1f1b" if row.get("v", 1) > 1 else "1f1b",
-                   "--recompute", "full", "--top", "1", "--device-memory", "100TiB", "--rate", repr(rate * 1e-9)]
-        keys = [f"model.layers={row['layers']}", f"model.width={row['hidden']}",
-                f"model.heads={row['heads']}", f"batch.global={row['gbs']}", f"batch.microbatches={row['gbs']}"]
-        return self.search(keys, options)["layouts"][0]
+def layout(row, rate, common):
+    """The prediction for one published row, at a rate of products in FLOP/s, with all the memory it wants. `common`: config and options."""
+    chunks = row.get("v", 1)
+    sizes = {"--world": row["gpus"], "--tp": row["tp"], "--pp": row["pp"], "--microbatch": row["mbs"], "--chunks": chunks,
+             "--schedules": "interleaved-1f1b" if chunks > 1 else "1f1b", "--recompute": "full", "--top": 1, "--device-memory": "100TiB",
+             "--rate": repr(rate * 1e-9)}
+    keys = {"model.layers": row["layers"], "model.width": row["hidden"], "model.heads": row["heads"], "batch.global": row["gbs"],
+            "batch.microbatches": row["gbs"]}
+    return ask("plan", "search", *common, *(f"{key}={value}" for key, value in keys.items()),
+               *(word for size in sizes.items() for word in size))["layouts"][0]
 
 
-RATES = [150e12, 220e12, 320e12]  # at which rows are predicted in order to fit
+def fitted_rate(ratio, rows):
+    """The rate of products at which `ratio(row, rate)` of predicted over published speed has the geometric mean 1 over the rows.
 
-
-class Fit:
-    """The rate of products at which `ratio(row, rate)` of predicted over published speed has the
-    geometric mean 1 over some rows: one parameter. Each row is predicted at three rates; between
-    them log(ratio) is a parabola of log(rate)."""
-
-    def __init__(self, ratio):
-        self.ratio, self.known = ratio, {}
-
-    def at(self, row, x):
-        if id(row) not in self.known:
-            self.known[id(row)] = [math.log(self.ratio(row, rate)) for rate in RATES]
-        nodes, total = [math.log(rate) for rate in RATES], 0
-        for i, value in enumerate(self.known[id(row)]):
-            others = [node for node in nodes if node is not nodes[i]]
-            total += value * math.prod((x - node) / (nodes[i] - node) for node in others)
-        return total
-
-    def rate(self, rows):
-        low, high = math.log(RATES[0] / 2), math.log(RATES[-1] * 2)
-        for _ in range(60):
-            middle = (low + high) / 2
-            if sum(self.at(row, middle) for row in rows) < 0:
-                low = middle
-            else:
-                high = middle
-        return math.exp(low)
+    log(ratio) is taken as the parabola of log(rate) through three rates at which each row is predicted.
+    """
+    x = [math.log(rate) for rate in RATES]
+    y = [sum(math.log(ratio(row, rate)) for row in rows) for rate in RATES]
+    slopes = [(y[1] - y[0]) / (x[1] - x[0]), (y[2] - y[1]) / (x[2] - x[1])]
+    bend = (slopes[1] - slopes[0]) / (x[2] - x[0])
+    # Newton's form: y0 + slope (x - x0) + bend (x - x0) (x - x1) = 0, whose root is nearest to the rates for the larger denominator.
+    slope = slopes[0] - bend * (x[1] - x[0])
+    return math.exp(x[0] - 2 * y[0] / (slope + math.copysign(math.sqrt(slope**2 - 4 * bend * y[0]), slope)))
 
 
 class Table:
@@ -92,17 +95,14 @@ class Table:
 
     def line(self, name, published, predicted, tolerance, unit):
         error = predicted / published - 1
-        within = abs(error) <= tolerance
-        if not within:
-            self.missed.append(name)
-        print(f"  {name:<44} {published:>9.2f} {predicted:>9.2f} {unit:<8} {100 * error:>+6.1f}%"
-              f"  (at most {100 * tolerance:g}%)  {'PASS' if within else 'FAIL'}")
+        self.claim(f"{name:<44} {published:>9.2f} {predicted:>9.2f} {unit:<8} {100 * error:>+6.1f}%  (at most {100 * tolerance:g}%)",
+                   abs(error) <= tolerance, " ", name)
         return error
 
-    def claim(self, text, holds):
+    def claim(self, text, holds, mark=":", name=None):
         if not holds:
-            self.missed.append(text)
-        print(f"  {text}: {'PASS' if holds else 'FAIL'}")
+            self.missed.append(name or text)
+        print(f"  {text}{mark} {'PASS' if holds else 'FAIL'}", flush=True)
 
     def end(self):
         if self.missed:

@@ -5,26 +5,23 @@ Inputs are files (.parquet, .arrow) or folders: what save_to_disk() of the packa
 Dataset or a DatasetDict, or Parquet files named after their split, as they are published
 (data/train-00000-of-00002.parquet). Rows are streamed: a table may be larger than memory. A file
 appears under its name when it is whole; one that is there stays, unless --force is given. Rows are
-counted from 0. Needs pyarrow (pip install pyarrow).
+counted from 0. Needs pyarrow and numpy (pip install pyarrow numpy).
 
 Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input, 130 interrupted.
 """
 
 import argparse
-import array
-import contextlib
 import io
 import itertools
 import json
-import os
 import pathlib
 import signal
 import struct
 import sys
 import tarfile
 
-from data_tables import InputError, Rows, choose_splits, exit_code, load_pyarrow
-from data_token_file import write_token_file
+from data_tables import InputError, Rows, choose_splits, exit_code, load_pyarrow, whole_files
+from data_token_file import token_bytes, write_token_file
 
 EXAMPLES = """examples:
   data_import.py text wikitext --split train --out train.txt
@@ -42,11 +39,6 @@ def check_label(label, classes, place):
     if label < 0 or (classes and label >= classes):
         raise InputError(f"label {label} is out of range", place,
                          f"labels 0 to {classes - 1}" if classes else "labels 0, 1, ...; a split whose labels are all -1 has none")
-
-
-def classes_of(rows, options):
-    """How many classes a column of labels has, 0: unknown."""
-    return options.classes or len(rows.class_names(options.label) or [])
 
 
 def write_text(options, files, out):
@@ -67,7 +59,7 @@ def write_tsv(options, files, out):
     numbers = rows.is_integer(options.label)
     if not numbers:
         rows.require_text(options.label, "whole numbers or strings")
-    classes = classes_of(rows, options)
+    classes = options.classes or rows.class_count(options.label)
     names = ["sentence1", "sentence2"] if options.sentence2 else ["sentence"]
     out[0].write(("\t".join(names + ["label"]) + "\n").encode())
     to_spaces = str.maketrans("\t\n\r", "   ")
@@ -149,35 +141,23 @@ def write_tokens(options, files, out):
     if options.tokenizer:
         return write_token_file(options, files, out)
     options.vocabulary = options.vocabulary or 1 << 31
+    import numpy
     index, tokens = out
     rows = Rows(files, [options.column])
     largest = max((most for _, most in rows.integer_lists(options.column, options.vocabulary)), default=0)
-    width, code, kind = (2, 8, "uint16") if largest < 1 << 16 else (4, 4, "int32")
-    lengths = array.array("i")
-    rows = Rows(files, [options.column])
+    width, code, kind = (2, 8, "<u2") if largest < 1 << 16 else (4, 4, "<i4")
+    lengths, rows = [numpy.zeros(0, "<i4")], Rows(files, [options.column])
     for lists, _ in rows.integer_lists(options.column, options.vocabulary):
-        lengths.extend(lists.value_lengths().to_pylist())
-        values = lists.flatten().cast(kind)
-        if len(values):
-            tokens.write(values.buffers()[1][values.offset * width:(values.offset + len(values)) * width])
-    if not sum(lengths):
+        lengths.append(lists.value_lengths().to_numpy())
+        tokens.write(token_bytes(lists, kind))
+    lengths = numpy.concatenate(lengths).astype("<i4")
+    if not lengths.any():
         raise InputError("there are no tokens", files[0], "rows with tokens in them")
+    begins = numpy.append(0, numpy.cumsum(lengths[:-1], dtype="<i8") * width)
     index.write(b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, code, len(lengths), len(lengths) + 1))
-    index.write(little_endian(lengths))
-    begin = 0
-    for first in range(0, len(lengths), 1 << 16):
-        ends = list(itertools.accumulate(lengths[first:first + (1 << 16)], initial=begin))
-        index.write(little_endian(array.array("q", (end * width for end in ends[:-1]))))
-        begin = ends[-1]
-    for first in range(0, len(lengths) + 1, 1 << 16):
-        index.write(little_endian(array.array("q", range(first, min(first + (1 << 16), len(lengths) + 1)))))
+    for numbers in (lengths, begins, numpy.arange(len(lengths) + 1, dtype="<i8")):
+        index.write(numbers.tobytes())
     return rows.read
-
-
-def little_endian(numbers):
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
 
 
 def write_images(options, files, out):
@@ -185,7 +165,7 @@ def write_images(options, files, out):
     rows = Rows(files, [options.image, options.label])
     if not rows.is_integer(options.label):
         raise InputError(f"column '{options.label}' is {rows.type(options.label)}", files[0], "a column of whole numbers")
-    classes = classes_of(rows, options)
+    classes = options.classes or rows.class_count(options.label)
     with tarfile.open(fileobj=out[0], mode="w|", format=tarfile.USTAR_FORMAT) as tar:
         def add(name, content):
             member = tarfile.TarInfo(name)
@@ -206,39 +186,15 @@ def write_images(options, files, out):
     return rows.read
 
 
-@contextlib.contextmanager
-def whole_files(paths, force):
-    """Files open for writing; they get their names, in this order, when all is on disk, or never."""
-    for path in paths:
-        if path.exists() and not force:
-            raise InputError("the file exists", path, "another --out, or --force to write over it")
-    paths[0].parent.mkdir(parents=True, exist_ok=True)
-    parts = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in paths]
-    try:
-        with contextlib.ExitStack() as stack:
-            files = [stack.enter_context(open(part, "wb")) for part in parts]
-            yield files
-            for file in files:
-                file.flush()
-                os.fsync(file.fileno())
-        for path in paths:  # no old file beside a new one
-            path.unlink(missing_ok=True)
-        for part, path in zip(parts, paths):
-            os.replace(part, path)
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
-
-
 def outputs(options, split):
     """The files of a split. A .bin without its .idx would be read as another format: it comes last."""
     path = pathlib.Path(options.out.replace("{split}", split))
     if options.write is not write_tokens:
         return [path]
-    if options.tokenizer:
-        if path.suffix in (".bin", ".idx"):
-            raise InputError("a token file with its tokenizer is another format than Megatron's", path, "--out NAME.tok, or no --tokenizer")
+    if options.tokenizer and path.suffix not in (".bin", ".idx"):
         return [path]
+    if options.tokenizer:
+        raise InputError("a token file with its tokenizer is another format than Megatron's", path, "--out NAME.tok, or no --tokenizer")
     if path.suffix != ".bin":
         raise InputError("tokens are a .bin file and the .idx beside it", path,
                          "--out NAME.bin, or --tokenizer for one file that has documents and a hash")

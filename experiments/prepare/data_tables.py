@@ -2,17 +2,14 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import re
 import sys
 import time
 
-
-class InputError(Exception):
-    """Bad input: what is wrong, where, and what would be right."""
-
-    def __init__(self, what, where, fix):
-        super().__init__(f"{what}\n  at: {where}\n  try: {fix}")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+from concertina import InputError  # noqa: E402
 
 
 def exit_code(tool, work, where, left=""):
@@ -29,16 +26,41 @@ def exit_code(tool, work, where, left=""):
         return 1
 
 
+@contextlib.contextmanager
+def whole_files(paths, force):
+    """Files open for writing; they get their names, in this order, when all is on disk, or never."""
+    for path in paths:
+        if path.exists() and not force:
+            raise InputError("the file exists", path, "another --out, or --force to write over it")
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    parts = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in paths]
+    try:
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(open(part, "w+b")) for part in parts]
+            yield files
+            for file in files:
+                file.flush()
+                os.fsync(file.fileno())
+        for path in paths:  # no old file beside a new one
+            path.unlink(missing_ok=True)
+        for part, path in zip(parts, paths):
+            os.replace(part, path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
 def load_pyarrow():
     """Imports pyarrow, which Debian does not have, for all of this file."""
     global pa, pc, pq
     try:
+        import numpy  # noqa: F401 - numbers of tokens are arrays
         import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise InputError(f"pyarrow cannot be imported ({error})", sys.executable,
-                         "pip install pyarrow, in a virtual environment if Debian asks for one") from None
+        raise InputError(f"pyarrow cannot be imported with numpy ({error})", sys.executable,
+                         "pip install pyarrow numpy, in a virtual environment if Debian asks for one") from None
 
 
 def splits_of(path):
@@ -78,22 +100,18 @@ def saved_files(folder):
         files = []
     if not files:
         raise InputError("it names no files", folder / "state.json", "a folder as save_to_disk() wrote it")
-    for file in files:
-        if not file.exists():
-            raise InputError("state.json names a file that is missing", file, "the whole folder")
+    if missing := [file for file in files if not file.exists()]:
+        raise InputError("state.json names a file that is missing", missing[0], "the whole folder")
     return files
 
 
 def read_json(path):
-    right = "a folder as save_to_disk() wrote it"
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError("the file is missing", path, right) from None
-    except ValueError as error:
-        raise InputError(f"it is no JSON: {error}", path, right) from None
+    except (FileNotFoundError, ValueError) as error:
+        raise InputError(f"this is not JSON: {error}" if path.exists() else "the file is missing", path, "a folder as save_to_disk() wrote it") from None
     if not isinstance(value, dict):
-        raise InputError("it is no JSON object", path, right)
+        raise InputError("this is not a JSON object", path, "a folder as save_to_disk() wrote it")
     return value
 
 
@@ -132,26 +150,17 @@ def open_table(file):
         raise InputError("the file is empty", file, "the file as it was published")
     if magic[:4] == b"PAR1":
         parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)  # no whole row groups
-
-        def batches(columns, size):
-            read = 0
-            for batch in parquet.iter_batches(batch_size=size, columns=columns):
-                read += batch.num_rows
-                yield batch.select(columns), read / parquet.metadata.num_rows
-        return parquet.schema_arrow, batches
+        rows = parquet.metadata.num_rows
+        return parquet.schema_arrow, lambda columns, size: (
+            (batch.select(columns), min(1, (at + 1) * size / rows)) for at, batch in enumerate(parquet.iter_batches(size, columns=columns)))
     source = pa.OSFile(str(file))  # mapped, a file that is cut short meanwhile would end the program
     if magic == b"ARROW1":
         arrow = pa.ipc.open_file(source)
         every = (arrow.get_batch(i) for i in range(arrow.num_record_batches))
     else:
         every = arrow = pa.ipc.open_stream(source)
-
-    def slices(columns, size):
-        for batch in every:
-            batch = batch.select(columns)
-            for begin in range(0, batch.num_rows, size):
-                yield batch.slice(begin, size), source.tell() / source.size()
-    return arrow.schema, slices
+    return arrow.schema, lambda columns, size: (
+        (batch.select(columns).slice(begin, size), source.tell() / source.size()) for batch in every for begin in range(0, batch.num_rows, size))
 
 
 class Progress:
@@ -203,8 +212,7 @@ class Rows:
         progress = Progress(sum(sizes))
         for i, file in enumerate(self.files):
             first = 0
-            batches = self.batches_of(file, size)
-            for batch, share in batches:
+            for batch, share in self.batches_of(file, size):
                 yield file, first, batch
                 first += batch.num_rows
                 self.read += batch.num_rows
@@ -228,8 +236,7 @@ class Rows:
             with reading(file):
                 values = batch.to_pylist()
             for i, row in enumerate(values, first):
-                def place(column, number=i):
-                    return f"{file}: row {number}, column '{column}'"
+                place = f"{file}: row {i}, column '{{}}'".format
                 for name, value in row.items():
                     if value is None:
                         raise InputError("the value is null", place(name), "rows without nulls: filter() the data set")
@@ -248,18 +255,17 @@ class Rows:
             bounds = pc.min_max(values)
             low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
             if lists.null_count or values.null_count or low < 0 or high >= limit:
-                self.refuse_list(f"{file}: row {{}}, column '{column}'", first, lists, limit)
+                row, why = next((row, why) for row, tokens in enumerate(lists.to_pylist(), first) if (why := self.wrong_tokens(tokens, limit)))
+                raise InputError(why, f"{file}: row {row}, column '{column}'",
+                                 "rows without nulls: filter() the data set" if "null" in why else f"tokens 0 to {limit - 1}")
             yield lists, high
 
     @staticmethod
-    def refuse_list(place, first, lists, limit):
-        """The error of the first row that has one."""
-        for row, tokens in enumerate(lists.to_pylist(), first):
-            if tokens is None or None in tokens:
-                raise InputError("a token is null", place.format(row), "rows without nulls: filter() the data set")
-            for token in tokens:
-                if not 0 <= token < limit:
-                    raise InputError(f"token {token} is out of range", place.format(row), f"tokens 0 to {limit - 1}")
+    def wrong_tokens(tokens, limit):
+        """What is wrong with the tokens of a row; empty where nothing is."""
+        if tokens is None or None in tokens:
+            return "a token is null"
+        return next((f"token {token} is out of range" for token in tokens if not 0 <= token < limit), "")
 
     def type(self, column):
         kind = self.schema.field(column).type
@@ -271,14 +277,12 @@ class Rows:
     def require_text(self, column, what="strings"):
         """An error where the column has no strings."""
         kind = self.type(column)
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or getattr(pa.types, "is_string_view", lambda _: False)(kind)):
+        if str(kind) not in ("string", "large_string", "string_view"):
             raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")
 
-    def class_names(self, column):
-        """The names of a ClassLabel's classes, or None (datasets writes features into the schema)."""
+    def class_count(self, column):
+        """How many classes a ClassLabel has, 0: unknown (datasets writes features into the schema)."""
         try:
-            about = json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))
-            names = about["info"]["features"][column]["names"]
-            return names if isinstance(names, list) and names else None
+            return len(json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"][column]["names"])
         except (ValueError, KeyError, TypeError):
-            return None
+            return 0

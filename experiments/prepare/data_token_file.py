@@ -1,12 +1,10 @@
 """Token files of concertina, as `data prepare` writes them; io/README.md specifies the bytes."""
 
-import array
 import hashlib
 import json
 import pathlib
 import re
 import struct
-import sys
 
 from data_tables import InputError, Rows
 
@@ -44,54 +42,30 @@ def agreed(text, has, asked, tokenizer):
     return hashlib.sha256(text).hexdigest(), has
 
 
-class Blocks:
-    """What follows the header, and the hash of each block of it."""
-
-    def __init__(self, out):
-        self.out, self.written, self.hashes, self.block = out, 0, [], hashlib.sha256()
-        out.write(bytes(TOKENS_AT))
-
-    def write(self, data):
-        self.out.write(data)
-        data = memoryview(data).cast("B")
-        while len(data):
-            part = data[:HASH_BLOCK - self.written % HASH_BLOCK]
-            self.block.update(part)
-            self.written += len(part)
-            data = data[len(part):]
-            if self.written % HASH_BLOCK == 0:
-                self.close_block()
-
-    def close_block(self):
-        self.hashes.append(self.block.hexdigest().encode())
-        self.block = hashlib.sha256()
-
-    def end(self, header):
-        """Writes the header, with the hash of all."""
-        if self.written % HASH_BLOCK:
-            self.close_block()
-        self.out.seek(0)
-        self.out.write(header + hashlib.sha256(header + b"".join(self.hashes)).digest())
+def token_bytes(lists, type_):
+    """The numbers of an array of lists, such as "<u2"."""
+    return lists.flatten().to_numpy().astype(type_).tobytes()
 
 
 def write_token_file(options, files, out):
     """A document per row; a row without tokens is none, as a line without any is to `data prepare`."""
+    import numpy
+    file, = out
     fingerprint, vocabulary = tokenizer_of(options.tokenizer, options.vocabulary)
-    width, kind = (2, "uint16") if vocabulary <= 1 << 16 else (4, "uint32")
-    rows, blocks, bounds = Rows(files, [options.column]), Blocks(out[0]), array.array("Q", [0])
+    width = 2 if vocabulary <= 1 << 16 else 4
+    rows, sizes = Rows(files, [options.column]), []
+    file.write(bytes(TOKENS_AT))
     for lists, _ in rows.integer_lists(options.column, vocabulary):
-        for size in lists.value_lengths().to_pylist():
-            if size:
-                bounds.append(bounds[-1] + size)
-        values = lists.flatten().cast(kind)
-        if len(values):
-            blocks.write(values.buffers()[1][values.offset * width:(values.offset + len(values)) * width])
-    tokens, documents = bounds[-1], len(bounds) - 1
-    if not tokens:
+        sizes.append(lists.value_lengths().to_numpy())
+        file.write(token_bytes(lists, f"<u{width}"))
+    sizes = numpy.concatenate(sizes, dtype="u8", casting="unsafe") if sizes else numpy.zeros(0, "u8")
+    ends = numpy.cumsum(sizes[sizes > 0])
+    if not len(ends):
         raise InputError("there are no tokens", files[0], "rows with tokens in them")
-    blocks.write(bytes(-blocks.written % 8))
-    if sys.byteorder == "big":
-        bounds.byteswap()
-    blocks.write(bounds.tobytes())
-    blocks.end(MAGIC + struct.pack("<IIQQQQ", width, 0, vocabulary, tokens, documents, 0) + bytes.fromhex(fingerprint))
+    file.write(bytes((TOKENS_AT - file.tell()) % 8) + numpy.append(0, ends).astype("<u8").tobytes())
+    file.seek(TOKENS_AT)
+    hashes = b"".join(hashlib.sha256(block).hexdigest().encode() for block in iter(lambda: file.read(HASH_BLOCK), b""))
+    header = MAGIC + struct.pack("<IIQQQQ", width, 0, vocabulary, ends[-1], len(ends), 0) + bytes.fromhex(fingerprint)
+    file.seek(0)
+    file.write(header + hashlib.sha256(header + hashes).digest())
     return rows.read

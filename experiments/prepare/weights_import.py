@@ -13,9 +13,9 @@ Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input.
 import argparse
 import collections
 import errno
+import io
 import json
 import math
-import os
 import pathlib
 import pickle
 import struct
@@ -23,7 +23,9 @@ import sys
 import zipfile
 import zlib
 
-from data_tables import InputError, exit_code
+from data_tables import InputError, exit_code, whole_files
+
+from concertina.files import replace_file
 
 try:
     import lzma
@@ -48,59 +50,30 @@ Storage = collections.namedtuple("Storage", "key kind size elements")
 Tensor = collections.namedtuple("Tensor", "storage offset shape strides")
 
 
-class Maker:
+class MakeTensor:
     """A function that the file may name. It has no attributes that a pickle could set."""
-    __slots__ = ()
-
-
-class MakeTensor(Maker):
     __slots__ = ()
 
     def __call__(self, storage, offset, shape, strides, *_):
         return Tensor(storage, offset, tuple(shape), tuple(strides))
 
 
-class MakeParameter(Maker):
+class MakeParameter(MakeTensor):
     __slots__ = ()
 
     def __call__(self, tensor, *_):
         return tensor
 
 
-KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(),
-         ("torch._utils", "_rebuild_parameter"): MakeParameter(),
+KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(), ("torch._utils", "_rebuild_parameter"): MakeParameter(),
          ("collections", "OrderedDict"): collections.OrderedDict}
 
 
-class FromFile:
-    """Gives pickle what a file has, up to MOST_PICKLE bytes. It has no readinto(), for which pickle would take as
-    much memory as a damaged length says before it looks whether there are so many bytes."""
-
-    def __init__(self, file, path):
-        self.file, self.path, self.left = file, path, MOST_PICKLE
-
-    def take(self, part):
-        self.left -= len(part)
-        if self.left < 0:
-            raise InputError(f"the names of its tensors take more than {MOST_PICKLE >> 20} MiB", self.path, AGAIN)
-        return part
-
-    def readline(self):
-        return self.take(self.file.readline(self.left + 1))
-
-    def read(self, count):
-        parts, piece = [], 1 << 20
-        while count > 0 and (part := self.file.read(min(count, piece))):
-            parts.append(self.take(part))
-            count -= len(part)
-        return b"".join(parts)
-
-
 class TensorUnpickler(pickle.Unpickler):
-    """Reads one pickle of `path`."""
+    """Reads one pickle of `path`; `file` has no more than its first MOST_PICKLE bytes."""
 
     def __init__(self, file, path):
-        super().__init__(FromFile(file, path), encoding="utf-8")
+        super().__init__(file, encoding="utf-8")
         self.path = path
 
     def find_class(self, module, name):
@@ -161,7 +134,10 @@ class ZippedFile:
         if self.root + "byteorder" in self.zip.namelist() and self.entry("byteorder", 16) != b"little":
             raise InputError("its numbers are big-endian", path, "the file of a little-endian machine")
         with self.zip.open(pickles[0]) as file:
-            self.tensors = TensorUnpickler(file, path).load()
+            head = file.read(MOST_PICKLE + 1)
+        if len(head) > MOST_PICKLE:
+            raise InputError(f"the names of its tensors take more than {MOST_PICKLE >> 20} MiB", path, AGAIN)
+        self.tensors = TensorUnpickler(io.BytesIO(head), path).load()
 
     def entry(self, name, most):
         info = self.zip.getinfo(self.root + name)
@@ -182,13 +158,14 @@ class LegacyFile:
 
     def __init__(self, path):
         self.path, self.file = path, open(path, "rb")
-        if TensorUnpickler(self.file, path).load() != LEGACY_MAGIC:
-            raise InputError("this is no file of torch.save()", path, AGAIN)
-        _, system, self.tensors, keys = [TensorUnpickler(self.file, path).load() for _ in range(4)]
+        head = io.BytesIO(self.file.read(MOST_PICKLE))
+        if TensorUnpickler(head, path).load() != LEGACY_MAGIC:
+            raise InputError("this is not a file of torch.save()", path, AGAIN)
+        _, system, self.tensors, keys = [TensorUnpickler(head, path).load() for _ in range(4)]
         if not system["little_endian"]:
             raise InputError("its numbers are big-endian", path, "the file of a little-endian machine")
         self.sizes = {tensor.storage.key: tensor.storage.size for tensor in tensors_of(self.tensors, path).values()}
-        self.places, at = {}, self.file.tell()
+        self.places, at = {}, head.tell()
         for key in keys:
             self.file.seek(at)
             elements, = struct.unpack("<q", self.file.read(8))
@@ -215,10 +192,6 @@ def tensors_of(value, path):
     return value
 
 
-def open_pickle(path):
-    return ZippedFile(path) if zipfile.is_zipfile(path) else LegacyFile(path)
-
-
 def write_safetensors(source, out):
     """All tensors of an opened file, by name; one storage is in memory at a time."""
     tensors = tensors_of(source.tensors, source.path)
@@ -230,17 +203,10 @@ def write_safetensors(source, out):
         at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    temporary = out.with_name(out.name + ".tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for name in sorted(tensors):
-                file.write(elements_in_order(tensors[name], source.data(tensors[name].storage)))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, out)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_files([out], force=True) as (file,):
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in sorted(tensors):
+            file.write(elements_in_order(tensors[name], source.data(tensors[name].storage)))
     return list(tensors)
 
 
@@ -269,7 +235,9 @@ def convert(folder, force):
     places = {}
     for name, path in files.items():
         try:
-            places |= dict.fromkeys(write_safetensors(open_pickle(path), folder / name), name)
+            places |= dict.fromkeys(write_safetensors((ZippedFile if zipfile.is_zipfile(path) else LegacyFile)(path), folder / name), name)
+        except InputError:
+            raise
         except (*DAMAGED, OSError) as error:
             # The system's own errors, but for a place that is none; a decompressor's have no number.
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
@@ -279,8 +247,7 @@ def convert(folder, force):
         if missing := set(index["weight_map"]) - set(places):
             raise InputError(f"the tensor {min(missing)!r} is in none of the files", folder, AGAIN)
         text = json.dumps({"metadata": index.get("metadata", {}), "weight_map": places}, indent=2)
-        last.with_name(last.name + ".tmp").write_text(text + "\n")
-        os.replace(last.with_name(last.name + ".tmp"), last)
+        replace_file(last, text + "\n")
     print(f"{last}: {len(places)} tensors of {len(files)} file{'s' if len(files) > 1 else ''}")
 
 

@@ -58,16 +58,10 @@ def same_value(distribution, value):
 
 
 class Search:
-    def __init__(self, space, trials, seed, start):
-        self.space, self.trials, self.seed, self.start = space, trials, seed, start
-        self.study = None
+    def __init__(self, space, options, goal):
+        self.space, self.trials, self.seed, self.start = space, options.trials, options.seed, options.start
         self.asked = {}  # trials of Optuna under way, by the number of ours
-
-    def begin(self, goal):
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-        direction = "minimize" if goal == "min" else "maximize"
-        self.study = optuna.create_study(direction=direction)
+        self.study = optuna.create_study(direction="minimize" if goal == "min" else "maximize")
 
     def ask(self, number):
         if number > self.trials:
@@ -79,15 +73,11 @@ class Search:
 
     def tell(self, number, state, metric, settings):
         counts = state in ("done", "stopped") and metric is not None
-        ended = optuna.trial.TrialState.COMPLETE if counts else optuna.trial.TrialState.FAIL
-        value = metric if counts else None
-        trial = self.asked.pop(number, None)
-        if trial is not None:
-            self.study.tell(trial, value, ended)
-            return
-        # Of an earlier launch.
-        params = {key: same_value(self.space[key], settings[key]) for key in self.space if key in settings}
-        if params.keys() == self.space.keys():
+        ended, value = (optuna.trial.TrialState.COMPLETE, metric) if counts else (optuna.trial.TrialState.FAIL, None)
+        if number in self.asked:
+            self.study.tell(self.asked.pop(number), value, ended)
+        elif self.space.keys() <= settings.keys():  # of an earlier launch
+            params = {key: same_value(self.space[key], settings[key]) for key in self.space}
             self.study.add_trial(optuna.trial.create_trial(state=ended, value=value, params=params, distributions=self.space))
 
 
@@ -98,11 +88,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=10, help="random trials before TPE begins")
     options = parser.parse_args()
-    search = Search(dict(options.space), options.trials, options.seed, options.start)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     for line in sys.stdin:
         message = json.loads(line)
         if "study" in message:
-            search.begin(message["study"]["goal"])
+            search = Search(dict(options.space), options, message["study"]["goal"])
         elif "ask" in message:
             print(json.dumps(search.ask(message["ask"]["trial"])), flush=True)
         elif "tell" in message:

@@ -83,7 +83,7 @@ class WithoutPyarrow(Folder):
         blocked.write_text("raise ImportError('none here')\n")
         done = subprocess.run([sys.executable, "-S", SCRIPT, "text", "x.parquet", "--out", "out.txt"],
                               capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
-        self.refused(done, "pyarrow cannot be imported", "python")
+        self.refused(done, "pyarrow cannot be imported with numpy", "python")
         self.assertIn("pip install pyarrow", done.stderr)
 
 

@@ -11,7 +11,7 @@ bad=0
 exits() {
   local code=$1 text=$2
   shift 2
-  python3 "$script" --binary "$binary" "$@" >"$scratch/out" 2>&1
+  python3 "$script" --program "$binary" "$@" >"$scratch/out" 2>&1
   local is=$?
   if [ $is != "$code" ] || ! grep -qF -- "$text" "$scratch/out"; then
     echo "FAILED: reproduce.py $*: exit code $is, wanted $code and '$text'"
@@ -19,11 +19,6 @@ exits() {
     bad=1
   fi
 }
-
-# Without --binary it is that of build/.
-top=$(cd "$(dirname "$0")/../.." && pwd)
-built=$(python3 -c 'import os, runpy, sys; print(os.path.normpath(runpy.run_path(sys.argv[1])["BUILT"]))' "$script")
-[ "$built" = "$top/build/experiments/concertina" ] || { echo "FAILED: without --binary it runs $built" && bad=1; }
 
 exits 0 '11 of 11 figures pass' --model 1.5B --microbatches 24
 exits 0 '11 of 11 figures pass' --model 14.6B --microbatches 48
@@ -35,5 +30,5 @@ wrong 's/"zb-2p": 0.0433/"zb-2p": 0.0400/; s/"1f1b-i": 13.1/"1f1b-i": 12.8/'
 exits 1 '9 of 11 figures pass' --model 1.5B --microbatches 24 --expected "$scratch/wrong.json"
 exits 2 'no row has this model' --model 2B
 exits 2 'cannot read' --expected "$scratch/none.json"
-exits 2 'cannot run' --binary "$scratch/none"
+exits 2 'cannot run' --program "$scratch/none"
 exit $bad

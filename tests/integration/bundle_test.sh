@@ -1,12 +1,12 @@
 #!/bin/sh
-# The archive of experiments/install/bundle.sh holds all that its programs load, and they run from it, also
+# The archive of tests/bundle.sh holds all that its programs load, and they run from it, also
 # under its mpirun; its check of a GPU says where there is none.
 # usage: bundle_test.sh SOURCE_ROOT BUILD_ROOT
 set -u
 source=$(realpath -- "$1") build=$(realpath -- "$2")
 . "$source/tests/shell_checks.sh"
 
-exits 0 'bundle.sh' bash "$source/experiments/install/bundle.sh" --build "$build" --fast "$scratch/b.tar.xz"
+exits 0 'bundle.sh' bash "$source/tests/bundle.sh" --build "$build" --fast "$scratch/b.tar.xz"
 exits 0 'unpacking' tar -xf b.tar.xz
 top=$scratch/concertina-bundle
 for program in "$top"/libexec/*; do
@@ -33,6 +33,6 @@ if "$top/bin/concertina" doctor 2> err | grep -q '^gpu  *none'; then
   exits 1 'gpu_check.sh without a GPU' env -i PATH=/usr/bin:/bin "$top/gpu_check.sh" --out checks
   grep -q 'a GPU is found .*FAILED' out || fail 'gpu_check.sh does not say that there is no GPU'
 fi
-exits 2 'an unknown option' bash "$source/experiments/install/bundle.sh" --buidl x
-exits 2 'no build' bash "$source/experiments/install/bundle.sh" --build "$scratch"
+exits 2 'an unknown option' bash "$source/tests/bundle.sh" --buidl x
+exits 2 'no build' bash "$source/tests/bundle.sh" --build "$scratch"
 exit $bad

@@ -24,17 +24,15 @@ PAPERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e
 HERE = os.path.join(PAPERS, "pipetransformer")
 sys.path[:0] = [HERE, PAPERS]
 import arms  # noqa: E402
-from published import Table, program  # noqa: E402
-from reproduce import ALPHA, MPIRUN  # noqa: E402
+from published import Table, use_program  # noqa: E402
+from reproduce import MPIRUN  # noqa: E402
 
 RANKS = [1, 2, 4]
 SAMPLES, HELD_OUT, BATCH, EPOCHS = 80, 16, 16, 10
-TASK = arms.Task(layers=12, epochs=EPOCHS, steps=(SAMPLES - HELD_OUT) // BATCH)
 
 
 def chosen_arms():
-    found = {**arms.static_arms(TASK, [3]), **arms.ladder_arms(TASK, ALPHA), **arms.top_arms(TASK, [(4, EPOCHS)]),
-             **arms.freezing_arms(TASK), **arms.papers_arms(TASK, ALPHA)}
+    found = arms.arms_of({"shorter_epochs": [3], "top_layers": [(4, EPOCHS)]}, layers=12, epochs=EPOCHS, steps=(SAMPLES - HELD_OUT) // BATCH)
     del found["growing batch"]
     for arm in found.values():
         if arm.get("elastic.policy") == "predicted":
@@ -77,7 +75,8 @@ def lines_of(path):
 
 class Runs:
     def __init__(self, options, folder):
-        self.options, self.folder, self.binary = options, folder, program(options.program)
+        use_program(options.program)
+        self.options, self.folder, self.binary = options, folder, os.environ["CONCERTINA"]
         self.data = arms.toml_value(make_images(folder))
         size = {"model.width": 16, "model.heads": 2, "model.classes": 10, "model.vit.patch": 14,
                 "run.steps": 10, "batch.global": BATCH}

@@ -2,7 +2,7 @@
 import random
 
 import pytest
-from concertina.quality import find_faults, near_duplicates
+from concertina.commands.data_quality import find_faults, near_duplicates
 
 
 def runs_of(text):

@@ -42,9 +42,10 @@ def test_the_package_needs_python_alone():
 
 
 def test_each_name_is_imported_from_where_it_is():
-    source = pathlib.Path(concertina.__file__).read_text(encoding="utf-8")
-    typed = {name.strip() for names in re.findall(r"^    from \.\w+ import (.*)$", source, re.MULTILINE) for name in names.split(",")}
-    assert typed - {"missing_library"} == set(concertina.__all__) and all(getattr(concertina, name) for name in concertina.__all__)
+    stub = pathlib.Path(concertina.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    typed = {(home, name) for home, names in re.findall(r"^from \.(\w+) import (.*)$", stub, re.MULTILINE) for name in re.findall(r"as (\w+)", names)}
+    assert typed == {(home, name) for home, names in concertina._HOMES.items() for name in names}
+    assert all(getattr(concertina, name) for name in concertina.__all__)
 
 
 def test_a_table_is_pandas_groupby(study):

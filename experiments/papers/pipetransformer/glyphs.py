@@ -11,7 +11,7 @@ import argparse
 import hashlib
 import json
 import multiprocessing
-import os
+import pathlib
 import random
 import struct
 import subprocess
@@ -24,7 +24,7 @@ try:
 except ImportError as missing:
     sys.exit(f"glyphs.py: {missing}\n  try: apt-get install python3-numpy python3-pil, or pip install numpy pillow")
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = pathlib.Path(__file__).resolve().parent
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 SIZE, BOX, CANVAS = 28, 20, 160
 LEAST_LETTERS = 22  # a font of symbols, or of another script, draws most of these alike
@@ -34,29 +34,18 @@ def fail(what, fix):
     sys.exit(f"glyphs.py: {what}\n  try: {fix}")
 
 
-def packages():
-    with open(os.path.join(HERE, "fonts.txt"), encoding="utf-8") as file:
-        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
-
-
 def download(folder):
     """Unpacks the packages below `folder`, unless a run before did."""
-    done = os.path.join(folder, "complete")
-    if os.path.exists(done):
+    if (folder / "complete").exists():
         return
-    os.makedirs(os.path.join(folder, "deb"), exist_ok=True)
-    got = subprocess.run(["apt-get", "download", *packages()], cwd=os.path.join(folder, "deb"), capture_output=True, text=True)
+    (folder / "deb").mkdir(parents=True, exist_ok=True)
+    packages = [line for line in (HERE / "fonts.txt").read_text(encoding="utf-8").split("\n") if line.strip() and not line.startswith("#")]
+    got = subprocess.run(["apt-get", "download", *map(str.strip, packages)], cwd=folder / "deb", capture_output=True, text=True)
     if got.returncode != 0:
         fail(f"apt-get download failed: {got.stderr.strip()}", "apt-get update, or --fonts DIR with fonts of your own")
-    for name in sorted(os.listdir(os.path.join(folder, "deb"))):
-        subprocess.run(["dpkg-deb", "-x", os.path.join("deb", name), "."], cwd=folder, check=True)
-    with open(done, "w", encoding="utf-8"):
-        pass
-
-
-def font_files(folder):
-    found = [os.path.join(base, name) for base, _, names in os.walk(folder) for name in names if name.lower().endswith((".ttf", ".otf"))]
-    return sorted(found, key=lambda path: os.path.relpath(path, folder))
+    for package in sorted((folder / "deb").iterdir()):
+        subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
+    (folder / "complete").touch()
 
 
 def bend(image, chance, cells=4, most=7):
@@ -90,11 +79,9 @@ def draw(font, letter, chance=None):
     pixels = numpy.asarray(image).astype(float)
     if pixels.sum() == 0:
         return None
-    middle = (SIZE - 1) / 2
-    across = (pixels.sum(0) * numpy.arange(pixels.shape[1])).sum() / pixels.sum()
-    down = (pixels.sum(1) * numpy.arange(pixels.shape[0])).sum() / pixels.sum()
+    across, down = ((pixels.sum(axis) * numpy.arange(pixels.shape[1 - axis])).sum() / pixels.sum() for axis in (0, 1))
     whole = Image.new("L", (SIZE, SIZE), 0)
-    whole.paste(image, (round(middle - across), round(middle - down)))
+    whole.paste(image, (round((SIZE - 1) / 2 - across), round((SIZE - 1) / 2 - down)))
     return whole.tobytes()
 
 
@@ -115,7 +102,8 @@ def draw_font(job):
 
 def collect(folder, copies, seed):
     """Images and classes in a random order, and how many fonts they are of."""
-    jobs = [(path, copies, f"{seed} {number}") for number, path in enumerate(font_files(folder))]
+    fonts = sorted((path for path in folder.rglob("*") if path.suffix.lower() in (".ttf", ".otf")), key=lambda path: str(path.relative_to(folder)))
+    jobs = [(str(path), copies, f"{seed} {number}") for number, path in enumerate(fonts)]
     known, items, fonts = set(), [], 0
     with multiprocessing.Pool() as pool:
         for number, drawn in enumerate(pool.imap(draw_font, jobs, chunksize=4)):
@@ -136,32 +124,29 @@ def collect(folder, copies, seed):
 
 def write(path, header, body):
     data = struct.pack(f">{len(header)}I", *header) + body
-    with open(path, "wb") as file:
-        file.write(data)
+    path.write_bytes(data)
     return hashlib.sha256(data).hexdigest()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", metavar="OUT", help="folder for the files")
-    parser.add_argument("--fonts", metavar="DIR", help="fonts that are there, in place of Debian's packages")
+    parser.add_argument("out", metavar="OUT", type=pathlib.Path, help="folder for the files")
+    parser.add_argument("--fonts", metavar="DIR", type=pathlib.Path, help="fonts that are there, in place of Debian's packages")
     parser.add_argument("--copies", type=int, default=3, help="drawings of each letter of a font (3)")
     parser.add_argument("--seed", type=int, default=1, help="of the changes and the order (1)")
     options = parser.parse_args()
-    os.makedirs(options.out, exist_ok=True)
-    folder = options.fonts or os.path.join(options.out, "fonts")
+    options.out.mkdir(parents=True, exist_ok=True)
+    folder = options.fonts or options.out / "fonts"
     if not options.fonts:
         download(folder)
     items, fonts = collect(folder, options.copies, options.seed)
     if not items:
         fail(f"no font of {folder} draws letters", "--fonts DIR with .ttf or .otf files")
-    images = write(os.path.join(options.out, "letters-images"), (0x803, len(items), SIZE, SIZE), b"".join(pixels for pixels, _ in items))
-    labels = write(os.path.join(options.out, "letters-labels"), (0x801, len(items)), bytes(kind for _, kind in items))
+    images = write(options.out / "letters-images", (0x803, len(items), SIZE, SIZE), b"".join(pixels for pixels, _ in items))
+    labels = write(options.out / "letters-labels", (0x801, len(items)), bytes(kind for _, kind in items))
     about = {"fonts": fonts, "images": len(items), "pillow": PIL.__version__, "images_sha256": images,
-             "labels_sha256": labels,
-             "from": options.fonts or sorted(os.listdir(os.path.join(folder, "deb")))}
-    with open(os.path.join(options.out, "glyphs.json"), "w", encoding="utf-8") as file:
-        json.dump(about, file, indent=1)
+             "labels_sha256": labels, "from": str(options.fonts or "") or sorted(path.name for path in (folder / "deb").iterdir())}
+    (options.out / "glyphs.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
     print(f"{fonts} fonts, {len(items)} images of 26 letters in {options.out}")
 
 

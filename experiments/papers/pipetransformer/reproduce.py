@@ -4,26 +4,25 @@ them, and without, and says what that is worth: accuracy, speed-up, and the seco
 PASS or FAIL against expected.json.
 
   1. makes the data of the task and pretrains its model, once: OUT/TASK/pretrained is kept;
-  2. runs a study whose arms are in arms.py, seed by seed: OUT/TASK/FORM.toml;
+  2. runs a study whose arms are in arms.toml, seed by seed: OUT/TASK/FORM.toml;
   3. prints the tables, writes a page and figures below OUT/TASK, and the verdicts.
 
 A run that was stopped goes on where it was. Seeds, and the arms of --quick and --confirm, are in expected.json.
 Ends with 1 on FAIL."""
-import argparse
-import csv
 import gzip
-import json
 import os
 import shlex
+import statistics
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 import arms  # noqa: E402
-from published import Table, program  # noqa: E402
+import published  # noqa: E402
+from concertina import study_results  # noqa: E402
+from published import Table, ask, read_expected  # noqa: E402
 
-ALPHA = 1 / 3  # of the ladder, and of what the paper does besides
 MPIRUN = "mpirun -n 2 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1"
 
 
@@ -34,6 +33,12 @@ def is_plain(arm):
 
 def fail(what, fix):
     sys.exit(f"reproduce.py: {what}\n  try: {fix}")
+
+
+def require_files(paths, fix):
+    for path in paths:
+        if not os.path.exists(path):
+            fail(f"there is no {path}", fix)
 
 
 def rows_of(path):
@@ -49,9 +54,7 @@ class Vit:
     def __init__(self, options, folder):
         self.images = [os.path.join(options.data, "mnist", f"t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")]
         self.letters = os.path.join(folder, "letters")
-        for path in self.images:
-            if not os.path.exists(path):
-                fail(f"there is no {path}", "--data DIR with mnist/t10k-*.gz")
+        require_files(self.images, "--data DIR with mnist/t10k-*.gz")
         with gzip.open(self.images[1]) as file:
             self.samples = int.from_bytes(file.read(8)[4:], "big")
         self.steps = (self.samples - self.held_out) / self.batch
@@ -76,9 +79,7 @@ class Bert:
     def __init__(self, options, folder):
         self.phrases, self.dev = [os.path.join(options.data, "sst2", f"{name}.tsv") for name in ("train", "dev")]
         self.sentences, self.tokenizer = os.path.join(folder, "sentences.tsv"), os.path.join(folder, "bpe")
-        for path in (self.phrases, self.dev):
-            if not os.path.exists(path):
-                fail(f"there is no {path}", "--data DIR with sst2/train.tsv and sst2/dev.tsv")
+        require_files([self.phrases, self.dev], "--data DIR with sst2/train.tsv and sst2/dev.tsv")
 
     def samples(self):
         return len(rows_of(self.sentences)) - 1
@@ -118,12 +119,12 @@ TASKS = {"bert": Bert, "vit": Vit}
 
 class Reproduction:
     def __init__(self, options):
-        self.options, self.binary = options, program(options.program)
+        published.use_program(options.program)
+        self.options, self.binary = options, os.environ["CONCERTINA"]
         self.folder = os.path.abspath(os.path.join(options.out, options.task))
         os.makedirs(self.folder, exist_ok=True)
         self.task = TASKS[options.task](options, self.folder)
-        with open(os.path.join(HERE, "expected.json"), encoding="utf-8") as file:
-            self.expected = json.load(file)["tasks"][options.task]
+        self.expected = read_expected(os.path.join(HERE, "expected.json"))["tasks"][options.task]
         self.form = "quick" if options.quick else "confirm" if options.confirm else "explore"
         if self.form not in self.expected:
             fail(f"expected.json claims nothing of {options.task} that could be confirmed", "--quick, or neither")
@@ -135,28 +136,19 @@ class Reproduction:
         if done.returncode != 0:
             sys.exit(f"failed with {done.returncode}: {shlex.join(command)}")
 
-    def make_data(self):
-        self.task.make_data(self.run)
-
     def pretrain(self):
         """Trains the model that all arms begin with, unless it is there."""
-        self.make_data()
+        self.task.make_data(self.run)
         if os.path.exists(os.path.join(self.folder, "pretrained", "result.json")):
             return
         config = "@" + os.path.join(HERE, f"pretrain-{self.options.task}.toml")
         self.run("train", config, f"run.dir={self.folder}", "run.name=pretrained",
                  f"run.steps={self.task.pretrain_steps}", "parallel.pp=1", *self.task.pretrain_keys(), launch=True)
 
-    def shape(self):
-        return arms.Task(self.task.layers, self.task.epochs, self.task.steps)
-
     def arms(self):
         """Those that the form names in expected.json; all where it names none."""
-        task, want = self.shape(), self.expected
-        chosen = {**arms.static_arms(task, want["shorter_epochs"]), **arms.ladder_arms(task, ALPHA),
-                  **arms.top_arms(task, want["top_layers"]), **arms.freezing_arms(task, want.get("alpha_epochs", ())),
-                  **arms.papers_arms(task, ALPHA)}
-        chosen.update(arms.with_rates(chosen, want.get("own_rates", ())))
+        want, task = self.expected, self.task
+        chosen = arms.arms_of(want, task.layers, task.epochs, task.steps)
         names = self.options.arms or want[self.form].get("arms", list(chosen))
         names = dict.fromkeys(["static gpipe", "static", *names])  # all are held against these
         unknown = [name for name in names if name not in chosen]
@@ -182,55 +174,42 @@ class Reproduction:
         self.run("study", "plot", self.study, "--kind", "front", "--x", "train_s", "--y", metric,
                  "--out", os.path.join(self.folder, f"{self.form}-front.svg"))
 
-    def table(self, *words):
-        command = [self.binary, "study", "table", self.study, *words, "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(shlex.join(command) + "\n" + done.stderr)
-        return json.loads(done.stdout.splitlines()[-1])
-
     def front(self, baseline):
         """Groups by name against `baseline`: gain in seconds, change of the metric, equivalence."""
         metric = self.expected["metric"]
-        said = self.table("--baseline", f"arm={baseline}", "--front", f"train_s,{metric}",
+        said = ask("study", "table", self.study, "--baseline", f"arm={baseline}", "--front", f"train_s,{metric}",
                           "--equivalent", f"{metric}={self.expected['margin']}")
         return {point["name"]: point for point in said["front"]["points"]}
 
     def seconds_to(self, target):
         """By arm, mean seconds to `target`, "baseline" or "baseline-NUMBER": of the final value of the unfrozen
         run of the same seed. Arms of which some seed never comes there are left out."""
-        said = self.table("--baseline", "arm=static", "--to", f"{self.expected['metric']}={target}")
+        said = ask("study", "table", self.study, "--baseline", "arm=static", "--to", f"{self.expected['metric']}={target}")
         column, = (metric["name"] for metric in said["metrics"] if metric["name"].startswith("time_to_"))
         means = {group["values"]["arm"]: group["metrics"][column].get("mean") for group in said["groups"]}
         return {arm: mean for arm, mean in means.items() if mean is not None}
 
-    def rows(self):
-        with open(os.path.join(self.study, "results.csv"), encoding="utf-8", newline="") as file:
-            return [row for row in csv.DictReader(file) if row["state"] == "done"]
+    def rungs(self):
+        """The runs of the ladder that are done."""
+        return [run for run in study_results(self.study).runs if run.state == "done" and run.settings["arm"].startswith("ladder")]
 
     def hashes(self):
         """By seed, the hashes of the rungs of the ladder."""
         said = {}
-        for row in self.rows():
-            if row["arm"].startswith("ladder"):
-                said.setdefault(row["seed"], set()).add(row["state_sha256"])
+        for run in self.rungs():
+            said.setdefault(run.text("run.seed"), set()).add(run.text("state_sha256"))
         return said
 
     def ceilings(self):
         """By rung of the ladder, the most it could gain over the static pipeline, from F, I and W of a run
         that freezes on it: means over seeds."""
-        found = [self.ceilings_by(trial["trial"]) for trial in self.rows() if trial["arm"] == "ladder: freeze"]
-        return {rung: sum(one[rung] for one in found) / len(found) for rung in found[0]}
+        found = [self.ceilings_by(run.directory) for run in self.rungs() if run.settings["arm"] == "ladder: freeze"]
+        return {rung: statistics.fmean(one[rung] for one in found) for rung in found[0]}
 
-    def ceilings_by(self, trial):
-        run = os.path.join(self.study, trial, "run")
-        keys = [f"{key}={value}" for key, value in arms.rule(self.shape(), ALPHA).items() if key != "freeze.policy"]
-        command = [self.binary, "plan", "freeze", run, "--policy", "pipetransformer", "--world", "2", "--epochs",
-                   str(self.task.epochs), "--costs", run, "--json", "elastic.policy=predicted", *keys]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(shlex.join(command) + "\n" + done.stderr)
-        ladder = json.loads(done.stdout.splitlines()[-1])["ladder"]
+    def ceilings_by(self, run):
+        keys = [f"{key}={value}" for key, value in self.arms()["ladder: freeze"].items() if key in ("freeze.max", "freeze.alpha", "freeze.rounding")]
+        ladder = ask("plan", "freeze", run, "--policy", "pipetransformer", "--world", 2, "--epochs", self.task.epochs, "--costs", run,
+                     "elastic.policy=predicted", *keys)["ladder"]
         return {rung["rung"]: rung["ceiling_over_static"] for rung in ladder[1:]}
 
     def claim_gains(self, table, over_static, over_gpipe):
@@ -289,9 +268,8 @@ class Reproduction:
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = published.parser(__doc__)
     parser.add_argument("task", choices=sorted(TASKS), help="what is fine-tuned")
-    parser.add_argument("--program", help="the concertina binary; default: on PATH, or build/")
     parser.add_argument("--out", default="runs/pipetransformer", help="where all is kept")
     parser.add_argument("--data", default="data", metavar="DIR", help="with mnist/t10k-*.gz and sst2/*.tsv")
     form = parser.add_mutually_exclusive_group()
@@ -307,7 +285,7 @@ def main():
     options = parse()
     work = Reproduction(options)
     if options.until == "data":
-        return work.make_data()
+        return work.task.make_data(work.run)
     work.pretrain()
     if options.until == "pretrained":
         return None

@@ -12,20 +12,7 @@ of it that needs numpy, scipy or pandas loads them when it is first used.
 import importlib
 import typing
 
-if typing.TYPE_CHECKING:
-    from .checkpoint import Checkpoint, DamagedCheckpoint
-    from .errors import InputError
-    from .imports import import_run
-    from .live import serve
-    from .program import Picture, ProgramError, Schedule, call, train
-    from .results import RunSummary, StudyResults, study_results
-    from .run import NotARun, Run, Study, curves, differing_keys, to_mlflow, to_tensorboard, to_wandb
-    from .run_comparison import compare
-    from .run_report import write_report
-    from .study_plot import StudyPlot, plot
-    from .study_power import power
-    from .study_table import StudyTable, table
-
+# Type checkers read __init__.pyi.
 _HOMES = {
     "checkpoint": ("Checkpoint", "DamagedCheckpoint"), "errors": ("InputError",), "imports": ("import_run",), "live": ("serve",),
     "program": ("Picture", "ProgramError", "Schedule", "call", "train"), "results": ("RunSummary", "StudyResults", "study_results"),

@@ -12,8 +12,8 @@ if not __package__:  # `python3 FOLDER/concertina`, as the program runs it: the 
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     __package__ = "concertina"
 
+import concertina  # noqa: E402
 from concertina.commands import run  # noqa: E402
-from concertina.log_forms import PROGRAMS  # noqa: E402
 
 
 def _count(text: str) -> int:
@@ -27,6 +27,7 @@ def main() -> int:
         typing.cast(io.TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="replace")
     if sys.argv[1:2] == ["--parsed"]:
         return run(sys.argv[2], sys.argv[3:])
+    from concertina.log_forms import PROGRAMS
     parser = argparse.ArgumentParser(prog="python -m concertina", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("import", help="a run of another program's log")
@@ -44,17 +45,16 @@ def main() -> int:
     two.add_argument("--to", dest="folder", default=None, help="a folder; of mlflow, the URI of its store")
     options = parser.parse_args()
     try:
-        from concertina import import_run, to_mlflow, to_tensorboard, to_wandb
         if options.command == "import":
             if wrong := [word for word in options.column if "=" not in word]:
                 raise ValueError(f"--column {wrong[0]}: FIGURE=NAME, such as loss=my/ce")
-            print(import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column), program=options.program,
+            print(concertina.import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column), program=options.program,
                              decimal=options.decimal, devices=options.devices, run=options.of))
         elif options.program == "tensorboard":
-            print(to_tensorboard(options.runs, options.folder or "tensorboard"))
+            print(concertina.to_tensorboard(options.runs, options.folder or "tensorboard"))
         for name in options.runs if options.program in ("wandb", "mlflow") else []:
-            print(to_wandb(name, directory=options.folder or ".") if options.program == "wandb" else
-                  to_mlflow(name, uri=options.folder or "sqlite:///mlflow.db"))
+            print(concertina.to_wandb(name, directory=options.folder or ".") if options.program == "wandb" else
+                  concertina.to_mlflow(name, uri=options.folder or "sqlite:///mlflow.db"))
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

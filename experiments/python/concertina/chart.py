@@ -3,8 +3,6 @@
 What is not finite, or not above 0 on a logarithmic axis, is not drawn. Series are told apart by colour (Okabe and Ito, 2008), and by
 dashes, markers or hatches too, so that a grey print can be read.
 """
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import io
@@ -17,20 +15,31 @@ import warnings
 import numpy as np
 from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pgf import RendererPgf
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.legend import Legend
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.textpath import text_to_path
 
 from .names import Better
 
 INK, SOFT, LINE, PAPER, GREY, NO_VALUE = "#1d2129", "#5c6470", "#e0e3e8", "#ffffff", "#bcc1c9", "#f4f5f7"
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#4d545e", "#f0e442")
+BY_NAME = {"blue": "#0072b2", "orange": "#e69f00", "green": "#009e73", "vermillion": "#d55e00", "sky": "#56b4e9", "pink": "#cc79a7",
+           "dark": "#4d545e", "yellow": "#f0e442"}
+COLOURS = tuple(BY_NAME.values())
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (2.4, 1.2)))
 MARKERS, HATCHES = "os^DvPX*", ("", "////", "xxxx", "\\\\\\\\", "----")
 LABEL, TICK, NAME, TITLE = 8.0, 7.0, 6.5, 9.0  # sizes of letters in points
 Kind = typing.Literal["lines", "curves", "bars", "stacks", "heatmap", "points"]
 FORMATS = (".svg", ".pdf", ".png")
 COLUMN_INCHES = 3.25  # a column of a page that has two
+_TEX_LETTERS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+            "|": r"\textbar{}", "µ": r"\ensuremath{\mu}", "×": r"\ensuremath{\times}", "…": r"\ldots{}", **{mark: "\\" + mark for mark in "{}$&#_%"}}
+_TEX_HEAD = r"""% In a document with \usepackage{pgf} or \usepackage{tikz}: \input this file. By itself:
+%   \documentclass{standalone}\usepackage{pgf}\begin{document}\input{FILE}\end{document}
+"""
 
 
 @dataclasses.dataclass
@@ -88,6 +97,12 @@ def held(chart: Chart, series: Series) -> np.ndarray:
     return axis.numbers(series.y) + (0 * chart.x.numbers(series.x) if chart.kind in ("lines", "curves", "points") else 0)
 
 
+def readable_on(back: typing.Any) -> str:
+    """Nearly black or white, whichever has more contrast (relative luminance of WCAG 2)."""
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055)**2.4 for c in to_rgb(back)]
+    return "#141414" if np.dot(linear, (0.2126, 0.7152, 0.0722)) > 0.179 else PAPER
+
+
 def text_width(text: str, size: float) -> float:
     """In points."""
     return float(text_to_path.get_text_width_height_descent(text, FontProperties(family="DejaVu Sans", size=size), False)[0])
@@ -117,7 +132,7 @@ _STYLE = {
 
 
 @contextlib.contextmanager
-def _own_style() -> typing.Iterator[None]:
+def own_style() -> typing.Iterator[None]:
     """Not the user's; a letter that the font does not have is for whoever shows the file."""
     with style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -127,7 +142,7 @@ def _own_style() -> typing.Iterator[None]:
 def draw(chart: Chart) -> Figure:
     """The figure, with one Axes (a heat map has a second one with its colours)."""
     from .chart_marks import DRAWERS, name_points
-    with _own_style():
+    with own_style():
         rows = {"heatmap": len(chart.series), "stacks": max((len(series.x) for series in chart.series), default=0)}.get(chart.kind, 0)
         usual = max(0.28 * rows + 0.7, 1.4) if rows else (0.66 if chart.width <= 4 else 0.45) * chart.width
         figure = Figure((chart.width, chart.height or usual), dpi=144, layout="constrained")
@@ -152,13 +167,51 @@ def draw(chart: Chart) -> Figure:
         return figure
 
 
+class _TexRenderer(RendererPgf):  # type: ignore[misc]
+    """Measures texts without LaTeX, and writes all their letters."""
+
+    def get_text_width_height_descent(self, s: str, prop: typing.Any, ismath: typing.Any) -> tuple[float, float, float]:
+        return tuple(self.points_to_pixels(1) * size for size in text_to_path.get_text_width_height_descent(s, prop, False))  # type: ignore
+
+    def draw_text(self, gc: typing.Any, x: float, y: float, s: str, prop: FontProperties, *rest: typing.Any, **more: typing.Any) -> None:
+        plain, font = re.sub("[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", s), prop.copy()
+        font.set_family("sans-serif")  # that of the document
+        super().draw_text(gc, x, y, "".join(_TEX_LETTERS.get(letter, letter) for letter in plain), font, *rest, **more)
+
+
+def _tex(figure: Figure) -> str:
+    text = io.StringIO()
+    figure.set_dpi(72)
+    figure.draw(_TexRenderer(figure, text))
+    width, height = figure.get_size_inches()
+    bounds = f"\\pgfpathrectangle{{\\pgfpointorigin}}{{\\pgfqpoint{{{width:f}in}}{{{height:f}in}}}}\n\\pgfusepath{{use as bounding box, clip}}\n"
+    return f"{_TEX_HEAD}\\begingroup\\makeatletter\n\\begin{{pgfpicture}}\n{bounds}{text.getvalue()}\\end{{pgfpicture}}\n\\makeatother\\endgroup\n"
+
+
 def save(figure: Figure, kind: str) -> bytes:
-    """The bytes of a file of one of FORMATS; without a date, so that they are the same each time."""
+    """The bytes of a file of one of FORMATS, or of ".tex"; without a date, so that they are the same each time."""
     file = io.BytesIO()
-    metadata: dict[str, None] = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}[kind]
-    with _own_style():
+    metadata: dict[str, None] = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}.get(kind, {"Software": None})
+    with own_style():
+        if kind == ".tex":
+            return _tex(figure).encode()
         figure.savefig(file, format=kind[1:], dpi=300, metadata=metadata)
-    return file.getvalue() if kind != ".svg" else re.sub(rb"[\x00-\x08\x0b-\x1f]", b"?", file.getvalue())
+    if kind != ".svg":
+        return file.getvalue()
+    text = re.sub(rb"[\x00-\x08\x0b-\x1f]", b"?", file.getvalue())
+    return re.sub(rb'(?<= d=")[^"]*', lambda path: re.sub(rb"(\.\d\d)\d+", rb"\1", path[0]), text)  # 1/100 of a point
+
+
+def add_legend(figure: Figure, handles: typing.Sequence[typing.Any], names: typing.Sequence[str], room: float) -> Legend:
+    """In as many columns as have room, in points."""
+    for columns in range(len(names), 0, -1):
+        legend = figure.legend(handles, names, loc="upper left", ncols=columns, borderpad=0, borderaxespad=0, columnspacing=1.2, handlelength=2.2,
+                               handletextpad=0.5, labelspacing=0.35, handler_map={tuple: HandlerTuple(None, 0)})
+        width = legend.get_window_extent(figure.canvas.get_renderer()).width  # type: ignore[attr-defined]
+        if columns == 1 or width <= room * figure.dpi / 72:
+            break
+        legend.remove()
+    return legend
 
 
 def _add_header(figure: Figure, chart: Chart, handles: list[typing.Any]) -> None:
@@ -170,13 +223,8 @@ def _add_header(figure: Figure, chart: Chart, handles: list[typing.Any]) -> None
     if chart.note:
         parts.append(figure.text(0, 0, wrapped(chart.note, TICK, room), size=TICK, color=SOFT, va="top"))
     names = [wrapped(str(handle.get_label()), TICK, room - 40) for handle in handles]
-    for columns in range(min(len(handles), 6), 0, -1):
-        legend = figure.legend(handles, names, loc="upper left", ncols=columns, borderpad=0, borderaxespad=0, columnspacing=1.2,
-                               handlelength=2.2, handletextpad=0.5, labelspacing=0.35)
-        if columns == 1 or legend.get_window_extent(renderer).width <= room * figure.dpi / 72:
-            parts.append(legend)
-            break
-        legend.remove()
+    if handles:
+        parts.append(add_legend(figure, handles, names, room))
     heights = [part.get_window_extent(renderer).height / figure.dpi + 0.05 for part in parts]
     header = sum(heights) + 0.04 * bool(parts)
     if not chart.height:

@@ -13,8 +13,8 @@ from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox, ScaledTranslation
 
-from .chart import (COLOURS, DASHES, GREY, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, held, shortened,
-                    text_width)
+from .chart import (COLOURS, DASHES, GREY, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, held, readable_on,
+                    shortened, text_width)
 from .names import digits_for, number_text, pareto_front
 
 if typing.TYPE_CHECKING:
@@ -27,26 +27,15 @@ def _of(looks: typing.Sequence[typing.Any], at: int) -> typing.Any:
     return looks[at % len(looks)] if at >= 0 or looks is not COLOURS else GREY
 
 
-class _Numbers(ticker.Formatter):
-    """Numbers with all the digits that tell them apart: on a linear axis as many decimals for each."""
-
-    def __init__(self, same: bool):
-        self._same = same
-
-    def __call__(self, value: float, pos: int | None = None) -> str:
-        return f"{value + 0.0:,.10g}" if self._same or abs(value) >= 1e4 else f"{value:,.4g}"
-
-    def format_ticks(self, values: typing.Sequence[float]) -> list[str]:
-        texts = [self(value) for value in values]
-        decimals = max((len(text.partition(".")[2]) for text in texts), default=0)
-        return texts if not self._same or "e" in "".join(texts) else [f"{value + 0.0:,.{decimals}f}" for value in values]
+def _number(value: float, _: int | None = None) -> str:
+    return f"{value + 0.0:,.10g}"
 
 
-def _set_numbers(drawn: typing.Any, axis: Axis, room: float, whole: bool = False) -> None:
+def set_numbers(drawn: typing.Any, axis: Axis, room: float, whole: bool = False) -> None:
     """As many ticks as there is room for (in points); `whole`: at whole numbers."""
     drawn.set_label_text(axis.title)
-    numbers, (low, high) = _Numbers(axis.scale == "linear"), drawn.get_view_interval()
-    size = TICK if drawn.axis_name == "y" else max(text_width(numbers(float(f"{end:.3g}")), TICK) for end in (low, high))
+    low, high = drawn.get_view_interval()
+    size = TICK if drawn.axis_name == "y" else max(text_width(_number(float(f"{end:.3g}")), TICK) for end in (low, high))
     count = min(max(int(room / (size + 10)), 2), 7)
     if axis.scale == "linear":
         drawn.set_major_locator(ticker.MaxNLocator(count - 1, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=2))
@@ -54,7 +43,7 @@ def _set_numbers(drawn: typing.Any, axis: Axis, room: float, whole: bool = False
         parts = (1, 2, 5) if axis.scale == "log" and 3 * math.log10(high / low) < count + 1 else (1,)
         drawn.set_major_locator(ticker.LogLocator(2 if axis.scale == "log2" else 10, parts, numticks=count))
         drawn.set_minor_locator(ticker.NullLocator())
-    drawn.set_major_formatter(numbers)
+    drawn.set_major_formatter(_number)
 
 
 def _spans(axis: Axis, middle: np.ndarray, low: list[float], high: list[float]) -> list[np.ndarray] | None:
@@ -84,8 +73,8 @@ def _lines(axes: Axes, chart: Chart) -> Handles:
                 artist.set_transform(axes.transData + ScaledTranslation(shift / 72, 0, axes.figure.dpi_scale_trans))  # type: ignore[union-attr]
     if chart.y.from_zero:
         axes.set_ylim(bottom=0)
-    _set_numbers(axes.xaxis, chart.x, 58 * chart.width, all(float(x).is_integer() for series in chart.series for x in series.x))
-    _set_numbers(axes.yaxis, chart.y, 120)
+    set_numbers(axes.xaxis, chart.x, 58 * chart.width, all(float(x).is_integer() for series in chart.series for x in series.x))
+    set_numbers(axes.yaxis, chart.y, 120)
     return handles
 
 
@@ -114,7 +103,7 @@ def _bars(axes: Axes, chart: Chart) -> Handles:
     axes.set_xlim(-0.6, len(names) - 0.4)
     _set_names(axes.xaxis, names, slot, chart)
     axes.set_xlabel(chart.x.title)
-    _set_numbers(axes.yaxis, chart.y, 120)
+    set_numbers(axes.yaxis, chart.y, 120)
     return handles
 
 
@@ -129,7 +118,7 @@ def _stacks(axes: Axes, chart: Chart) -> Handles:
         ends += sizes
     axes.invert_yaxis()
     _set_names(axes.yaxis, [str(x) for x in chart.series[0].x], 20, chart)
-    _set_numbers(axes.xaxis, chart.x, 58 * chart.width)
+    set_numbers(axes.xaxis, chart.x, 58 * chart.width)
     return handles
 
 
@@ -164,13 +153,12 @@ def _heat_map(axes: Axes, chart: Chart) -> Handles:
     axes.spines[:].set_visible(False)
     key = axes.figure.colorbar(mesh, ax=axes, pad=0.02, aspect=14)  # type: ignore[union-attr]
     key.outline.set_visible(False)
-    _set_numbers(key.ax.yaxis, chart.value, 20 * len(rows) + 30)
+    set_numbers(key.ax.yaxis, chart.value, 20 * len(rows) + 30)
     digits = digits_for(values[np.isfinite(values)], [])
     texts = {place: number_text(value, digits) for place, value in np.ndenumerate(values) if math.isfinite(value)}
     size = min(TICK, (room - 2) / max(text_width(text, 1) for text in texts.values()))
     for (r, c), text in texts.items() if size >= 4 else ():
-        light = np.dot(mesh.to_rgba(values[r, c])[:3], (0.2126, 0.7152, 0.0722)) > 0.45
-        axes.text(c, r, text, size=size, ha="center", va="center", color="#141414" if light else PAPER)
+        axes.text(c, r, text, size=size, ha="center", va="center", color=readable_on(mesh.to_rgba(values[r, c])))
     return []
 
 
@@ -208,8 +196,8 @@ def _points(axes: Axes, chart: Chart) -> Handles:
                       markeredgecolor=INK if alpha == 1 else colour, markeredgewidth=0.5)
         if series.name and np.isfinite(spots).any():
             handles.append(Line2D([], [], linestyle="none", marker=marker, color=colour, label=series.name))
-    _set_numbers(axes.xaxis, chart.x, 58 * chart.width)
-    _set_numbers(axes.yaxis, chart.y, 120)
+    set_numbers(axes.xaxis, chart.x, 58 * chart.width)
+    set_numbers(axes.yaxis, chart.y, 120)
     return handles
 
 

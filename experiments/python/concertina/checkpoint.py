@@ -1,6 +1,4 @@
 """Checkpoints: any tensor by itself, and no byte of it that is not what was written (io/README.md, "A checkpoint")."""
-from __future__ import annotations
-
 import hashlib
 import math
 import pathlib

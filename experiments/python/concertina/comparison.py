@@ -1,6 +1,4 @@
 """Which groups of runs differ in a metric, by runs that pair up where there are such; and the seconds that runs took to a target (--to)."""
-from __future__ import annotations
-
 import dataclasses
 import typing
 

@@ -1,6 +1,4 @@
 """Errors that a user can act on: what is wrong, where, and what would be right."""
-from __future__ import annotations
-
 import difflib
 import importlib
 import importlib.util
@@ -10,7 +8,6 @@ import typing
 
 LIBRARIES = ["matplotlib", "numpy", "onnx", "pandas", "scipy"]
 EXPORTS = {"mlflow": "mlflow-skinny alembic sqlalchemy"}  # packages of libraries whose names are others
-
 
 class InputError(ValueError):
     """The input is wrong: a line for each of `what`, `where` and `fix`. Subcommands end with exit code `code`."""

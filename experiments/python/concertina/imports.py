@@ -1,9 +1,7 @@
 """Logs of other programs as runs, so that `concertina compare` and this package put them beside one's own.
 
-What is known stands in log_forms.py. Everything else is left out with a count, or refused: nothing is guessed.
+What is known stands in log_forms.toml. Everything else is left out with a count, or refused: nothing is guessed.
 """
-from __future__ import annotations
-
 import collections
 import datetime
 import json
@@ -147,7 +145,7 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
     if "@lightning" not in names and asked.program is None and "step" not in asked.columns and _is_lightning(source, table.rows, names):
         names.append("@lightning")
     known = next((row for row in COLUMNS if asked.program == row.program or asked.program is None and any(
-        signs <= set(names) for signs in row.signs)), None)
+        set(signs) <= set(names) for signs in row.signs)), None)
     if known is None:
         raise ValueError(f"--program {asked.program}: no columns of it are known")
     chosen = _chosen(source, known, names, table.counter, asked)

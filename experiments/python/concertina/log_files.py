@@ -1,6 +1,4 @@
 """The files of logs as rows of named figures: CSV of any locale, JSON, TensorBoard's event files, MLflow's stores, W&B's exports."""
-from __future__ import annotations
-
 import codecs
 import csv
 import json

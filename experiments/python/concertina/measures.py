@@ -3,8 +3,6 @@
 Numbers of which it is not known that they are of the same data, in the same unit, are not compared: no best is marked and no difference is
 shown.
 """
-from __future__ import annotations
-
 import json
 import typing
 

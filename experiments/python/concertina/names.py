@@ -1,10 +1,10 @@
 """How metrics, settings, numbers and lists read: titles, units, the better direction, and as many digits as an uncertainty bears."""
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math
+import pathlib
 import re
+import tomllib
 import typing
 
 Better = typing.Literal["lower", "higher"]
@@ -12,21 +12,7 @@ Better = typing.Literal["lower", "higher"]
 BASELINE_TARGET = "baseline"  # the target that is the baseline's last value; a number with its sign may follow
 _TIME_TO = "time_to_"
 
-# Titles, with a unit that a table needs.
-_TITLES = {
-    "loss": "Training loss", "validation_loss": "Validation loss", "validation_bits_per_byte": "Validation bits/byte",
-    "validation_accuracy": "Validation accuracy (%)", "train_s": "Training (s)", "tokens_per_s": "Tokens/s",
-    "median_step_ms": "Step time (ms)", "step_ms": "Step time (ms)", "bubble": "Bubble (%)", "mfu": "MFU (%)",
-    "peak_bytes": "Peak memory (MiB)", "grad_norm": "Gradient norm", "parameters": "Parameters", "trial_s": "Trial time (s)",
-    "lr": "Learning rate", "optimizer.lr": "Learning rate", "optimizer.weight_decay": "Weight decay", "lr.warmup": "Warmup (steps)",
-    "arm": "Arm", "parallel.schedule": "Schedule", "parallel.pp": "Stages", "parallel.dp": "Replicas", "parallel.layout": "Layout",
-    "layout": "Layout", "batch.global": "Batch", "batch.microbatches": "Microbatches", "model.layers": "Layers", "model.width": "Width",
-    "model.heads": "Heads", "model.context": "Context", "model.dropout": "Dropout", "run.seed": "Seed", "run.steps": "Steps",
-    "run.threads": "Threads", "ranks": "Ranks", "step": "Step"}
-# Labels beside an axis and units that do not follow from the title.
-_LABELS = {"loss": "loss", "validation_bits_per_byte": "validation bits per byte", "train_s": "training time", "tokens_per_s": "throughput",
-           "mfu": "model FLOPs utilization", "parallel.pp": "pipeline stages"}
-_UNITS = {"loss": "per target", "validation_loss": "per target", "tokens_per_s": "tokens/s"}
+_NAMES: dict[str, dict[str, str]] = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _FACTORS = {"%": 100, "MiB": 1 / (1 << 20)}  # from the recorded number to the unit
 _HIGHER = ("_per_s", "accuracy", "exact_match", "f1", "precision", "recall", "correlation")
 _LOWER = ("loss", "bits_per_byte", "_error", "_ms", "_s", "_bytes")
@@ -80,10 +66,10 @@ def metric_named(column: str) -> Metric:
     """How a column reads; one that is not known is its own title, and its ending tells unit and direction."""
     if is_time_to(column):
         return _time_to_named(column)
-    if title := _TITLES.get(column):
-        short, _, unit = title.removesuffix(")").partition(" (")
-        unit = _UNITS.get(column, unit)
-        return Metric(column, title, _LABELS.get(column, short.lower()), unit, _FACTORS.get(unit, 1), _better(column))
+    if known := _NAMES.get(column):
+        short, _, unit = known["title"].removesuffix(")").partition(" (")
+        unit = known.get("unit", unit)
+        return Metric(column, known["title"], known.get("label", short.lower()), unit, _FACTORS.get(unit, 1), _better(column))
     unit = "ms" if column.endswith("_ms") else "s" if column.endswith("_s") and not column.endswith("_per_s") else ""
     return Metric(column, column, column, unit, 1, _better(column))
 
@@ -195,14 +181,6 @@ def bytes_text(count: float) -> str:
     """ "6.7 MiB"."""
     size, unit = next(((1 << shift, unit) for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if count >= 1 << shift), (1, "B"))
     return f"{count / size:.4g} {unit}" if size > 1 else f"{count:.0f} B"
-
-
-def share_text(share: float) -> str:
-    return f"{share:.1%}"
-
-
-def grouped(value: int) -> str:
-    return f"{value:,}"
 
 
 def figure_text(value: float) -> str:

@@ -3,8 +3,6 @@
 A page is a title and blocks. A block is a dictionary, of which page.html knows how each "kind" is drawn; all of its texts are shown as
 they are, whatever characters they have. A number that is absent or not finite is null there, and a gap in a chart.
 """
-from __future__ import annotations
-
 import base64
 import hashlib
 import html
@@ -21,12 +19,6 @@ Mark = tuple[float, str, str]  # where, its label and what it says
 MOST_POINTS = 1600  # of a series: a chart is less than 1,300 pixels wide
 LEAST_SMOOTHED = 40  # points; fewer are read as they are
 
-# Of Okabe and Ito ("Color Universal Design", 2008): name, light, dark. Timelines on a page have them too.
-COLOURS = [("back", "#ffffff", "#14171c"), ("card", "#f6f7f9", "#1d2128"), ("ink", "#1d2129", "#e8eaed"), ("soft", "#5c6470", "#a3abb6"),
-           ("line", "#e0e3e8", "#363c46"), ("idle", "#f0f1f4", "#2a2f38"), ("idle-lines", "#bcc1c9", "#4e5561"), ("blue", "#0072b2", "#3d9bd9"),
-           ("dark", "#4d545e", "#c3c9d1"), ("grey", "#9aa3ae", "#7d8793"), ("green", "#009e73", "#009e73"),
-           ("vermillion", "#d55e00", "#d55e00"), ("orange", "#e69f00", "#e69f00"), ("sky", "#56b4e9", "#56b4e9"),
-           ("pink", "#cc79a7", "#cc79a7"), ("yellow", "#f0e442", "#f0e442")]
 SERIES = ["blue", "orange", "green", "vermillion", "sky", "pink", "dark", "yellow"]
 
 
@@ -111,14 +103,6 @@ def page(what: Block) -> str:
         "page.html", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css", "uplot/LICENSE"))
     scripts = [f"/*!\n{licence}*/\n{library}", text[text.index("<script>") + 8:text.rindex("</script>")]]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
-    parts = {"TITLE": html.escape(str(what["title"])), "HASHES": hashes, "STYLE": _colours() + style,
+    parts = {"TITLE": html.escape(str(what["title"])), "HASHES": hashes, "STYLE": style,
              "LIBRARY": f"<script>{scripts[0]}</script>", "DATA": write_json({**what, "series": SERIES})}
     return re.sub(r"\{\{([A-Z]+)\}\}", lambda found: parts[found[1]], text)
-
-
-def _colours() -> str:
-    """CSS variables, light and dark as the reader's setting says, which timelines follow."""
-    light, dark = (" ".join(f"--{row[0]}: {row[at]};" for row in COLOURS) for at in (1, 2))
-    rules = "".join(f'svg {":not(text)" * (name == "back")}[fill="{colour}"] {{ fill: var(--{name}); }} '  # white words stand on a colour
-                    f'svg [stroke="{colour}"] {{ stroke: var(--{name}); }}\n' for name, colour, _ in COLOURS[:12])
-    return f":root {{ {light} color-scheme: light dark; }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{rules}"

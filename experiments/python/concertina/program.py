@@ -95,7 +95,8 @@ class Schedule:
         """The predicted timeline as SVG."""
         with tempfile.TemporaryDirectory() as folder:
             self._call("draw", "--out", f"{folder}/picture.svg", "--costs", costs, *_options(options))
-            return Picture(pathlib.Path(folder, "picture.svg").read_text(encoding="utf-8"))
+            text = pathlib.Path(folder, "picture.svg").read_text(encoding="utf-8")
+            return Picture(text[text.index("<svg"):])
 
     def _repr_svg_(self) -> str:
         return str(self.draw())

@@ -1,13 +1,10 @@
 """The sections on the recorded steps of a run: timelines, the bubble by cause, and memory over a step."""
-from __future__ import annotations
-
 import math
 
-from .drawing import svg
 from .names import bytes_text
 from .page import Block, chart, folded, line, section, table, unzipped, words
 from .run_report import RunFiles
-from .timeline import draw_timelines
+from .steps import timeline_block
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
 # The colour and meaning of each cause of parallel/simulate/idle_causes.h.
@@ -29,10 +26,9 @@ def timeline(run: RunFiles) -> list[Block]:
     missing = run.recorded.get("costs_missing", "")
     if "timeline" not in run.recorded:
         return []
-    drawn = {"kind": "timeline", "svg": svg(draw_timelines(run.recorded["timeline"], in_page=True), in_page=True)}
     how = "" if missing else ", and messages as costs.json says"
     note = [words("note", f"The prediction leaves out the reduction of gradients, and a message takes the median of the recorded ones: {missing}.")]
-    return section("Timeline", [*note[:bool(missing)], drawn],
+    return section("Timeline", [*note[:bool(missing)], timeline_block(run.recorded["timeline"])],
                    f"The same plan twice on one axis: above, simulated with what actions took in the mean of the recorded steps{how}; below, the "
                    "recorded step of median length: it lasts from the first rank's start to the last rank's end.")
 

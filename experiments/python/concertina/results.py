@@ -3,8 +3,6 @@
 Everything that reads, tabulates or draws results shares these types. A number that a run does not have is absent: `cell` returns None,
 and no zero stands for it. A NaN is a number that a run has.
 """
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,6 +1,4 @@
 """Runs: their config, logs, traces and checkpoints (experiments/guide/run-directory.md has the formats), and in the form of other tools."""
-from __future__ import annotations
-
 import functools
 import math
 import numbers

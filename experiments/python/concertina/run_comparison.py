@@ -3,8 +3,6 @@
 Bits are compared by logs, final states and checkpoints. A checkpoint counts where both runs still have one of the step; a damaged one is
 an error and never a difference.
 """
-from __future__ import annotations
-
 import dataclasses
 import math
 import pathlib

@@ -2,8 +2,6 @@
 
 What is not known is NaN or an empty text, so that the lines of any version of the program make a course.
 """
-from __future__ import annotations
-
 import bisect
 import dataclasses
 import itertools

@@ -2,8 +2,6 @@
 
 The clock counts what training takes and no evaluation, whatever the launches. Numbers that a line lacks are NaN here.
 """
-from __future__ import annotations
-
 import bisect
 import dataclasses
 import datetime
@@ -11,7 +9,6 @@ import functools
 import json
 import math
 import pathlib
-import re
 import statistics
 import tomllib
 import typing
@@ -140,15 +137,10 @@ def _tokens(line: Line) -> int:
 @functools.lru_cache(maxsize=64)
 def _seconds(time: str) -> float:
     """Of a time such as 2026-01-31T23:59:59.123Z, since 1970."""
-    found = re.match(r"(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+(?:\.\d*)?)", time)
-    if not found:
-        return math.nan
-    year, month, day, hour, minute = map(int, found.groups()[:5])
     try:
-        days = datetime.date(year, month, day).toordinal() - datetime.date(1970, 1, 1).toordinal()
+        return datetime.datetime.fromisoformat(time).replace(tzinfo=datetime.timezone.utc).timestamp()
     except ValueError:
         return math.nan
-    return 86400.0 * days + 3600 * hour + 60 * minute + float(found[6])
 
 
 def read_log(directory: str | pathlib.Path) -> RunLog:

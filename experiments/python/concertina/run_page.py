@@ -1,6 +1,4 @@
 """The page of a run: the sections that its files make."""
-from __future__ import annotations
-
 import bisect
 import math
 import re

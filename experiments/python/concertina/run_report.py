@@ -1,6 +1,4 @@
 """The report on a run: what its files say, what the program alone knows of it, and its page and figures of both."""
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json
@@ -49,7 +47,7 @@ def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.An
     `concertina report RUN --figures [--step N]` prints one JSON object: `layer_ends` (the last unit of each layer), `parameters` and
     `tokens_per_step`, as far as this version knows the config; and, where the run has a trace, the keys that `report --json` has had
     (run, schedule, layout, steps, recorded_steps, typical_step, step_ms, predicted_step_ms, prediction_error, bubble, predicted_bubble,
-    ranks, clock_error_us, costs_missing), `pipelines` (as in trace.json), `timeline` (the drawing of both steps as SVG), and for each of
+    ranks, clock_error_us, costs_missing), `pipelines` (as in trace.json), `timeline` (both steps, as steps.py has them), and for each of
     `ranks` `memory` ([ms, saved bytes, bytes of boundary buffers], ...) and `predicted_memory` ([ms, saved bytes], ...).
     """
     if step is not None and not (run / f"trace-{step:08}.json").exists():

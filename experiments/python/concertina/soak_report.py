@@ -1,13 +1,10 @@
 """What a soak found: as text, JSON and a page."""
-from __future__ import annotations
-
 import dataclasses
 import math
 import typing
 
 from .page import Block, chart, content, line, table, words
 from .names import counted, text_table
-
 
 @dataclasses.dataclass
 class Fault:

@@ -3,8 +3,6 @@
 Values that are not finite are counted and never averaged. What a sample is too small to say is None. The distributions are scipy's; exact
 are the mean and deviation of equal values, and the p value of differences without spread, which has no general formula.
 """
-from __future__ import annotations
-
 import bisect
 import dataclasses
 import functools

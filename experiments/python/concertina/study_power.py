@@ -1,6 +1,4 @@
 """The probability that a study's seeds show an equivalence, before it is launched."""
-from __future__ import annotations
-
 import dataclasses
 import pathlib
 import typing
@@ -10,7 +8,6 @@ from .names import counted, metric_named, number_or_text
 from .results import SEED, Claim, study_results
 from .statistic import Design, equivalence_power, pairs_for_power
 from .study_table import TableOptions, make_table
-
 
 @dataclasses.dataclass
 class PowerCase:

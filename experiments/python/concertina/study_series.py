@@ -2,8 +2,6 @@
 
 Trials that are not done, values that are missing or not finite, and means over unlike measures are not in them.
 """
-from __future__ import annotations
-
 import dataclasses
 import math
 import typing

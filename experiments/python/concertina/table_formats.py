@@ -1,6 +1,4 @@
 """The table of a study as text, Markdown, LaTeX, HTML, CSV and JSON. Markup is well-formed, whatever is in names, values and errors."""
-from __future__ import annotations
-
 import csv
 import html
 import io

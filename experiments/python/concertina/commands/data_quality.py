@@ -1,23 +1,139 @@
-"""`concertina data inspect --quality` and `data clean`, whose input is the rows of tables as JSON: faults as text, JSON and a page."""
+"""`concertina data inspect --quality` and `data clean`, whose input is the rows of tables as JSON: faults as text, JSON and a page.
+
+A fault is that of one row, which would be gone if the row were. Texts are the same that differ only in case and white space.
+"""
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 import sys
 import typing
 
+import numpy as np
+
 from ..errors import InputError
 from ..files import json_text, replace_file
 from ..page import Block, chart, content, folded, line, page, table, words
-from ..quality import FAULTS, Finding, Row, find_faults
-from ..names import counted, grouped, share_text
+from ..names import counted
 
 if typing.TYPE_CHECKING:
     from . import Options
 
+Json = dict[str, typing.Any]
+Row = Json
+
 _EXAMPLES, _LABELS = 20, 50
 _SPLITS = ("train", "validation", "test")
-Json = dict[str, typing.Any]
+FAULTS = {  # worse ones first: what a dropped row is said to have been
+    "broken": "cannot be read", "undecodable": "is not UTF-8", "empty": "has no text",
+    "conflict": "has another label than another row of the same text", "overlap": "is to train on, and held out too",
+    "duplicate": "has the text of an earlier row", "near": "has nearly the text of an earlier row", "cut": "has more tokens than a sample"}
+_ORDER = {name: at for at, name in enumerate(FAULTS)}
+_SHINGLE, _BANDS, _HASHES_OF_BAND, _MOST_COMPARED = 5, 16, 4, 32
+_RANDOM = np.random.Generator(np.random.PCG64(0))
+_MULTIPLY, _ADD = (_RANDOM.integers(0, 1 << 63, (_BANDS * _HASHES_OF_BAND, 1), np.uint64) for _ in range(2))
+
+
+@dataclasses.dataclass
+class Finding:
+    """`other`: the row that it is compared with."""
+    row: int
+    fault: str
+    other: int | None = None
+    similarity: float = 1
+
+
+def _shingles(text: bytes) -> np.ndarray:
+    """Runs of 5 bytes as numbers, or the whole of a shorter text; each once."""
+    letters = np.frombuffer(text, np.uint8).astype(np.uint64) + np.uint64(1)
+    size = min(_SHINGLE, len(letters))
+    runs = np.zeros(max(1, len(letters) - size + 1), np.uint64)
+    for at in range(size):
+        runs = (runs << np.uint64(9)) | letters[at:len(letters) - size + 1 + at]
+    return np.unique(runs)
+
+
+def near_duplicates(texts: typing.Sequence[bytes], least: float) -> list[tuple[int, int, float]]:
+    """(text, an earlier one that is none itself, their similarity) where Jaccard's index of their shingles is at least `least`.
+
+    Candidates are found by MinHash (Broder, "On the resemblance and containment of documents", 1997) in 16 bands of 4 hashes: of pairs at
+    0.8 one in 5,000 is missed. A text is compared with the first 32 of its bucket, so that the time stays in proportion to the bytes.
+    """
+    found: list[tuple[int, int, float]] = []
+    buckets: dict[tuple[int, bytes], list[int]] = collections.defaultdict(list)
+    kept: dict[int, np.ndarray] = {}
+    for item, text in enumerate(texts):
+        own = _shingles(text)
+        hashes = ((own * (_MULTIPLY | np.uint64(1)) + _ADD) >> np.uint64(32)).min(axis=1)
+        keys = list(enumerate(part.tobytes() for part in hashes.reshape(_BANDS, _HASHES_OF_BAND)))
+        best = (0.0, 0)
+        for other in sorted({one for key in keys for one in buckets.get(key, ())}):
+            both = len(np.intersect1d(own, kept[other], assume_unique=True))
+            similarity = both / (len(own) + len(kept[other]) - both)
+            if similarity >= least and similarity > best[0]:
+                best = similarity, other
+        if best[0] > 0:
+            found.append((item, best[1], best[0]))
+            continue
+        kept[item] = own
+        for key in keys:
+            if len(buckets[key]) < _MOST_COMPARED:
+                buckets[key].append(item)
+    return found
+
+
+def _alone(row: Row, most_tokens: int | None) -> str | None:
+    """The fault that a row shows by itself."""
+    if row.get("broken"):
+        return "broken"
+    if not row["decodable"]:
+        return "undecodable"
+    if not all(row["folded"]):
+        return "empty"
+    return "cut" if most_tokens and row["tokens"] > most_tokens else None
+
+
+def _compared(rows: list[Row], same: list[int]) -> tuple[list[Finding], list[int]]:
+    """The faults of rows of the same text, and the rows that stand for it: of those to train on none where it is held out."""
+    first_of: dict[str, int] = {}
+    for row in same:
+        first_of.setdefault(rows[row]["split"], row)
+    label = rows[same[0]]["label"]
+    other_label = next((row for row in same if rows[row]["label"] != label), None)
+    held_out = first_of.get("validation", first_of.get("test"))
+    found, stand = [], []
+    for row in same:
+        trains = rows[row]["split"] == "train"
+        if other_label is not None:
+            found.append(Finding(row, "conflict", other_label if rows[row]["label"] == label else same[0]))
+        if trains and held_out is not None:
+            found.append(Finding(row, "overlap", held_out))
+        if first_of[rows[row]["split"]] != row:
+            found.append(Finding(row, "duplicate", first_of[rows[row]["split"]]))
+        elif not trains or held_out is None:
+            stand.append(row)
+    return found, stand
+
+
+def find_faults(rows: list[Row], near: float, most_tokens: int | None = None) -> list[Finding]:
+    """All faults, by row, the worse ones first. `near`: the least similarity; 0: do not look."""
+    found, singles = [], []
+    texts: dict[tuple[str, ...], list[int]] = collections.defaultdict(list)
+    for at, row in enumerate(rows):
+        if fault := _alone(row, most_tokens):
+            found.append(Finding(at, fault))
+        if fault in (None, "cut"):
+            texts[tuple(row["folded"])].append(at)
+    for same in texts.values():
+        faults, stand = _compared(rows, same)
+        found += faults
+        singles += stand
+    if near:  # what is held out comes first, so that a row to train on is the one that has the fault
+        singles.sort(key=lambda at: (rows[at]["split"] == "train", at))
+        alike = near_duplicates([b"\t".join(text.encode() for text in [*rows[at]["folded"], ""][:2]) for at in singles], near)
+        found += [Finding(singles[item], "near", singles[other], similarity) for item, other, similarity in alike]
+    return sorted(found, key=lambda one: (one.row, _ORDER[one.fault]))
 
 
 def _bytes(text: str) -> bytes:
@@ -76,7 +192,8 @@ class Rows:
                 "faults": {fault: None if self.not_looked_for(fault) else
                            {"rows": len(found), "meaning": FAULTS[fault], "first": [self._example(one) for one in found[:_EXAMPLES]]}
                            for fault, found in by_fault.items()},
-                "labels": {label: {split: labels[label][split] for split in _SPLITS if counts[split]} for label in frequent[:_LABELS]}, "other_labels": max(0, len(labels) - _LABELS),
+                "labels": {label: {split: labels[label][split] for split in _SPLITS if counts[split]} for label in frequent[:_LABELS]},
+                "other_labels": max(0, len(labels) - _LABELS),
                 "lengths": [sizes[(len(sizes) - 1) * tenth // 10] for tenth in range(11)] if sizes else []}
 
     def _example(self, found: Finding) -> Json:
@@ -93,25 +210,25 @@ def _report_text(rows: Rows, report: Json) -> str:
         if known is None:
             text += f"{fault:<12}{'-':>9} {'':>6}  {rows.not_looked_for(fault)}\n"
             continue
-        text += f"{fault:<12}{grouped(known['rows']):>9} {100 * known['rows'] / count:>5.1f}%  {FAULTS[fault]}\n"
+        text += f"{fault:<12}{known['rows']:>9,} {100 * known['rows'] / count:>5.1f}%  {FAULTS[fault]}\n"
         text += "".join(f"  {one['at']}: {one['why']}: {one['text'][:60]}\n" for one in known["first"][:3])
-    return text + f"{'sound':<12}{grouped(report['sound']):>9} {100 * report['sound'] / count:>5.1f}%  have none of these\n"
+    return text + f"{'sound':<12}{report['sound']:>9,} {100 * report['sound'] / count:>5.1f}%  have none of these\n"
 
 
 def _page(report: Json) -> str:
     rows, lengths = report["rows"], report["lengths"]
-    tiles = [(grouped(size), "rows to train on" if split == "train" else f"rows of {split}") for split, size in rows.items() if size]
-    tiles.append((share_text(report["sound"] / max(1, sum(rows.values()))), "of all rows have no fault"))
+    tiles = [(f"{size:,}", "rows to train on" if split == "train" else f"rows of {split}") for split, size in rows.items() if size]
+    tiles.append((f"{report['sound'] / max(1, sum(rows.values())):.1%}", "of all rows have no fault"))
     looked = {fault: known for fault, known in report["faults"].items() if known}
     blocks: list[Block] = [{"kind": "tiles", "tiles": tiles}, words("heading", "Faults"), words(
         "lead", "Texts that differ only in case and white space count as the same. A row may have several faults."),
-        table(["fault", "rows", "a row that"], [[fault, grouped(known["rows"]), known["meaning"]] for fault, known in looked.items()], left=3)]
+        table(["fault", "rows", "a row that"], [[fault, f"{known['rows']:,}", known["meaning"]] for fault, known in looked.items()], left=3)]
     for fault, known in looked.items():
         if examples := [[one["at"], *({"text": one[key], "look": "text"} for key in ("why", "text"))] for one in known["first"]]:
-            blocks += folded(f"{fault}: {len(examples)} of {grouped(known['rows'])}", blocks=[table(["where", "why", "text"], examples, left=3)])
+            blocks += folded(f"{fault}: {len(examples)} of {known['rows']:,}", blocks=[table(["where", "why", "text"], examples, left=3)])
     if report["labels"]:
         splits = [split for split, size in rows.items() if size]
-        listed = [[label, *(grouped(of.get(split, 0)) for split in splits)] for label, of in report["labels"].items()]
+        listed = [[label, *(f"{of.get(split, 0):,}" for split in splits)] for label, of in report["labels"].items()]
         more = [[f"and {report['other_labels']} more", *("" for _ in splits)]] if report["other_labels"] else []
         blocks += [words("heading", "Labels"), table(["label", *splits], listed + more, left=1)]
     if len(lengths) > 1:
@@ -138,8 +255,8 @@ def _clean(rows: Rows, options: Options) -> tuple[str, Json]:
     replace_file(options.text("dropped"), "".join(f"{json_text(one)}\n" for one in listed))
     replace_file(options.text("out"), b"".join(one if one.endswith(b"\n") else one + b"\n" for one in lines))
     because = {fault: count for fault in FAULTS if (count := sum(one.fault == fault for one in dropped))}
-    text = f"{options.text('out')}: {counted(len(kept), 'row')} kept, {grouped(len(dropped))} dropped, listed in {options.text('dropped')}\n"
-    text += "".join(f"{fault:<12}{grouped(count):>9}  {FAULTS[fault]}\n" for fault, count in because.items())
+    text = f"{options.text('out')}: {counted(len(kept), 'row')} kept, {len(dropped):,} dropped, listed in {options.text('dropped')}\n"
+    text += "".join(f"{fault:<12}{count:>9,}  {FAULTS[fault]}\n" for fault, count in because.items())
     return text, {"path": options.text("out"), "kept": len(kept), "dropped": len(dropped), "dropped_path": options.text("dropped"),
                   "because": because}
 

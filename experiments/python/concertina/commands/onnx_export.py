@@ -21,7 +21,6 @@ from onnx.external_data_helper import set_external_data
 
 from ..checkpoint import Checkpoint
 from ..errors import InputError
-from ..names import grouped
 
 if typing.TYPE_CHECKING:
     from . import Options
@@ -75,7 +74,7 @@ def _write(given: Json, folder: pathlib.Path, path: pathlib.Path) -> tuple[onnx.
         digest, data_bytes = _fill(model, given, external)
         helper.set_model_props(model, dict(sorted((given["facts"] | {"weights.sha256": digest}).items())))
         if model.ByteSize() >= 1 << 31:
-            raise InputError(f"the model would have {grouped(model.ByteSize())} bytes, more than the 2 GiB of protobuf", str(path),
+            raise InputError(f"the model would have {model.ByteSize():,} bytes, more than the 2 GiB of protobuf", str(path),
                              "a smaller --inline-limit")
         with open(folder / path.name, "wb") as file:
             file.write(model.SerializeToString(deterministic=True))
@@ -101,8 +100,8 @@ def main(options: Options) -> int:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     size, nodes = path.stat().st_size, len(model.graph.node)
-    text = f"{given['step_text']}: {nodes} nodes in {path}, {grouped(size)} bytes"
-    text += f"; weights in {data}, {grouped(data_bytes)} bytes" if data_bytes else ""
+    text = f"{given['step_text']}: {nodes} nodes in {path}, {size:,} bytes"
+    text += f"; weights in {data}, {data_bytes:,} bytes" if data_bytes else ""
     options.print_result(f"{text}\n", {"step": given["step"], "model": str(path), "bytes": size, "data": str(data) if data_bytes else "",
                                        "data_bytes": data_bytes, "nodes": nodes, "weights_sha256": digest})
     return 0

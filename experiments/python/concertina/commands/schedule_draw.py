@@ -6,10 +6,9 @@ import pathlib
 import sys
 import typing
 
-from ..drawing import converted, svg, tikz
 from ..files import replace_file
 from ..page import content, page, words
-from ..timeline import draw_timelines
+from ..steps import timeline_block
 
 if typing.TYPE_CHECKING:
     from . import Options
@@ -17,13 +16,13 @@ if typing.TYPE_CHECKING:
 
 def main(options: Options) -> int:
     """`note` stands below the picture of a page."""
-    kind = pathlib.Path(options.text("out")).suffix.lower()
-    drawing = draw_timelines(json.load(sys.stdin), in_page=kind == ".html")
-    text: str | bytes
-    if kind == ".html":
-        blocks = [{"kind": "timeline", "svg": svg(drawing, in_page=True)}, words("note", options.text("note"))]
-        text = page(content(drawing.title, "", blocks))
-    else:
-        text = svg(drawing) if kind == ".svg" else tikz(drawing) if kind == ".tex" else converted(drawing, kind)
-    replace_file(options.text("out"), text)
+    path = pathlib.Path(options.text("out"))
+    if path.suffix.lower() != ".html":
+        from ..chart import save  # before the input is read: another Python may have to take over
+        from ..timeline import draw_timelines
+        replace_file(path, save(draw_timelines(json.load(sys.stdin)), path.suffix.lower()))
+        return 0
+    given = json.load(sys.stdin)
+    title = "Predicted timelines of " + ", ".join(panel["name"] for panel in given["panels"])
+    replace_file(path, page(content(title, "", [timeline_block(given), words("note", options.text("note"))])))
     return 0

@@ -3,8 +3,6 @@
 The run is compared with one of the same command that nobody disturbed. Which faults come, and when, follows from the seed. Only processes
 and files of the run are touched; programs of the user's make faults of hosts and disks.
 """
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import dataclasses
@@ -63,10 +61,10 @@ def _send(pids: list[int], number: int) -> bool:
     return sent
 
 
-def _host(pid: int) -> str:
-    """Which host a process is on: its network, a namespace of the system."""
+def _link(pid: int, name: str) -> str:
+    """Of /proc; `ns/net`, the network of a process, says which host it is on. Empty where there is none."""
     with contextlib.suppress(OSError):
-        return os.readlink(f"/proc/{pid}/ns/net")
+        return os.readlink(f"/proc/{pid}/{name}")
     return ""
 
 
@@ -75,8 +73,8 @@ def _rank(number: int) -> Make:
 
 
 def _kill_host(target: Target, chance: random.Random) -> bool:
-    host = _host(chance.choice(target.ranks or [0]))
-    return _send([rank for rank in target.ranks if _host(rank) == host], signal.SIGKILL)
+    host = _link(chance.choice(target.ranks or [0]), "ns/net")
+    return _send([rank for rank in target.ranks if _link(rank, "ns/net") == host], signal.SIGKILL)
 
 
 def _kill_in_save(target: Target, chance: random.Random) -> bool:
@@ -140,12 +138,11 @@ def chosen_kinds(options: Options) -> list[str]:
 
 def marked(run: pathlib.Path, executable: str = "") -> list[int]:
     """The processes of a run, by the variable that the supervisor gave them: of this host, or all that run `executable`."""
-    entry, found = f"CONCERTINA_MARK={run}".encode(), []
+    entry, found, here = f"CONCERTINA_MARK={run}".encode(), [], _link(os.getpid(), "ns/net")
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         with contextlib.suppress(OSError):
-            if executable and not os.readlink(f"/proc/{pid}/exe").startswith(executable):
-                continue
-            if (executable or _host(pid) == _host(os.getpid())) and entry in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            is_candidate = _link(pid, "exe").startswith(executable) if executable else _link(pid, "ns/net") == here
+            if is_candidate and entry in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 found.append(pid)
     return found
 
@@ -158,8 +155,7 @@ class Course:
         self.repeated: list[int] = []  # steps, by restart
         self.hosts: list[str] = []  # of the last launch
         self.reached = 0  # the last step that was done
-        self._seen_faults, self._restarts, self._metrics = (Follower(run / name) for name in (
-            "faults.jsonl", "restarts.jsonl", "metrics.jsonl"))
+        self._seen_faults, self._restarts, self._metrics = (Follower(run / f"{name}.jsonl") for name in ("faults", "restarts", "metrics"))
         self._launches = run / "launches.jsonl"
         self._changed, self._count, self._launched = 0, 0, 0.0
 
@@ -168,7 +164,7 @@ class Course:
             if fault.seen is None and fault.recovered is None and fault.at <= at:
                 fault.seen = at
 
-    def recovered(self, at: float, which: typing.Callable[[Fault], bool] = lambda fault: True) -> None:
+    def recovered(self, at: float, which: typing.Callable[[Fault], bool] = bool) -> None:
         for fault in self.faults:
             if fault.recovered is None and which(fault):
                 fault.recovered = at

@@ -3,10 +3,10 @@
 # archive: for GPU machines without our packages, and clusters without root. It needs x86-64 Linux;
 # for a GPU, NVIDIA's driver and cuBLASLt (the CUDA toolkit, or a Python that has PyTorch, whose cuDNN
 # and NCCL it then uses too).
-# usage: bash experiments/install/bundle.sh [--build DIR] [--fast] [OUT.tar.xz]   (--fast: packed less)
+# usage: bash tests/bundle.sh [--build DIR] [--fast] [OUT.tar.xz]   (--fast: packed less)
 # There: tar -xf OUT.tar.xz && concertina-bundle/gpu_check.sh, or concertina-bundle/bin/concertina.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=build
 out=concertina-bundle.tar.xz

@@ -417,46 +417,5 @@ TEST(Tokenizer, BadChoicesAreNamed) {
   }
 }
 
-/// CONCERTINA_MUTATIONS: how many of each file.
-TEST(Tokenizer, DamagedFilesAreErrorsAndNothingElse) {
-  const char* const asked = std::getenv("CONCERTINA_MUTATIONS");
-  const int mutations = asked == nullptr ? 60 : std::atoi(asked);
-  const TemporaryDirectory root;
-  for (const std::string name : {"gpt2.json", "llama3.json", "uncased.json", "uncased.txt"}) {
-    const std::string whole = read_file(kFiles + name, 1 << 24);
-    const std::string path =
-        root.path() + (name.ends_with(".json") ? "/tokenizer.json" : "/vocab.txt");
-    for (int i = 0; i < mutations; ++i) {
-      tokenizer_corpus::Numbers n(static_cast<std::uint64_t>(i));
-      std::string text = whole;
-      for (std::uint32_t left = 1 + n.below(4); left > 0 && !text.empty(); --left) {
-        const std::size_t at = n.below(text.size());
-        switch (n.below(4)) {
-          case 0:
-            text[at] = static_cast<char>(n.below(256));
-            break;
-          case 1:
-            text.erase(at, 1 + n.below(20));
-            break;
-          case 2:
-            text.insert(at, text.substr(n.below(text.size()), n.below(30)));
-            break;
-          default:
-            text.resize(at);
-        }
-      }
-      spill(path, text);
-      try {
-        const auto tokenizer = make_tokenizer(path, "data.tokenizer");
-        const auto tokens = tokenizer->tokens(tokenizer_corpus::chunk(5, 0));
-        for (const std::int32_t token : tokens) ASSERT_LT(token, tokenizer->vocabulary());
-        tokenizer->decode(tokens);
-      } catch (const Error& error) {
-        ASSERT_EQ(error.code(), Exit::bad_input) << name << ", mutation " << i << error.what();
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace concertina

@@ -1,7 +1,7 @@
 // Our token file: round trips and damaged bytes.
 #include <gtest/gtest.h>
 
-#include "tests/io/reader_files.h"
+#include "tests/io/reader_cases.h"
 #include "tests/io/token_files.h"
 
 namespace concertina {
@@ -11,18 +11,6 @@ const std::string& bytes_fingerprint() {
   static const std::string kFingerprint = make_tokenizer("bytes", "test")->fingerprint();
   return kFingerprint;
 }
-
-struct Prepared : Folder {
-  std::vector<std::int32_t> tokens{84, 111, 32, 98, 101, 44, 32};  // "To be, "
-  std::string file = path("train.tok");
-  DataOptions options{.format = "tokens",
-                      .files = {file},
-                      .validation = 0,
-                      .tokens_per_sample = 3,
-                      .vocabulary = 256,
-                      .options = {{"windows", "fixed"}}};
-  Prepared() { write_token_file(file, 256, bytes_fingerprint(), tokens, {0, 3, 3, 7}); }
-};
 
 TEST(TokenFile, WhatIsWrittenIsRead) {
   const Folder folder;
@@ -71,20 +59,20 @@ TEST(TokenFile, LargeOnesAreVerifiedBlockByBlock) {
 }
 
 TEST(TokenFile, EveryDamagedByteIsSeen) {
-  const Prepared folder;
-  const std::string sound = slurp(folder.file);
+  const CaseFolder folder(reader_case("Files of data prepare, of 16 bits"));
+  const std::string file = folder.options.files[0], sound = slurp(file);
   for (std::size_t at = 0; at < sound.size(); ++at) {
     std::string bytes = sound;
     bytes[at] = static_cast<char>(bytes[at] ^ 16);
     folder("train.tok", bytes);
     SCOPED_TRACE(at);
-    EXPECT_ERROR(TokenFile(folder.file).verify(), "train.tok: byte");
+    EXPECT_ERROR(TokenFile(file).verify(), "train.tok: byte");
     EXPECT_ERROR(open_dataset(folder.options)->verify({}), "train.tok");
   }
   for (std::size_t size = 0; size < sound.size(); ++size) {
     folder("train.tok", sound.substr(0, size));
     SCOPED_TRACE(size);
-    EXPECT_ERROR(TokenFile(folder.file), "train.tok: byte");
+    EXPECT_ERROR(TokenFile(file), "train.tok: byte");
   }
 }
 

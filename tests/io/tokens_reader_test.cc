@@ -56,42 +56,22 @@ TEST(Tokens, WideTokensBeyondTheVocabularyAreNotReadAsNarrowOnes) {
   }
 }
 
-TEST(Tokens, FilesOfOtherKindsAreRefused) {
+TEST(Tokens, WideTextIsRefused) {
   Random random(9);
   CaseFolder folder(reader_case("Files of nanoGPT"));
-  std::string tokens(12000, '\0'), utf16, utf32;
-  for (char& c : tokens) c = static_cast<char>(random());
+  std::string utf16, swapped, utf32;
   for (int i = 0; i < 6000; ++i) {
     const char c = i % 60 == 59 ? '\n' : static_cast<char>(draw(random, ' ', '~'));
     utf16 += {c, '\0'};
+    swapped += {'\0', c};
     utf32 += {c, '\0', '\0', '\0'};
   }
-  std::string swapped = utf16;
-  for (std::size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
-  const std::pair<std::string, std::string> kinds[] = {
-      {"PK\x03\x04" + tokens, "zip"},
-      {"\x1f\x8b" + tokens, "gzip"},
-      {"\x04\x22\x4d\x18" + tokens, "lz4"},
-      {"\x28\xb5\x2f\xfd" + tokens, "zstd"},
-      {"\xfd\x37zXZ" + tokens, "xz"},
-      {"BZh9" + tokens, "bzip2"},
-      {"PAR1" + tokens, "Parquet"},
-      {"ARROW1" + tokens, "Arrow"},
-      {"\xff\xff\xff\xff" + tokens, "Arrow stream"},
-      {"\x89HDF\r\n\x1a\n" + tokens, "HDF5"},
-      {"SQLite format 3" + tokens, "SQLite"},
-      {"\x89PNG\r\n\x1a\n" + tokens, "an image"},
-      {"\xff\xd8\xff\xe0" + tokens, "an image"},
-      {"\x80\x04\x95" + tokens, "pickle"},
-      {"\x80\x02]q" + tokens, "pickle"},
-      {std::string("<\0\0\0\0\0\0\0{\"t\":", 13) + tokens, "safetensors"},
-      {"\xff\xfe" + utf16, "UTF-16"},
-      {"\xfe\xff" + swapped, "UTF-16"},
-      {utf16, "UTF-16"},
-      {swapped, "UTF-16"},
-      {utf32, "UTF-32"}};
   for (const std::int64_t vocabulary : {65536, 128256})
-    for (const auto& [bytes, kind] : kinds) {
+    for (const auto& [bytes, kind] : {std::pair{"\xff\xfe" + utf16, "UTF-16"},
+                                      {"\xfe\xff" + swapped, "UTF-16"},
+                                      {utf16, "UTF-16"},
+                                      {swapped, "UTF-16"},
+                                      {utf32, "UTF-32"}}) {
       folder("train.bin", bytes.substr(0, bytes.size() / 8 * 8));
       folder.options.vocabulary = vocabulary;
       EXPECT_ERROR(open_dataset(folder.options), kind);

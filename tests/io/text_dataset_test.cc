@@ -384,6 +384,17 @@ TEST(Corpus, AFileWhoseNameLooksLikeAGlobIsItself) {
   EXPECT_EQ(Corpus({root.path() + "/[1]*.txt"}, "").size(), 4U);
 }
 
+TEST(Corpus, APipeIsRefused) {
+  const TemporaryDirectory root;
+  const std::string pipe = root.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_ERROR(Corpus({pipe}, "data.text"), "not a regular file");
+}
+
+TEST(TextDataset, AShareThatIsNoNumberIsRefused) {
+  EXPECT_ERROR(held_out(100, std::nan("")), "validation share");
+}
+
 TEST(Corpus, ATextThatIsCutShortIsAnErrorNotABusError) {
   const Case c(random_text(100'000, 1), 16, 0);
   std::filesystem::resize_file(c.root.path() + "/text", 10);

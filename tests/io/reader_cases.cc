@@ -137,6 +137,17 @@ OptionValue own_value(const std::string& name, const nlohmann::json& value) {
       default_data_options().at(name));
 }
 
+/// The tokenizer of a file beside the data, of one in tests/golden, "bytes", or none.
+std::shared_ptr<const Tokenizer> tokenizer_of_case(const std::string& name, const Folder& folder) {
+  if (name.empty()) return nullptr;
+  const std::string beside = folder.path(name);
+  const std::string golden = CONCERTINA_SOURCE "/tests/golden/tokenizers/" + name;
+  return make_tokenizer(fs::exists(beside) ? beside
+                        : name == "bytes"  ? name
+                                           : golden,
+                        "data.tokenizer");
+}
+
 void set_key(DataOptions& options, const std::string& key, const nlohmann::json& value,
              const Folder& folder) {
   using Set = std::function<void(const nlohmann::json&)>;
@@ -145,17 +156,7 @@ void set_key(DataOptions& options, const std::string& key, const nlohmann::json&
       {"files", [&](const auto& v) { options.files = paths_of(v, folder); }},
       {"validation_files", [&](const auto& v) { options.validation_files = paths_of(v, folder); }},
       {"test_files", [&](const auto& v) { options.test_files = paths_of(v, folder); }},
-      {"tokenizer",
-       [&](const std::string& v) {
-         options.tokenizer = nullptr;
-         if (v.empty()) return;
-         const std::string beside = folder.path(v);
-         options.tokenizer = make_tokenizer(
-             fs::exists(beside)
-                 ? beside
-                 : (v == "bytes" ? v : CONCERTINA_SOURCE "/tests/golden/tokenizers/" + v),
-             "data.tokenizer");
-       }},
+      {"tokenizer", [&](const auto& v) { options.tokenizer = tokenizer_of_case(v, folder); }},
       {"validation", [&](const auto& v) { options.validation = v; }},
       {"test", [&](const auto& v) { options.test = v; }},
       {"most_overlap", [&](const auto& v) { options.most_overlap = v; }},

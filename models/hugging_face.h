@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -52,7 +53,8 @@ struct KeyElsewhere {
   };
   enum class Written { always, if_set, never };  // if_set: where ours is not its default
 
-  std::string_view theirs, ours;
+  std::string theirs;
+  std::string_view ours;
   std::string_view usual{};  // as JSON: what transformers takes where it is not there; empty: none
   Use use = Use::same;
   Written written = Written::always;
@@ -106,7 +108,7 @@ struct HuggingFace {
   /// `skipped_rows` and the `more` of the table, which are those of the usual token.
   std::string_view positions_after{};
   /// All tensors, named as in a model with a head.
-  std::vector<StoredElsewhere> (*tensors)(const ModelConfig& config) = nullptr;
+  std::function<std::vector<StoredElsewhere>(const ModelConfig& config)> tensors{};
 };
 
 /// The types that models/meson.build lists, by transformers' name for them ("llama").

@@ -9,7 +9,7 @@ namespace {
 /// Keys and why they change no figure.
 struct Harmless {
   std::string_view why;
-  std::array<std::string_view, 24> keys;
+  std::array<std::string_view, 15> keys;
 };
 
 constexpr Harmless kHarmless[] = {
@@ -36,31 +36,14 @@ constexpr Harmless kHarmless[] = {
     {"of training",
      {"gradient_checkpointing", "training", "pre_trained", "num_steps", "max_sequence_length"}},
     {"names of classes", {"_num_labels", "id2label", "label2id"}},
-    {"of sampling text",
-     {"task_specific_params",
-      "max_length",
-      "min_length",
-      "do_sample",
-      "num_beams",
-      "temperature",
-      "top_k",
-      "top_p",
-      "repetition_penalty",
-      "length_penalty",
-      "diversity_penalty",
-      "exponential_decay_length_penalty",
-      "num_return_sequences",
-      "num_beam_groups",
-      "early_stopping",
-      "no_repeat_ngram_size",
-      "encoder_no_repeat_ngram_size",
-      "bad_words_ids",
-      "suppress_tokens",
-      "begin_suppress_tokens",
-      "forced_bos_token_id",
-      "forced_eos_token_id",
-      "remove_invalid_values",
-      "typical_p"}},
+    {"of sampling text: how far, and by which search",
+     {"task_specific_params", "max_length", "min_length", "do_sample", "num_beams",
+      "num_beam_groups", "num_return_sequences", "early_stopping", "remove_invalid_values"}},
+    {"of sampling text: which token is next",
+     {"temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
+      "diversity_penalty", "exponential_decay_length_penalty", "no_repeat_ngram_size",
+      "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
+      "forced_bos_token_id", "forced_eos_token_id"}},
     {"of another library",
      {"sentence_transformers", "transformers.js_config", "custom_pipelines", "emb_size", "cell",
       "structure", "learned_embeddings"}}};

@@ -188,7 +188,7 @@ std::optional<Said> said_of(const PublishedConfig& published, std::string_view o
   for (const KeyElsewhere& key : published.table->keys) {
     if (key.ours != ours) continue;
     if (!key.usual.empty() && usual == nullptr) usual = &key;
-    if (published.nulls.contains(std::string(key.theirs))) {
+    if (published.nulls.contains(key.theirs)) {
       if (!said && !key.null.empty())
         said = Said{&key, config_text(published, key, parsed(key.null))};
       // A default of 0 stands for no value.
@@ -197,14 +197,14 @@ std::optional<Said> said_of(const PublishedConfig& published, std::string_view o
         throw_input(fmt::format("{} = null is not supported", key.theirs), published.path,
                     "its value");
     }
-    const auto found = published.values.find(std::string(key.theirs));
+    const auto found = published.values.find(key.theirs);
     if (found == published.values.end()) continue;
     if (!key.null.empty() && same_value(found->second, parsed(key.null)))
       throw_input(fmt::format("{} = {} is not supported", key.theirs, found->second.dump()),
                   published.path, fmt::format("{} = null", key.theirs));
     const std::string text = config_text(published, key, found->second);
     if (said && key.use != KeyElsewhere::Use::advice && said->text != text &&
-        !same_value(parsed(published.values.at(std::string(said->key->theirs)).dump()),
+        !same_value(parsed(published.values.at(said->key->theirs).dump()),
                     found->second))
       throw_input(
           fmt::format("{} is {}, and {} is {}", said->key->theirs, said->text, key.theirs, text),

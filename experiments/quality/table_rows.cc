@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/text/utf8.h"
 #include "experiments/run/planning.h"
 #include "io/datasets/content_hash.h"
 #include "io/datasets/sentences.h"
 #include "io/datasets/split_files.h"
 #include "io/labelled/table_columns.h"
 #include "io/tables/table.h"
+#include "io/tokenizers/characters/unicode.h"
 
 namespace concertina {
 namespace {
@@ -25,24 +25,10 @@ void require_table(const RunConfig& config) {
               fmt::format("one of: {}", fmt::join(kTableFormats, ", ")));
 }
 
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();)
-    if (!next_code(text, at)) return false;
-  return true;
-}
-
 /// Any bytes as text of JSON.
 std::string latin1(std::string_view bytes) {
   std::string text;
-  for (const char byte : bytes) {
-    const auto code = static_cast<unsigned char>(byte);
-    if (code < 0x80) {
-      text += byte;
-    } else {
-      text += static_cast<char>(0xc0 | code >> 6);
-      text += static_cast<char>(0x80 | (code & 0x3f));
-    }
-  }
+  for (const char byte : bytes) append_utf8(static_cast<unsigned char>(byte), text);
   return text;
 }
 
@@ -104,7 +90,7 @@ class RowReader {
       if (cell.kind == CellText::Kind::nested) json["broken"] = "a text is a list";
       json["texts"].push_back(latin1(text));
       decodable = decodable && is_utf8(text);
-      if (decodable) json["folded"].push_back(folded(text));
+      if (decodable) append_folded(text, json["folded"].emplace_back("").get_ref<std::string&>());
       if (counts_tokens_) tokens += tokens_of(text);
     }
     json["tokens"] = tokens;
@@ -116,12 +102,6 @@ class RowReader {
     }
     json["decodable"] = decodable;
     return json;
-  }
-
-  static std::string folded(std::string_view text) {
-    std::string folded;
-    append_folded(text, folded);
-    return folded;
   }
 
   std::size_t tokens_of(std::string_view text) const try {

@@ -3,24 +3,9 @@
 namespace concertina::published {
 namespace {
 
-std::vector<StoredElsewhere> roberta_tensors(const ModelConfig& config) {
-  std::vector<StoredElsewhere> all;
-  add_bert_body(all, config, "roberta.", 2);
-  const std::string head = head_unit(config.layers) + "/";
-  add_dense(all, head + "pooler", {"classifier.dense"}, true, true, true);
-  add_dense(all, head + "classes", {"classifier.out_proj"}, true, true, true);
-  add_dense(all, head + "tags", {"classifier"}, true, true, true);
-  add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
-  add_dense(all, head + "transform", {"lm_head.dense"}, true, true, true);
-  add_norm(all, head + "transform.ln", "lm_head.layer_norm", true, true);
-  all.push_back({.ours = head + "logits.bias", .theirs = {"lm_head.bias"}, .optional = true});
-  return all;
-}
-
-}  // namespace
-
-void add_bert_body(std::vector<StoredElsewhere>& all, const ModelConfig& config,
-                   const std::string& body, std::int64_t skipped_rows) {
+/// Adds the token table, positions from row `skipped_rows` on, token types, norm, and all layers.
+void add_bert_body(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& body,
+                   std::int64_t skipped_rows) {
   const std::string embeddings = body + "embeddings.";
   all.push_back({"wte", {embeddings + "word_embeddings.weight"}});
   all.push_back({.ours = "000.embedding/wpe",
@@ -29,7 +14,7 @@ void add_bert_body(std::vector<StoredElsewhere>& all, const ModelConfig& config,
                  .skipped_rows = skipped_rows});
   all.push_back({"000.embedding/wtt", {embeddings + "token_type_embeddings.weight"}});
   add_norm(all, "000.embedding/ln", embeddings + "LayerNorm", true);
-  add_layers(all, config.layers, body + "encoder.layer.",
+  add_layers(all, layers, body + "encoder.layer.",
              {"attention.output.LayerNorm",
               {"attention.self.query", "attention.self.key", "attention.self.value"},
               "attention.output.dense",
@@ -38,6 +23,7 @@ void add_bert_body(std::vector<StoredElsewhere>& all, const ModelConfig& config,
               "output.dense"});
 }
 
+/// The keys of config.json.
 std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
   using Use = KeyElsewhere::Use;
   return size_keys(
@@ -54,10 +40,34 @@ std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
       skipped_rows);
 }
 
-HuggingFace bert_like(const std::string& body, std::int64_t skipped_rows) {
+}  // namespace
+
+void add_encoder_heads(std::vector<StoredElsewhere>& all, std::int64_t layers,
+                       const EncoderHeads& names) {
+  const std::string head = head_unit(layers) + "/";
+  add_dense(all, head + "pooler", {names.pooler}, true, true, true);
+  add_dense(all, head + "classes", {names.classes}, true, true, true);
+  add_dense(all, head + "tags", {"classifier"}, true, true, true);
+  add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
+  add_dense(all, head + "transform", {names.transform}, true, true, true);
+  add_norm(all, head + "transform.ln", names.transform_norm, true, true);
+  all.push_back({.ours = head + "logits.bias", .theirs = {names.logits_bias}, .optional = true});
+}
+
+std::vector<Architecture> encoders(const std::string& prefix) {
+  return {{"masked-lm", prefix + "ForMaskedLM"},
+          {"classification", prefix + "ForSequenceClassification"},
+          {"token-classification", prefix + "ForTokenClassification"},
+          {"question-answering", prefix + "ForQuestionAnswering"},
+          {"", prefix + "Model"}};
+}
+
+HuggingFace bert_like(const std::string& prefix, const std::string& body, const EncoderHeads& heads,
+                      std::int64_t skipped_rows) {
   return {
       .family = "bert",
       .body = body,
+      .architectures = encoders(prefix),
       .keys = bert_keys(skipped_rows),
       .rules = {{"position_embedding_type", "\"absolute\"", "null"},
                 {"is_decoder", "false"},
@@ -67,7 +77,13 @@ HuggingFace bert_like(const std::string& body, std::int64_t skipped_rows) {
                  "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"},
       .left_out = {"embeddings.position_ids", "embeddings.token_type_ids"},
       .renamed = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}},
-      .head_dropouts = {{"classifier_dropout"}}};
+      .head_dropouts = {{"classifier_dropout"}},
+      .tensors = [=](const ModelConfig& config) {
+        std::vector<StoredElsewhere> all;
+        add_bert_body(all, config.layers, body, skipped_rows);
+        add_encoder_heads(all, config.layers, heads);
+        return all;
+      }};
 }
 
 void require_gelu(HuggingFace& table) {
@@ -77,20 +93,17 @@ void require_gelu(HuggingFace& table) {
 }
 
 HuggingFace roberta_like(const std::string& prefix) {
-  HuggingFace table = bert_like("roberta.", 2);
+  HuggingFace table = bert_like(prefix, "roberta.",
+                                {"classifier.dense", "classifier.out_proj", "lm_head.dense",
+                                 "lm_head.layer_norm", "lm_head.bias"},
+                                2);
   table.positions_after = "pad_token_id";
-  table.architectures = {{"masked-lm", prefix + "ForMaskedLM"},
-                         {"classification", prefix + "ForSequenceClassification"},
-                         {"token-classification", prefix + "ForTokenClassification"},
-                         {"question-answering", prefix + "ForQuestionAnswering"},
-                         {"", prefix + "Model"}};
   table.fixed = {{"model.bert.pooler", "tanh"}};
   require_gelu(table);
   // Its classes are told from the first row, without the pooler of the body.
   table.left_out.insert(table.left_out.end(), {"pooler.dense.weight", "pooler.dense.bias"});
   table.copies = {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
                   {"lm_head.decoder.bias", "lm_head.bias"}};
-  table.tensors = roberta_tensors;
   return table;
 }
 

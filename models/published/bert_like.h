@@ -6,22 +6,29 @@
 
 namespace concertina::published {
 
-/// Adds the token table, positions from row `skipped_rows` on, token types, norm, and all layers,
-/// as transformers' BertModel names them; `body`: "bert.".
-void add_bert_body(std::vector<StoredElsewhere>& all, const ModelConfig& config,
-                   const std::string& body, std::int64_t skipped_rows = 0);
+/// The names of the maps of an encoder's heads. Those of tags and spans are the same in all types.
+struct EncoderHeads {
+  std::string pooler, classes;  // of a text
+  /// Of masked tokens: a map, its norm, and the bias of the logits.
+  std::string transform, transform_norm, logits_bias;
+};
 
-/// The keys of config.json; `skipped_rows`: of the table of positions.
-std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows = 0);
+/// Adds the maps of all heads.
+void add_encoder_heads(std::vector<StoredElsewhere>& all, std::int64_t layers,
+                       const EncoderHeads& names);
 
-/// All but `architectures` and `tensors`.
-HuggingFace bert_like(const std::string& body, std::int64_t skipped_rows = 0);
+/// An encoder's classes for each task, and the body. `prefix`: "Bert".
+std::vector<Architecture> encoders(const std::string& prefix);
+
+/// An encoder whose body transformers names as BertModel's. `body`: "bert."; `skipped_rows`: of the
+/// table of positions, before the first position.
+HuggingFace bert_like(const std::string& prefix, const std::string& body, const EncoderHeads& heads,
+                      std::int64_t skipped_rows = 0);
 
 /// A type whose head for tokens has a GELU, whatever the MLPs have: these must have the same.
 void require_gelu(HuggingFace& table);
 
 /// RoBERTa (Liu et al. 2019): a BERT whose first position has row 2, with heads of its own names.
-/// `prefix`: of the classes, "Roberta".
 HuggingFace roberta_like(const std::string& prefix);
 
 }  // namespace concertina::published

@@ -3,33 +3,12 @@
 #include "models/published/bert_like.h"
 
 namespace concertina::published {
-namespace {
-
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
-  std::vector<StoredElsewhere> all;
-  add_bert_body(all, config, "electra.");
-  const std::string head = head_unit(config.layers) + "/";
-  add_dense(all, head + "pooler", {"classifier.dense"}, true, true, true);
-  add_dense(all, head + "classes", {"classifier.out_proj"}, true, true, true);
-  add_dense(all, head + "tags", {"classifier"}, true, true, true);
-  add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
-  add_dense(all, head + "transform", {"generator_predictions.dense"}, true, true, true);
-  add_norm(all, head + "transform.ln", "generator_predictions.LayerNorm", true, true);
-  all.push_back(
-      {.ours = head + "logits.bias", .theirs = {"generator_lm_head.bias"}, .optional = true});
-  return all;
-}
-
-}  // namespace
-
 HuggingFace electra() {
-  HuggingFace table = bert_like("electra.");
-  table.architectures = {{"masked-lm", "ElectraForMaskedLM"},
-                         {"classification", "ElectraForSequenceClassification"},
-                         {"token-classification", "ElectraForTokenClassification"},
-                         {"question-answering", "ElectraForQuestionAnswering"},
-                         {"", "ElectraForPreTraining"},
-                         {"", "ElectraModel"}};
+  HuggingFace table =
+      bert_like("Electra", "electra.",
+                {"classifier.dense", "classifier.out_proj", "generator_predictions.dense",
+                 "generator_predictions.LayerNorm", "generator_lm_head.bias"});
+  table.architectures.insert(table.architectures.end() - 1, {"", "ElectraForPreTraining"});
   table.fixed = {{"model.bert.pooler", "gelu"}};
   require_gelu(table);
   table.unused.insert(table.unused.end(), {"summary_activation", "summary_last_dropout",
@@ -40,7 +19,6 @@ HuggingFace electra() {
                                                "discriminator_predictions.dense_prediction.bias"});
   table.copies = {{"generator_lm_head.weight", "electra.embeddings.word_embeddings.weight"}};
   table.keys.push_back({"embedding_size", "model.width"});
-  table.tensors = tensors_of;
   return table;
 }
 

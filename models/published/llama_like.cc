@@ -69,36 +69,29 @@ void add_rotary_keys(std::vector<KeyElsewhere>& keys) {
                     .ours = "model.llama.rope_scaling",
                     .written = Written::never,
                     .words = scalings});
-  const auto of = [](std::initializer_list<std::string_view> values) {
-    std::vector<FixedKey> where;
-    for (const std::string_view value : values)
-      where.push_back({"model.llama.rope_scaling", value});
-    return where;
-  };
   struct Number {
-    std::string_view theirs, older, ours, usual;
+    std::string name;
+    std::string_view ours, usual;
     std::vector<FixedKey> where;
     Written written = Written::always;
   };
-  for (const auto& [theirs, older, ours, usual, where, written] :
-       {Number{"rope_parameters.factor", "rope_scaling.factor", "model.llama.rope_factor", "1.0",
-               of({"linear", "llama3", "yarn"})},
-        Number{"rope_parameters.original_max_position_embeddings",
-               "rope_scaling.original_max_position_embeddings", "model.llama.rope_original", "0",
-               of({"llama3", "yarn"})},
-        Number{"rope_parameters.low_freq_factor", "rope_scaling.low_freq_factor",
-               "model.llama.rope_low", "1.0", of({"llama3"})},
-        Number{"rope_parameters.high_freq_factor", "rope_scaling.high_freq_factor",
-               "model.llama.rope_high", "4.0", of({"llama3"})},
-        Number{"rope_parameters.beta_fast", "rope_scaling.beta_fast", "model.llama.rope_fast",
-               "32.0", of({"yarn"})},
-        Number{"rope_parameters.beta_slow", "rope_scaling.beta_slow", "model.llama.rope_slow",
-               "1.0", of({"yarn"})},
-        Number{"rope_parameters.attention_factor", "rope_scaling.attention_factor",
-               "model.llama.rope_magnitude", "0.0", of({"yarn"}), Written::if_set}}) {
+  constexpr std::string_view kScaling = "model.llama.rope_scaling";
+  const FixedKey linear{kScaling, "linear"}, llama3{kScaling, "llama3"}, yarn{kScaling, "yarn"};
+  for (const auto& [name, ours, usual, where, written] :
+       {Number{"factor", "model.llama.rope_factor", "1.0", {linear, llama3, yarn}},
+        {"original_max_position_embeddings", "model.llama.rope_original", "0", {llama3, yarn}},
+        {"low_freq_factor", "model.llama.rope_low", "1.0", {llama3}},
+        {"high_freq_factor", "model.llama.rope_high", "4.0", {llama3}},
+        {"beta_fast", "model.llama.rope_fast", "32.0", {yarn}},
+        {"beta_slow", "model.llama.rope_slow", "1.0", {yarn}},
+        {"attention_factor", "model.llama.rope_magnitude", "0.0", {yarn}, Written::if_set}}) {
+    keys.push_back({.theirs = "rope_parameters." + name,
+                    .ours = ours,
+                    .usual = usual,
+                    .written = written,
+                    .where = where});
     keys.push_back(
-        {.theirs = theirs, .ours = ours, .usual = usual, .written = written, .where = where});
-    keys.push_back({.theirs = older, .ours = ours, .written = written, .where = where});
+        {.theirs = "rope_scaling." + name, .ours = ours, .written = written, .where = where});
   }
 }
 
@@ -140,13 +133,19 @@ HuggingFace llama_like(const std::string& prefix) {
 }
 
 void put_key(HuggingFace& table, const KeyElsewhere& key) {
-  remove_key(table, key.theirs);
+  remove_keys(table, {key.theirs});
   table.keys.push_back(key);
 }
 
-void remove_key(HuggingFace& table, std::string_view theirs) {
-  std::erase_if(table.keys, [&](const KeyElsewhere& key) { return key.theirs == theirs; });
-  std::erase_if(table.rules, [&](const RuleElsewhere& rule) { return rule.theirs == theirs; });
+void remove_keys(HuggingFace& table, std::initializer_list<std::string_view> names) {
+  for (const std::string_view theirs : names) {
+    std::erase_if(table.keys, [&](const KeyElsewhere& key) { return key.theirs == theirs; });
+    std::erase_if(table.rules, [&](const RuleElsewhere& rule) { return rule.theirs == theirs; });
+  }
+}
+
+void put_context(HuggingFace& table, std::string_view usual) {
+  put_key(table, {"max_position_embeddings", "model.context", usual, Use::at_most});
 }
 
 KeyElsewhere key_value_heads(std::string_view usual) {

@@ -6,12 +6,9 @@ namespace concertina::published {
 
 HuggingFace mistral() {
   HuggingFace table = llama_like("Mistral");
-  remove_key(table, "attention_bias");
-  for (const char* absent : {"mlp_bias", "rope_interleaved", "pretraining_tp"})
-    remove_key(table, absent);
+  remove_keys(table, {"attention_bias", "mlp_bias", "rope_interleaved", "pretraining_tp"});
   table.fixed = {{"model.llama.head_norms", "false"}, {"model.llama.attention_bias", "none"}};
-  put_key(table,
-          {"max_position_embeddings", "model.context", "131072", KeyElsewhere::Use::at_most});
+  put_context(table, "131072");
   put_key(table, key_value_heads("8"));
   put_key(table,
           {.theirs = "sliding_window", .ours = "model.llama.window", .usual = "4096", .null = "0"});

@@ -25,9 +25,8 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 HuggingFace phi3() {
   using Use = KeyElsewhere::Use;
   HuggingFace table = llama_like("Phi3");
-  for (const char* absent : {"mlp_bias", "rope_interleaved", "pretraining_tp", "head_dim"})
-    remove_key(table, absent);
-  put_key(table, {"max_position_embeddings", "model.context", "4096", Use::at_most});
+  remove_keys(table, {"mlp_bias", "rope_interleaved", "pretraining_tp", "head_dim"});
+  put_context(table, "4096");
   put_key(table, {"rms_norm_eps", "model.llama.norm_eps", "1e-05"});
   put_key(table, {"resid_pdrop", "model.dropout", "0.0", Use::advice});
   put_key(table, {.theirs = "attention_bias",

@@ -5,12 +5,8 @@ namespace concertina::published {
 
 HuggingFace qwen2() {
   HuggingFace table = llama_like("Qwen2");
-  for (const char* absent : {"attention_bias", "mlp_bias", "rope_interleaved", "pretraining_tp"})
-    remove_key(table, absent);
-  put_key(table, {.theirs = "max_position_embeddings",
-                  .ours = "model.context",
-                  .usual = "32768",
-                  .use = KeyElsewhere::Use::at_most});
+  remove_keys(table, {"attention_bias", "mlp_bias", "rope_interleaved", "pretraining_tp"});
+  put_context(table, "32768");
   put_key(table, key_value_heads("32"));
   table.fixed = {{"model.llama.head_norms", "false"},
                  {"model.llama.window", "0"},

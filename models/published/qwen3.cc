@@ -5,12 +5,8 @@ namespace concertina::published {
 
 HuggingFace qwen3() {
   HuggingFace table = llama_like("Qwen3");
-  for (const char* absent : {"mlp_bias", "rope_interleaved", "pretraining_tp"})
-    remove_key(table, absent);
-  put_key(table, {.theirs = "max_position_embeddings",
-                  .ours = "model.context",
-                  .usual = "32768",
-                  .use = KeyElsewhere::Use::at_most});
+  remove_keys(table, {"mlp_bias", "rope_interleaved", "pretraining_tp"});
+  put_context(table, "32768");
   put_key(table, {.theirs = "head_dim", .ours = "model.llama.head_dim", .usual = "128"});
   put_key(table, key_value_heads("32"));
   table.fixed = {{"model.llama.head_norms", "true"}, {"model.llama.window", "0"}};

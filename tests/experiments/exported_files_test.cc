@@ -7,6 +7,7 @@
 #include "experiments/hugging_face/exported_files.h"
 #include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/model_card.h"
+#include "experiments/hugging_face/published_config_text.h"
 #include "io/datasets/sentences.h"
 #include "io/tokenizers/sentencepiece_library.h"
 #include "models/task.h"
@@ -193,21 +194,6 @@ TEST(ExportedFiles, PaddingThatEndsTextsIsNotThePadding) {
   EXPECT_NE(SentenceEncoder(make_tokenizer(root.path(), "")).padding(), 0);
   EXPECT_FALSE(json_of_file(exported_files(config), "tokenizer_config.json").contains("pad_token"));
 }
-
-/// All but a body alone.
-std::vector<std::string> whole_models() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder_of("")))
-    if (entry.path().filename() != "bert") names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Published, testing::ValuesIn(whole_models()), [](const auto& one) {
-  std::string name = one.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
 
 }  // namespace
 }  // namespace concertina

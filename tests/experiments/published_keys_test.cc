@@ -142,23 +142,14 @@ TEST(PublishedKeys, HarmlessOnesOfPublishedModelsAreRead) {
   }
 }
 
-/// The folders, one of each type.
-const std::map<std::string, std::string> kOfType{{"bert", "bert-masked-lm"},
-                                                 {"roberta", "roberta-masked-lm"},
-                                                 {"camembert", "camembert"},
-                                                 {"xlm-roberta", "xlm-roberta"},
-                                                 {"electra", "electra-classification"},
-                                                 {"distilbert", "distilbert-masked-lm"},
-                                                 {"gpt2", "gpt2"},
-                                                 {"opt", "opt"},
-                                                 {"llama", "llama"},
-                                                 {"mistral", "mistral"},
-                                                 {"qwen2", "qwen2"},
-                                                 {"qwen3", "qwen3"},
-                                                 {"phi3", "phi3"},
-                                                 {"phi", "phi"},
-                                                 {"gpt_neox", "gpt-neox"},
-                                                 {"vit", "vit"}};
+/// The folder of a type, which its name begins with; empty: there is none.
+std::string folder_of_type(std::string type) {
+  if (kAliases.contains(type)) return type;
+  std::ranges::replace(type, '_', '-');
+  for (const char* task : {"-masked-lm", "", "-classification"})
+    if (fs::exists(folder_of(type + task))) return type + task;
+  return "";
+}
 
 /// The tasks that a family of models cannot have.
 bool can(const std::string& family, std::string_view task) {
@@ -215,11 +206,12 @@ void round_trip(const HubFolder& model, const std::string& task) {
 TEST(PublishedTasks, EachTypeIsTrainedForEachTaskAndComesBack) {
   std::size_t trips = 0;
   for (const auto& [type, table] : published_models()) {
-    ASSERT_TRUE(kOfType.contains(std::string(type))) << type << " has no model here";
+    const std::string folder = folder_of_type(std::string(type));
+    ASSERT_NE(folder, "") << type << " has no model here";
     for (const auto& [task, what] : tasks()) {
       if (!can(std::string(table.family), task)) continue;
       SCOPED_TRACE(fmt::format("{} for {}", type, task));
-      const HubFolder model(kOfType.at(std::string(type)));
+      const HubFolder model(folder);
       EXPECT_NO_THROW(round_trip(model, std::string(task)));
       ++trips;
     }

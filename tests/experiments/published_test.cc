@@ -121,5 +121,20 @@ TEST(PublishedModel, AShorterContextTakesTheFirstPositions) {
   EXPECT_TRUE(std::ranges::equal(first, std::span(all).first(first.size())));
 }
 
+/// All but a body alone.
+std::vector<std::string> whole_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder_of("")))
+    if (entry.path().filename() != "bert") names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Published, testing::ValuesIn(whole_models()), [](const auto& one) {
+  std::string name = one.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
 }  // namespace
 }  // namespace concertina

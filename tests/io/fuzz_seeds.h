@@ -12,15 +12,13 @@ namespace concertina {
 
 /// A format and the files of a sound example of it; each of them is damaged in turn.
 struct FuzzSeed {
-  std::string name;
-  std::vector<std::string> names, contents;  // of files in the folder of the test
-  std::function<void(const Folder&)> read;   // all that they hold
-  bool refuses = true;                       // whether hardly any damage passes unseen
+  std::string name{};
+  std::vector<std::string> names{}, contents{};  // of files in the folder of the test
+  std::function<void(const Folder&)> read{};     // all that they hold
+  bool refuses = true;                           // whether hardly any damage passes unseen
 };
 
-/// Formats of datasets, and the token file.
-std::vector<FuzzSeed> dataset_seeds();
-/// Tokenizers, weights, JSON.
+/// Tokenizers, weights, JSON, and the token file by its own door.
 std::vector<FuzzSeed> model_seeds();
 
 }  // namespace concertina

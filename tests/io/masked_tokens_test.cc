@@ -1,92 +1,98 @@
-// Masked tokens of windows of text: what a model of sentences reads beside them.
-#include "io/datasets/masked_tokens.h"
-
+// Which tokens of which samples are masked, in text and in sentences, and what stands beside them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 
-#include "tests/buffer.h"
-#include "tests/io/io_test.h"
+#include "io/datasets/masked_tokens.h"
+#include "io/datasets/sentences.h"
+#include "io/datasets/source.h"
+#include "tests/io/reader_cases.h"
 
 namespace concertina {
 namespace {
 
-class MaskedTokensTest : public testing::Test {
- protected:
-  static constexpr std::int64_t kTokens = 40;
+TEST(MaskedTokens, ASampleHasItsShareOfTargetsAndTheirTokensAreHidden) {
+  Folder folder;
+  const auto text = open_dataset({.files = {folder("text", ramp(4001))},
+                                  .validation = 0.3,
+                                  .tokens_per_sample = 100,
+                                  .options = {{"windows", "fixed"}}});
+  const auto dataset = masked_tokens(text, nullptr);
+  const SentenceEncoder marks(nullptr);
+  EXPECT_EQ(masked_count(100), 15);
+  EXPECT_EQ(masked_count(1), 1);
+  std::array<int, 3> seen{};  // masked, as it was, another
+  for (std::uint64_t epoch = 0; epoch < 50; ++epoch)
+    for (std::uint64_t i = 0; i < text->samples(Split::train); ++i) {
+      const SampleAt at{.sample = i, .seed = 2, .epoch = epoch};
+      const ReadSample plain = sample_of(*text, at), masked = sample_of(*dataset, at);
+      int targets = 0;
+      for (std::size_t t = 0; t < 100; ++t) {
+        const std::int32_t was = plain.of.at("tokens")[t], is = masked.of.at("tokens")[t];
+        if (masked.of.at("targets")[t] == kIgnored) {
+          ASSERT_EQ(is, was);
+          continue;
+        }
+        ++targets;
+        ASSERT_EQ(masked.of.at("targets")[t], was);
+        ++seen[is == marks.mask() ? 0 : is == was ? 1 : 2];
+        ASSERT_TRUE(is == marks.mask() || !marks.is_mark(is));
+      }
+      ASSERT_EQ(targets, 15);
+      ASSERT_EQ(masked.of.at("lengths")[0], 100);
+      ASSERT_EQ(masked.of.at("types"), std::vector<std::int32_t>(100, 0));
+    }
+  const double all = seen[0] + seen[1] + seen[2];
+  EXPECT_NEAR(seen[0] / all, 0.8, 0.01);
+  EXPECT_NEAR(seen[2] / all, 0.1, 0.01);
+}
 
-  std::shared_ptr<const Dataset> dataset(const std::string& format) {
-    std::string text = format == "tsv" ? "sentence\tlabel\n" : "";
-    for (int i = 0; i < 200; ++i)
-      text += "words of line " + std::to_string(i * i) + (format == "tsv" ? "\t0\n" : "\n");
-    spill(directory_.path() + "/data", text);
-    return open_dataset({.format = format,
-                         .files = {directory_.path() + "/data"},
-                         .validation = 0.2,
-                         .tokens_per_sample = kTokens});
-  }
-
-  TemporaryDirectory directory_;
-
-  struct Masked {
-    std::vector<std::int32_t> tokens, targets, types;
-    std::int32_t length = 0;
-    bool operator==(const Masked&) const = default;
+TEST(MaskedTokens, MasksFollowFromSeedEpochAndSampleAlone) {
+  Folder folder;
+  const auto text = open_dataset(
+      {.files = {folder("text", ramp(4001))}, .validation = 0.3, .tokens_per_sample = 100});
+  const auto dataset = masked_tokens(text, nullptr);
+  EXPECT_FALSE(dataset->repeats());
+  const auto targets = [&](std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample) {
+    return sample_of(*dataset, {.sample = sample, .seed = seed, .epoch = epoch}).of.at("targets");
   };
-  static Masked masked(const Dataset& dataset, const SampleAt& at) {
-    Masked sample;
-    std::vector<Buffer> buffers;
-    std::vector<View> views;
-    for (const Field& field : dataset.fields())
-      buffers.emplace_back(static_cast<std::size_t>(field.elements()), field.type);
-    for (Buffer& buffer : buffers) views.push_back(buffer.view());
-    dataset.write(at, views);
-    const auto values = [&](std::string_view name) {
-      const View view = views[static_cast<std::size_t>(field_index(dataset, name))];
-      return std::vector<std::int32_t>(view.i32(), view.i32() + view.count);
-    };
-    return {values("tokens"), values("targets"), values("types"), values("lengths")[0]};
-  }
-};
-
-/// What is not a target reads as it was, and the targets say what the others were.
-TEST_F(MaskedTokensTest, NothingElseChanges) {
-  const auto plain = dataset("text"), made = masked_tokens(plain, nullptr);
-  for (std::uint64_t i = 0; i < made->samples(Split::train); ++i) {
-    const SampleAt at{.split = Split::train, .sample = i, .seed = 3};
-    const Buffer tokens(kTokens, DType::i32), targets(kTokens, DType::i32);
-    plain->write(at, std::array{tokens.view(), targets.view()});
-    const Masked sample = masked(*made, at);
-    for (std::size_t t = 0; t < sample.tokens.size(); ++t)
-      EXPECT_EQ(sample.targets[t] < 0 ? sample.tokens[t] : sample.targets[t],
-                tokens.view().i32()[t]);
-    EXPECT_EQ(sample.length, kTokens);
-    EXPECT_EQ(std::ranges::count(sample.types, 0), kTokens);
+  EXPECT_EQ(targets(1, 2, 3), targets(1, 2, 3));
+  EXPECT_NE(targets(1, 2, 3), targets(1, 3, 3));
+  EXPECT_NE(targets(1, 2, 3), targets(2, 2, 3));
+  // What is counted is what is there, whatever the number of targets asked for.
+  for (const std::int64_t most : {0, 1, 17, 30, 1000}) {
+    ValidationSource held(dataset, 4, most);
+    std::int64_t count = 0;
+    for (std::int64_t step = 0; step < held.batches(); ++step) {
+      Buffer out(400, DType::i32);
+      held.load(step, 0, 4, std::array{View{}, View{}, View{}, out.view()});
+      const auto found = 400 - std::count(out.view().i32(), out.view().i32() + 400, kIgnored);
+      EXPECT_EQ(found, held.valid_targets(step, 4));
+      count += found;
+    }
+    EXPECT_EQ(count, held.targets());
+    EXPECT_GT(count, 0);
   }
 }
 
-TEST_F(MaskedTokensTest, ImagesAreRefused) {
-  const auto plain = dataset("text");
-  class Pictures final : public FileDataset {
-   public:
-    explicit Pictures(std::shared_ptr<const Dataset> text) : text_(std::move(text)) {}
-    std::span<const Field> fields() const override { return fields_; }
-    std::uint64_t samples(Split) const override { return 1; }
-    std::int64_t targets_before(Split, std::uint64_t sample) const override {
-      return static_cast<std::int64_t>(sample);
+TEST(MaskedTokens, SentencesKeepTheirMarks) {
+  const Tsv folder;
+  const auto dataset = masked_tokens(open_dataset(folder.options), nullptr);
+  const std::array counts{1, 1, 1};  // of 4, 4 and 6 tokens
+  for (std::uint64_t i = 0; i < 3; ++i)
+    for (std::uint64_t epoch = 0; epoch < 100; ++epoch) {
+      const ReadSample sample = sample_of(*dataset, {.sample = i, .seed = 1, .epoch = epoch});
+      const auto& targets = sample.of.at("targets");
+      EXPECT_EQ(8 - std::ranges::count(targets, kIgnored), counts[i]);
+      for (const std::int32_t target : targets) EXPECT_LT(target, 256);
+      EXPECT_EQ(dataset->targets_before(Split::train, i + 1), static_cast<std::int64_t>(i) + 1);
     }
-    void write(const SampleAt&, std::span<const View>) const override {}
-    bool repeats() const override { return true; }
-    void verify(const std::function<void()>&) const override {}
-    const Corpus& corpus() const override { return text_->corpus(); }
-    std::string summary() const override { return ""; }
+}
 
-   private:
-    std::shared_ptr<const Dataset> text_;
-    std::vector<Field> fields_{image_field(1, 2, 2)};
-  };
-  EXPECT_THROW(masked_tokens(std::make_shared<const Pictures>(plain), nullptr), Error);
+TEST(MaskedTokens, ImagesAreRefused) {
+  const auto images = CaseFolder(reader_case("Images and labels are those of the files")).open();
+  EXPECT_THROW(masked_tokens(images, nullptr), Error);
 }
 
 }  // namespace

@@ -11,9 +11,10 @@ namespace {
 
 /// One sample whose image is of this kind.
 std::string said_of(const std::string& image, const std::string& content) {
-  const Shards shards;
-  shards("s-000.tar", tar({{image, content}, {"a.cls", "0"}}));
-  return error_of([&] { open_dataset(shards.options); });
+  const Folder folder;
+  const std::string file = folder("s-000.tar", tar({{image, content}, {"a.cls", "0"}}));
+  return error_of(
+      [&] { open_dataset({.format = "webdataset", .files = {file}, .validation = 0}); });
 }
 
 /// The error names the library, the place and the package to install.
@@ -41,8 +42,9 @@ TEST(MissingLibrary, IsNamedWithItsPackageAndTheFile) {
 
 /// The formats that need no library are read all the same.
 TEST(MissingLibrary, OtherFormatsAreRead) {
-  const Mnist folder;
-  read_all(*open_dataset(folder.options));
+  const Folder folder;
+  const std::string file = folder("a.bin", cifar_record("\x07", 1));
+  read_all(*open_dataset({.format = "cifar10", .files = {file}, .validation = 0}));
 }
 
 }  // namespace

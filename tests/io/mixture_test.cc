@@ -10,7 +10,7 @@
 
 #include "core/rng.h"
 #include "io/datasets/source.h"
-#include "tests/io/reader_files.h"
+#include "tests/io/reader_cases.h"
 
 namespace concertina {
 namespace {

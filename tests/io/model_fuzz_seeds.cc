@@ -8,8 +8,6 @@
 #include "io/file.h"
 #include "io/strict_json.h"
 #include "io/token_file.h"
-#include "io/tokenizers/byte_pairs.h"
-#include "io/tokenizers/characters/word_pattern.h"
 #include "io/tokenizers/sentencepiece_library.h"
 #include "tests/io/fuzz_seeds.h"
 #include "tests/io/token_files.h"
@@ -47,67 +45,6 @@ FuzzSeed tokenizer_seed(const std::string& name, const std::vector<std::string>&
   seed.contents = contents;
   seed.read = [first = names[0]](const Folder& folder) { use_tokenizer(folder.path(first)); };
   return seed;
-}
-
-/// All bytes and some merges of GPT-2's kind.
-struct SmallPairs {
-  SeedJson vocab = SeedJson::object(), merges = SeedJson::array();
-  std::string lines = "#version: 0.2\n";
-
-  SmallPairs() {
-    for (int byte = 0; byte < 256; ++byte)
-      vocab[printable_of_bytes(std::string(1, static_cast<char>(byte)))] = byte;
-    for (const auto& [left, right] : {std::pair{" ", "t"}, {"h", "e"}, {" t", "he"}, {"1", "2"}}) {
-      const std::string a = printable_of_bytes(left), b = printable_of_bytes(right);
-      vocab[a + b] = vocab.size();
-      merges.push_back({a, b});
-      lines += a + " " + b + "\n";
-    }
-  }
-};
-
-SeedJson added_token(int id, const std::string& content) {
-  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", true}};
-}
-
-std::string bpe_description() {
-  const SmallPairs pairs;
-  const SeedJson pattern = {{"Regex", std::string(WordPattern::llama3())}};
-  const SeedJson split = {
-      {"type", "Split"}, {"pattern", pattern}, {"behavior", "Isolated"}, {"invert", false}};
-  const SeedJson bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
-  return SeedJson{
-      {"added_tokens", {added_token(260, "<|end|>")}},
-      {"model", {{"type", "BPE"}, {"vocab", pairs.vocab}, {"merges", pairs.merges}}},
-      {"normalizer", nullptr},
-      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", SeedJson::array({split, bytes})}}},
-      {"truncation", nullptr}}
-      .dump();
-}
-
-const std::vector<std::string> kPieces{"[PAD]", "[UNK]",     "[CLS]", "[SEP]", "[MASK]", "the",
-                                       "##n",   "other",     "'",     "s",     "1",      "##2",
-                                       "of",    "\xC3\xA9t", "##e",   "."};
-
-std::string wordpiece_description() {
-  SeedJson vocab;
-  for (const std::string& piece : kPieces) vocab[piece] = vocab.size();
-  return SeedJson{{"added_tokens", {added_token(1, "[UNK]"), added_token(4, "[MASK]")}},
-                  {"model",
-                   {{"type", "WordPiece"},
-                    {"vocab", vocab},
-                    {"unk_token", "[UNK]"},
-                    {"continuing_subword_prefix", "##"},
-                    {"max_input_chars_per_word", 100}}},
-                  {"normalizer",
-                   {{"type", "BertNormalizer"},
-                    {"clean_text", true},
-                    {"handle_chinese_chars", true},
-                    {"strip_accents", nullptr},
-                    {"lowercase", true}}},
-                  {"pre_tokenizer", {{"type", "BertPreTokenizer"}}}}
-      .dump();
 }
 
 std::string golden_file(const std::string& name) {
@@ -193,15 +130,14 @@ FuzzSeed verified_token_file_seed() {
 
 /// A new reader adds its line here.
 std::vector<FuzzSeed> model_seeds() {
-  const SmallPairs pairs;
-  std::string lines;
-  for (const std::string& piece : kPieces) lines += piece + "\n";
+  const auto tokenizer = [](const std::string& name) { return golden_file("tokenizers/" + name); };
   std::vector<FuzzSeed> seeds{
-      tokenizer_seed("bpe_json", {"tokenizer.json"}, {bpe_description()}),
-      tokenizer_seed("bpe_pair", {"vocab.json", "merges.txt"}, {pairs.vocab.dump(), pairs.lines}),
-      tokenizer_seed("wordpiece_json", {"tokenizer.json"}, {wordpiece_description()}),
+      tokenizer_seed("bpe_json", {"tokenizer.json"}, {tokenizer("llama3.json")}),
+      tokenizer_seed("bpe_pair", {"vocab.json", "merges.txt"},
+                     {tokenizer("gpt2/vocab.json"), tokenizer("gpt2/merges.txt")}),
+      tokenizer_seed("wordpiece_json", {"tokenizer.json"}, {tokenizer("uncased.json")}),
       tokenizer_seed("wordpiece_lines", {"vocab.txt", "tokenizer_config.json"},
-                     {lines, R"({"do_lower_case": false})"}),
+                     {tokenizer("uncased.txt"), R"({"do_lower_case": false})"}),
       weights_seed(),
       indexed_weights_seed(),
       json_seed(),
@@ -209,11 +145,11 @@ std::vector<FuzzSeed> model_seeds() {
   };
   for (const std::string family : {"roberta", "clip", "falcon", "llama2", "mistral", "albert"})
     seeds.push_back(tokenizer_seed(family + "_json", {"tokenizer.json"},
-                                   {golden_file("tokenizers/families/" + family + ".json")}));
+                                   {tokenizer("families/" + family + ".json")}));
   if (has_sentencepiece())
     for (const std::string kind : {"bpe", "unigram"})
       seeds.push_back(tokenizer_seed("sentencepiece_" + kind, {"small.model"},
-                                     {golden_file("tokenizers/small_" + kind + ".model")}));
+                                     {tokenizer("small_" + kind + ".model")}));
   return seeds;
 }
 

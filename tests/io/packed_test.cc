@@ -112,34 +112,5 @@ TEST(Packed, RowsOfATableShareSamplesAndSeeNoOther) {
   EXPECT_EQ(std::ranges::count_if(cut, [](int target) { return target != kIgnored; }), 3);
 }
 
-TEST(Packed, TokenFilesSayWhereDocumentsBegin) {
-  const Folder folder;
-  DataOptions options{.format = "tokens", .validation = 0};
-  options.tokens_per_sample = 5;
-  options.vocabulary = 100;
-  options.documents = "packed";
-  write_token_file(folder.path("a.tok"), 100, std::string(64, 'a'), {1, 2, 3, 4, 5, 6, 7, 8, 9},
-                   {0, 4, 6, 9});
-  options.files = {
-      folder.path("a.tok"),
-      folder("b.bin", little_endian(std::vector<std::uint16_t>{11, 12, 13, 14, 15, 16, 17}))};
-  folder("b.idx", MegatronIndex().text());
-  const auto dataset = open_dataset(options);
-  ASSERT_EQ(dataset->samples(Split::train), 3U);
-  EXPECT_EQ(documents_of(*dataset, {}), (std::vector<Tokens>{{1, 2, 3, 4}, {5, 6}}));
-  EXPECT_EQ(documents_of(*dataset, {.sample = 1}), (std::vector<Tokens>{{7, 8, 9}, {11, 12, 13}}));
-  EXPECT_EQ(documents_of(*dataset, {.sample = 2}), (std::vector<Tokens>{{14, 15, 16, 17}}));
-  // What is held out of one file ends with a document.
-  options.files = {folder.path("a.tok")};
-  options.validation = 0.5;
-  const auto split = open_dataset(options);
-  EXPECT_EQ(documents_of(*split, {}), (std::vector<Tokens>{{1, 2, 3, 4}}));
-  EXPECT_EQ(documents_of(*split, {.split = Split::validation}), (std::vector<Tokens>{{7, 8, 9}}));
-  options.validation = 0.2;
-  EXPECT_ERROR(open_dataset(options), "no document of two tokens is for validation");
-  options.files = {folder("c.bin", little_endian(std::vector<std::uint16_t>{11, 12, 13, 14}))};
-  EXPECT_ERROR(open_dataset(options), "c.bin does not say where documents begin");
-}
-
 }  // namespace
 }  // namespace concertina

@@ -68,6 +68,7 @@ struct Folder {
   TemporaryDirectory root;
   std::string path(const std::string& name) const { return root.path() + "/" + name; }
   std::string operator()(const std::string& name, const std::string& content) const {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     spill(path(name), content);
     return path(name);
   }
@@ -88,15 +89,6 @@ inline std::string data_at_hand(const std::string& name) {
   return std::filesystem::exists(path) ? path : "";
 }
 
-struct Mnist : Folder {
-  std::string images = (*this)("images", idx(0x803, {5, 2, 3}, ramp(30)));
-  std::string labels = (*this)("labels", idx(0x801, {5}, std::string("\x00\x09\x03\x03\x01", 5)));
-  DataOptions options{.format = "mnist",
-                      .files = {images, labels},
-                      .validation = 0.4,
-                      .options = {{"split", "end"}, {"missing_classes", true}}};
-};
-
 /// A record of CIFAR's binary version: label bytes, then pixels that go up from `first`.
 inline std::string cifar_record(const std::string& labels, int first) {
   std::string record = labels;
@@ -104,65 +96,10 @@ inline std::string cifar_record(const std::string& labels, int first) {
   return record;
 }
 
-struct Cifar : Folder {
-  std::string file = (*this)(
-      "batch.bin", cifar_record("\x07", 1) + cifar_record("\x03", 2) + cifar_record("\x09", 3));
-  DataOptions options{.format = "cifar10",
-                      .files = {file},
-                      .validation = 0.4,
-                      .options = {{"split", "end"}, {"missing_classes", true}}};
-};
-
-struct Tsv : Folder {
-  std::string file = (*this)("a.tsv", "sentence\tlabel\ngood\t1\nbad \t0\nvery, very long\t1\n");
-  DataOptions options{.format = "tsv", .files = {file}, .validation = 0, .tokens_per_sample = 8};
-};
-
 template <class T>
 inline std::string little_endian(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
-
-inline std::string llmc(std::int32_t magic, std::int32_t version, std::int32_t tokens,
-                        const std::string& data) {
-  std::vector<std::int32_t> header(256);
-  header[0] = magic, header[1] = version, header[2] = tokens;
-  return little_endian(header) + data;
-}
-
-/// Sequences of 3, 0 and 4 tokens, in two documents.
-struct MegatronIndex {
-  std::uint64_t version = 1, sequences = 3, bounds = 3;
-  std::uint8_t type = 8;
-  std::vector<std::int32_t> lengths{3, 0, 4};
-  std::vector<std::int64_t> offsets{0, 6, 6}, documents{0, 1, 3};
-
-  std::string text() const {
-    return std::string("MMIDIDX\0\0", 9) + little_endian(std::vector{version}) +
-           static_cast<char>(type) + little_endian(std::vector{sequences, bounds}) +
-           little_endian(lengths) + little_endian(offsets) + little_endian(documents);
-  }
-};
-
-struct TokensFile : Folder {
-  std::vector<std::uint16_t> ids{1, 50000, 3, 4, 5, 6, 7};
-  std::string file = (*this)("train.bin", little_endian(ids));
-  DataOptions options{.format = "tokens",
-                      .files = {file},
-                      .validation = 0,
-                      .tokens_per_sample = 3,
-                      .vocabulary = 50257,
-                      .options = {{"windows", "fixed"}}};
-
-  void expect_tokens() const {
-    const auto dataset = open_dataset(options);
-    EXPECT_EQ(dataset->samples(Split::train), 2U);
-    EXPECT_EQ(sample_of(*dataset, {}).of.at("tokens"), (std::vector<std::int32_t>{1, 50000, 3}));
-    EXPECT_EQ(sample_of(*dataset, {}).of.at("targets"), (std::vector<std::int32_t>{50000, 3, 4}));
-    EXPECT_EQ(sample_of(*dataset, {.sample = 1}).of.at("targets"),
-              (std::vector<std::int32_t>{5, 6, 7}));
-  }
-};
 
 /// `offset` is in code points: the letters before it take two bytes each.
 inline std::string squad_json(const std::string& text, int offset, const std::string& more = "") {
@@ -170,14 +107,5 @@ inline std::string squad_json(const std::string& text, int offset, const std::st
          R"(river Rhine, 1,233 km.", "qas": [{"id": "1", "question": "What?", "answers": [)" +
          fmt::format(R"({{"text": "{}", "answer_start": {}}}{}]}}]}}]}}]}})", text, offset, more);
 }
-
-struct Squad : Folder {
-  std::string file = (*this)("s.json", squad_json("river Rhine", 15));
-  DataOptions options{.format = "squad",
-                      .files = {file},
-                      .validation = 0,
-                      .tokens_per_sample = 68,
-                      .options = {{"stride", 4}}};
-};
 
 }  // namespace concertina

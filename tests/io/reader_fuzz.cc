@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tests/io/fuzz_seeds.h"
+#include "tests/io/reader_cases.h"
 
 namespace concertina {
 namespace {
@@ -54,9 +55,21 @@ bool refused(const FuzzSeed& seed, const Folder& folder, const std::string& what
   }
 }
 
+/// A sound case of the table of readers.
+FuzzSeed seed_of(const ReaderCase& one) {
+  FuzzSeed seed{.name = one.test_name(), .refuses = one.format != "text"};  // any bytes are text
+  for (const auto& [name, bytes] : one.files) {
+    seed.names.push_back(name);
+    seed.contents.push_back(bytes_of(bytes));
+  }
+  seed.read = [one](const Folder& folder) { read_all(*open_dataset(options_of(one, folder))); };
+  return seed;
+}
+
 std::vector<FuzzSeed> all_seeds() {
-  std::vector<FuzzSeed> all = dataset_seeds();
-  for (FuzzSeed& seed : model_seeds()) all.push_back(std::move(seed));
+  std::vector<FuzzSeed> all = model_seeds();
+  for (const ReaderCase& one : reader_cases())
+    if (one.is_base) all.push_back(seed_of(one));
   return all;
 }
 

@@ -9,7 +9,7 @@
 #include "io/datasets/content_hash.h"
 #include "io/datasets/split_files.h"
 #include "io/labelled/questions.h"
-#include "tests/io/reader_files.h"
+#include "tests/io/reader_cases.h"
 
 namespace concertina {
 namespace {
@@ -193,7 +193,7 @@ TEST(Split, TheEndIsHeldOutWhereItIsAskedFor) {
   EXPECT_EQ(splits.item(Split::validation, 0), 70U);
   EXPECT_EQ(splits.item(Split::test, 0), 90U);
   folder.options.options["split"] = "stratified";
-  folder.options.test_files = {folder.file};
+  folder.options.test_files = folder.options.files;
   EXPECT_ERROR(open_dataset(folder.options), "both say what is tested on");
 }
 

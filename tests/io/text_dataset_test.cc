@@ -193,35 +193,6 @@ TEST(FixedWindows, ASampleIsTheSameTextInEveryEpochAndAfterAResume) {
   EXPECT_THROW(source.sample(0, 8), std::exception);
 }
 
-TEST(TextDataset, FilesOfTheirOwnAreHeldOut) {
-  const TemporaryDirectory root;
-  const std::string dir = root.path() + "/";
-  spill(dir + "train", "abcdefghijklm");
-  spill(dir + "val", "ABCDEFGH");
-  spill(dir + "test", "0123");
-  const auto dataset = open_dataset({.files = {dir + "train"},
-                                     .validation_files = {dir + "val"},
-                                     .test_files = {dir + "test"},
-                                     .tokens_per_sample = 4});
-  TrainingSource source(dataset, 1, 1);
-  for (std::int64_t step = 0; step < 20; ++step)
-    for (const std::int32_t token : load(source, step, 0, 1, true)) EXPECT_GE(token, 'a');
-  for (const auto& [split, text] :
-       {std::pair{Split::validation, "BCDEFGH"}, {Split::test, "123"}}) {
-    ValidationSource held(dataset, 3, 0, split);
-    std::string targets;
-    for (const std::int32_t target : load(held, 0, 0, 3, true))
-      if (target != kIgnored) targets += static_cast<char>(target);
-    EXPECT_EQ(targets, text);
-    EXPECT_EQ(held.targets(), std::ssize(targets));
-    EXPECT_EQ(held.samples(0), split == Split::test ? 1 : 2);
-  }
-  EXPECT_ERROR(
-      open_dataset(
-          {.files = {dir + "train"}, .test_files = {dir + "nothing"}, .tokens_per_sample = 4}),
-      "data.test_files");
-}
-
 TEST(TrainingSource, KnowsWhereAStepIsInItsEpoch) {
   for (const char* const windows : {"shifted", "fixed"})
     for (const std::int64_t batch : {1, 3, 7, 200}) {  // 200: several epochs in one step
@@ -413,58 +384,22 @@ TEST(Corpus, AFileWhoseNameLooksLikeAGlobIsItself) {
   EXPECT_EQ(Corpus({root.path() + "/[1]*.txt"}, "").size(), 4U);
 }
 
+TEST(Corpus, APipeIsRefused) {
+  const TemporaryDirectory root;
+  const std::string pipe = root.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_ERROR(Corpus({pipe}, "data.text"), "not a regular file");
+}
+
+TEST(TextDataset, AShareThatIsNoNumberIsRefused) {
+  EXPECT_ERROR(held_out(100, std::nan("")), "validation share");
+}
+
 TEST(Corpus, ATextThatIsCutShortIsAnErrorNotABusError) {
   const Case c(random_text(100'000, 1), 16, 0);
   std::filesystem::resize_file(c.root.path() + "/text", 10);
   TrainingSource source(c.dataset, 1, 1);
   EXPECT_THROW(load(source, 0, 0, 1, false), Error);
-}
-
-TEST(TextDataset, BadInputIsNamed) {
-  const TemporaryDirectory root;
-  const std::string dir = root.path();
-  spill(dir + "/empty", "");
-  spill(dir + "/empty2", "");
-  spill(dir + "/text", std::string(100, 'x'));
-  ASSERT_EQ(::mkfifo((dir + "/pipe").c_str(), 0600), 0);
-  struct Asked {
-    std::vector<std::string> text;
-    std::string tokenizer;
-    double validation;
-    std::int64_t tokens;
-    std::string windows = "shifted";
-  };
-  const auto expect = [](const Asked& asked, const std::string& where, const std::string& what) {
-    try {
-      open_dataset({.files = asked.text,
-                    .tokenizer = make_tokenizer(asked.tokenizer, "data.tokenizer"),
-                    .validation = asked.validation,
-                    .tokens_per_sample = asked.tokens,
-                    .options = {{"windows", asked.windows}}});
-      ADD_FAILURE() << "accepted: " << what;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::bad_input) << what;
-      EXPECT_EQ(error.where(), where) << what;
-      EXPECT_NE(error.message().find(what), std::string::npos) << error.what();
-      EXPECT_FALSE(error.fix().empty()) << what;
-    }
-  };
-  expect({{dir + "/missing"}, "bytes", 0, 4}, "data.text", "no file matches");
-  expect({{dir + "/*.md"}, "bytes", 0, 4}, "data.text", "no file matches");
-  expect({{dir}, "bytes", 0, 4}, "data.text", "is a directory");
-  expect({{dir + "/pipe"}, "bytes", 0, 4}, "data.text", "not a regular file");
-  expect({{dir + "/empty"}, "bytes", 0, 4}, "data.text", "is empty");
-  expect({{dir + "/empty", dir + "/empty2"}, "bytes", 0, 4}, "data.text", "2 files are empty");
-  expect({{dir + "/text"}, "bytes", 0, 100}, "data.text", "shorter than one sample");
-  expect({{dir + "/text"}, "bytes", 0.5, 50}, "data.text", "shorter than one sample");
-  expect({{dir + "/text"}, "bytes", 0.01, 4}, "data.validation", "validation part");
-  expect({{dir + "/text"}, "bytes", 1.0, 4}, "data.validation", "validation share");
-  expect({{dir + "/text"}, "bytes", -0.1, 4}, "data.validation", "validation share");
-  expect({{dir + "/text"}, "bytes", std::nan(""), 4}, "data.validation", "validation share");
-  expect({{dir + "/text"}, "words", 0, 4}, "data.tokenizer", "words");
-  expect({{dir + "/text"}, "bytes", 0, 4, "fixd"}, "data.windows", "unknown windows");
-  EXPECT_NO_THROW(
-      open_dataset({.files = {dir + "/text"}, .validation = 0, .tokens_per_sample = 99}));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Our token file: round trips, lies, and the dataset that reads it.
+// Our token file: round trips and damaged bytes.
 #include <gtest/gtest.h>
 
-#include "tests/io/reader_files.h"
+#include "tests/io/reader_cases.h"
 #include "tests/io/token_files.h"
 
 namespace concertina {
@@ -11,18 +11,6 @@ const std::string& bytes_fingerprint() {
   static const std::string kFingerprint = make_tokenizer("bytes", "test")->fingerprint();
   return kFingerprint;
 }
-
-struct Prepared : Folder {
-  std::vector<std::int32_t> tokens{84, 111, 32, 98, 101, 44, 32};  // "To be, "
-  std::string file = path("train.tok");
-  DataOptions options{.format = "tokens",
-                      .files = {file},
-                      .validation = 0,
-                      .tokens_per_sample = 3,
-                      .vocabulary = 256,
-                      .options = {{"windows", "fixed"}}};
-  Prepared() { write_token_file(file, 256, bytes_fingerprint(), tokens, {0, 3, 3, 7}); }
-};
 
 TEST(TokenFile, WhatIsWrittenIsRead) {
   const Folder folder;
@@ -71,92 +59,21 @@ TEST(TokenFile, LargeOnesAreVerifiedBlockByBlock) {
 }
 
 TEST(TokenFile, EveryDamagedByteIsSeen) {
-  const Prepared folder;
-  const std::string sound = slurp(folder.file);
+  const CaseFolder folder(reader_case("Files of data prepare, of 16 bits"));
+  const std::string file = folder.options.files[0], sound = slurp(file);
   for (std::size_t at = 0; at < sound.size(); ++at) {
     std::string bytes = sound;
     bytes[at] = static_cast<char>(bytes[at] ^ 16);
     folder("train.tok", bytes);
     SCOPED_TRACE(at);
-    EXPECT_ERROR(TokenFile(folder.file).verify(), "train.tok: byte");
+    EXPECT_ERROR(TokenFile(file).verify(), "train.tok: byte");
     EXPECT_ERROR(open_dataset(folder.options)->verify({}), "train.tok");
   }
   for (std::size_t size = 0; size < sound.size(); ++size) {
     folder("train.tok", sound.substr(0, size));
     SCOPED_TRACE(size);
-    EXPECT_ERROR(TokenFile(folder.file), "train.tok: byte");
+    EXPECT_ERROR(TokenFile(file), "train.tok: byte");
   }
-}
-
-TEST(TokenFile, LiesAreNamed) {
-  const Prepared folder;
-  const std::string sound = slurp(folder.file);
-  const auto refused = [&](std::size_t at, std::uint64_t value, const std::string& what) {
-    std::string bytes = sound;
-    bytes.replace(at, 8, little_endian(std::vector{value}));
-    folder("train.tok", bytes);
-    EXPECT_ERROR(open_dataset(folder.options), what);
-  };
-  refused(24, 4, "tokens of 4 bytes");
-  refused(32, 0, "the vocabulary has 0 tokens");
-  refused(32, 1ULL << 40, "the vocabulary has 1099511627776 tokens");
-  refused(40, 8, "document 3 begins with token 7; they ascend from 0 to 8, the end");
-  refused(40, 9, "9 tokens and 3 documents do not make a file");
-  refused(40, 1ULL << 63, "tokens and 3 documents do not make");
-  refused(48, 1ULL << 61, "documents do not make");
-  refused(56, 1, "the rest of the header is 0");
-  folder("train.tok", sound + "x");
-  EXPECT_ERROR(open_dataset(folder.options), "do not make a file of 177 bytes");
-}
-
-TEST(TokenFile, TokensAndBoundsAreChecked) {
-  const Prepared folder;
-  write_token_file(folder.file, 100, bytes_fingerprint(), folder.tokens, {0, 7});
-  EXPECT_ERROR(TokenFile(folder.file).verify(), "token 111 is not in the vocabulary [0, 100)");
-  write_token_file(folder.file, 256, bytes_fingerprint(), folder.tokens, {0, 5, 4, 7});
-  EXPECT_ERROR(TokenFile(folder.file).verify(), "document 2 begins with token 4");
-  write_token_file(folder.file, 256, bytes_fingerprint(), folder.tokens, {1, 7});
-  EXPECT_ERROR(TokenFile(folder.file).verify(), "document 0 begins with token 1");
-  write_token_file(folder.file, 256, bytes_fingerprint(), folder.tokens, {0, 6});
-  EXPECT_ERROR(TokenFile(folder.file).verify(), "document 1 begins with token 6");
-}
-
-TEST(TokenFile, TheDatasetOfTokensReadsIt) {
-  Prepared folder;
-  folder.options.tokenizer = make_tokenizer("bytes", "test");
-  const auto dataset = open_dataset(folder.options);
-  EXPECT_EQ(dataset->vocabulary(), 256);
-  EXPECT_EQ(dataset->samples(Split::train), 2U);
-  EXPECT_EQ(sample_of(*dataset, {.sample = 1}).of.at("tokens"),
-            (std::vector<std::int32_t>{98, 101, 44}));
-  EXPECT_EQ(sample_of(*dataset, {.sample = 1}).of.at("targets"),
-            (std::vector<std::int32_t>{101, 44, 32}));
-  EXPECT_TRUE(contains(dataset->summary(), "begins      To be, \n")) << dataset->summary();
-}
-
-TEST(TokenFile, FilesAreOfOneTokenizer) {
-  Prepared folder;
-  const std::string other(64, 'a');
-  write_token_file(folder.path("b"), 256, other, folder.tokens, {0, 7});
-  folder.options.files.push_back(folder.path("b"));
-  EXPECT_ERROR(open_dataset(folder.options), "were made by different tokenizers");
-  // A tokenizer with files of its own: the vocabulary of BERT's kind.
-  folder("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\na\nb\n");
-  folder.options.files = {folder.file};
-  folder.options.tokenizer = make_tokenizer(folder.path("vocab.txt"), "test");
-  EXPECT_ERROR(open_dataset(folder.options), "was made by another tokenizer");
-  write_token_file(folder.file, 7, folder.options.tokenizer->fingerprint(), {5, 6, 5, 6, 5},
-                   {0, 5});
-  EXPECT_EQ(open_dataset(folder.options)->vocabulary(), 7);
-  // "bytes" is a tokenizer like others. The error names the file, both tokenizers and the key.
-  const std::string made = folder.options.tokenizer->fingerprint().substr(0, 12);
-  folder.options.tokenizer = make_tokenizer("bytes", "test");
-  EXPECT_ERROR(open_dataset(folder.options),
-               folder.file + " was made by another tokenizer: the one whose fingerprint is " +
-                   made + "..., and data.tokenizer is \"bytes\"");
-  EXPECT_ERROR(open_dataset(folder.options), "data.tokenizer = ");
-  folder.options.tokenizer = nullptr;  // nobody asks for text
-  EXPECT_EQ(open_dataset(folder.options)->vocabulary(), 7);
 }
 
 }  // namespace

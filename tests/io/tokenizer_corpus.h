@@ -7,156 +7,40 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/tokenizers/characters/unicode.h"
 
 namespace concertina::tokenizer_corpus {
 
-inline constexpr std::string_view kWords[] = {"the",
-                                              "of",
-                                              "and",
-                                              "a",
-                                              "to",
-                                              "in",
-                                              "is",
-                                              "you",
-                                              "that",
-                                              "it",
-                                              "he",
-                                              "was",
-                                              "for",
-                                              "on",
-                                              "are",
-                                              "as",
-                                              "with",
-                                              "his",
-                                              "they",
-                                              "I",
-                                              "at",
-                                              "be",
-                                              "this",
-                                              "have",
-                                              "from",
-                                              "or",
-                                              "one",
-                                              "had",
-                                              "by",
-                                              "word",
-                                              "but",
-                                              "not",
-                                              "what",
-                                              "all",
-                                              "were",
-                                              "we",
-                                              "when",
-                                              "your",
-                                              "can",
-                                              "said",
-                                              "there",
-                                              "use",
-                                              "an",
-                                              "each",
-                                              "which",
-                                              "she",
-                                              "do",
-                                              "how",
-                                              "their",
-                                              "if",
-                                              "will",
-                                              "up",
-                                              "other",
-                                              "about",
-                                              "out",
-                                              "many",
-                                              "then",
-                                              "them",
-                                              "these",
-                                              "so",
-                                              "some",
-                                              "her",
-                                              "would",
-                                              "make",
-                                              "like",
-                                              "him",
-                                              "into",
-                                              "time",
-                                              "has",
-                                              "look",
-                                              "two",
-                                              "more",
-                                              "write",
-                                              "go",
-                                              "see",
-                                              "number",
-                                              "no",
-                                              "way",
-                                              "could",
-                                              "people",
-                                              "my",
-                                              "than",
-                                              "first",
-                                              "water",
-                                              "been",
-                                              "call",
-                                              "who",
-                                              "oil",
-                                              "its",
-                                              "now",
-                                              "find",
-                                              "long",
-                                              "down",
-                                              "day",
-                                              "did",
-                                              "get",
-                                              "come",
-                                              "made",
-                                              "may",
-                                              "part",
-                                              "DON'T",
-                                              "I'll",
-                                              "we've",
-                                              "they're",
-                                              "he'd",
-                                              "it's",
-                                              "I'm",
-                                              "can't",
-                                              "WON'T",
-                                              "na\xc3\xafve",
-                                              "\xc3\x9c"
-                                              "bermut",
-                                              "fa\xc3\xa7"
-                                              "ade",
-                                              "\xc3\xa9t\xc3\xa9",
-                                              "\xc4\xb0stanbul",
-                                              "\xc5\xbf"};
-inline constexpr std::string_view kSpaces[] = {
-    " ",    " ",    " ",        "  ",           "\n",           "\n\n",
-    "\t",   "\r\n", "\xc2\xa0", "\xe3\x80\x80", "\xe2\x80\xa8", "\xe2\x80\x83",
-    "\x0b", "\x0c", "\xc2\x85", "   ",          " \n",          "\n "};
-inline constexpr std::string_view kContractions[] = {
-    "'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'S", "'RE", "'LL", "'x", "\xe2\x80\x99s", "'"};
-inline constexpr std::string_view kSequences[] = {
-    "\xf0\x9f\x91\xa8\xe2\x80\x8d\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7",
-    "\xf0\x9f\x87\xa9\xf0\x9f\x87\xaa",
-    "\xf0\x9f\x91\x8d\xf0\x9f\x8f\xbd",
-    "e\xcc\x81",
-    "a\xcc\x88\xcc\xa3",
-    "\xd7\x91\xd6\xbc\xd6\xb0",
-    "\xe0\xb8\x81\xe0\xb8\xb3",
-    "\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8",
-    "\xe0\xa4\x95\xe0\xa5\x8d\xe0\xa4\xb7",
-    "\xef\xac\x81",
-    "\xe2\x80\x8b",
-    "\xef\xbb\xbf",
-    "\xe2\x81\xa0",
-    "<|endoftext|>",
-    "[MASK]",
-    "[UNK]",
-    "##",
-    "<s>",
-    "\xe2\x96\x81",
-    "\xc2\xad",
-    "\xe1\xa0\x8e"};
+/// The pieces of `text` between separators.
+inline std::vector<std::string_view> pieces(std::string_view text, char separator = ' ') {
+  std::vector<std::string_view> all;
+  for (std::size_t at = 0; at != std::string_view::npos;) {
+    at = text.find(separator);
+    all.push_back(text.substr(0, at));
+    if (at != std::string_view::npos) text.remove_prefix(at + 1);
+  }
+  return all;
+}
+
+inline const std::vector<std::string_view> kWords = pieces(
+    "the of and a to in is you that it he was for on are as with his they I at be this have "
+    "from or one had by word but not what all were we when your can said there use an each "
+    "which she do how their if will up other about out many then them these so some her would "
+    "make like him into time has look two more write go see number no way could people my than "
+    "first water been call who oil its now find long down day did get come made may part DON'T "
+    "I'll we've they're he'd it's I'm can't WON'T na\u00EFve \u00DCbermut fa\u00E7ade "
+    "\u00E9t\u00E9 \u0130stanbul \u017F");
+inline const std::vector<std::string_view> kSpaces =
+    pieces(" | | |  |\n|\n\n|\t|\r\n|\u00A0|\u3000|\u2028|\u2003|\v|\f|\u0085|   | \n|\n ", '|');
+inline const std::vector<std::string_view> kContractions =
+    pieces("'s 't 're 've 'm 'll 'd 'S 'RE 'LL 'x \u2019s '");
+inline const std::vector<std::string_view> kSequences = pieces(
+    "\U0001F468\u200D\U0001F469\u200D\U0001F467 \U0001F1E9\U0001F1EA \U0001F44D\U0001F3FD "
+    "e\u0301 a\u0308\u0323 \u05D1\u05BC\u05B0 \u0E01\u0E33 \u1100\u1161\u11A8 "
+    "\u0915\u094D\u0937 \uFB01 \u200B \uFEFF \u2060 <|endoftext|> [MASK] [UNK] ## <s> \u2581 "
+    "\u00AD \u180E");
 inline constexpr std::uint32_t kRanges[][2] = {
     {0x20, 0x7E},       {0x20, 0x7E},     {0xA1, 0xFF},     {0x100, 0x17F},     {0x386, 0x3CE},
     {0x400, 0x45F},     {0x5D0, 0x5EA},   {0x621, 0x64A},   {0x905, 0x939},     {0xE01, 0xE30},
@@ -184,20 +68,20 @@ inline void add_atom(Numbers& n, std::string& text) {
   const std::uint32_t kind = n.below(10);
   if (kind < 3) {
     if (n.below(2) == 1) text += ' ';
-    text += kWords[n.below(std::size(kWords))];
+    text += kWords[n.below(kWords.size())];
   } else if (kind == 3) {
     for (std::uint32_t left = 1 + n.below(12); left > 0; --left)
       text += static_cast<char>('a' + n.below(26));
   } else if (kind == 4) {
-    const std::string_view space = kSpaces[n.below(std::size(kSpaces))];
+    const std::string_view space = kSpaces[n.below(kSpaces.size())];
     for (std::uint32_t left = 1 + n.below(3); left > 0; --left) text += space;
   } else if (kind == 5) {
-    text += kContractions[n.below(std::size(kContractions))];
+    text += kContractions[n.below(kContractions.size())];
   } else if (kind == 6) {
     for (std::uint32_t left = 1 + n.below(8); left > 0; --left)
       text += static_cast<char>('0' + n.below(10));
   } else if (kind == 7) {
-    text += kSequences[n.below(std::size(kSequences))];
+    text += kSequences[n.below(kSequences.size())];
   } else {
     const auto [first, last] = kRanges[n.below(std::size(kRanges))];
     for (std::uint32_t left = 1 + n.below(5); left > 0; --left)

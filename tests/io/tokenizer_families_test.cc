@@ -45,15 +45,7 @@ class TokenizerFamily : public testing::TestWithParam<std::string> {};
 TEST_P(TokenizerFamily, NoTokenDiffers) {
   const auto tokenizer = family(GetParam());
   const nlohmann::json& wanted = expected()[GetParam()];
-  for (std::size_t i = 0; i < wanted["chunks"].size(); ++i) {
-    const auto tokens =
-        tokenizer->tokens(tokenizer_corpus::chunk(expected()["seed"].get<std::uint64_t>(), i));
-    const nlohmann::json& row = wanted["chunks"][i];
-    ASSERT_EQ(tokens.size(), row[0].get<std::size_t>()) << "chunk " << i;
-    ASSERT_EQ(hash_of(std::as_bytes(std::span(tokens))), row[1]) << "chunk " << i;
-    const std::string decoded = tokenizer->decode(tokens);
-    ASSERT_EQ(hash_of(std::as_bytes(std::span(decoded))), row[2]) << "chunk " << i;
-  }
+  expect_chunks(*tokenizer, wanted["chunks"], expected()["seed"].get<std::uint64_t>());
   for (const nlohmann::json& row : wanted["texts"]) {
     const auto tokens = tokenizer->tokens(row[0].get<std::string>());
     EXPECT_EQ(tokens, row[1].get<std::vector<std::int32_t>>()) << row[0];
@@ -69,16 +61,7 @@ TEST_P(TokenizerFamily, CutsChangeNoToken) {
   for (const nlohmann::json& row : expected()[GetParam()]["texts"])
     special += row[0].get<std::string>() + "\n" + row[0].get<std::string>() + " ";
   texts.push_back(special);
-  for (const std::string& text : texts) {
-    const auto whole = tokenizer->tokens(text);
-    for (std::size_t from = 1; from < text.size(); from += 37) {
-      const std::size_t cut = tokenizer->cut(text, from);
-      ASSERT_TRUE(cut >= from && cut <= text.size());
-      auto parts = tokenizer->tokens(std::string_view(text).substr(0, cut));
-      tokenizer->encode(std::string_view(text).substr(cut), parts);
-      ASSERT_EQ(parts, whole) << "byte " << cut << " of " << text;
-    }
-  }
+  for (const std::string& text : texts) expect_cuts(*tokenizer, text, 37);
 }
 
 /// What `tokenizers` puts around one text and two.
@@ -126,56 +109,6 @@ TEST(TokenizerFamilies, RobertaHasTwoSeparatorsAndItsOwnPadding) {
   EXPECT_EQ(encoder.marks(true), 4);
   EXPECT_TRUE(encoder.is_mark(4));  // <mask>
   EXPECT_FALSE(encoder.is_mark(5));
-}
-
-/// `name`.json with the first `from` replaced; the error of opening it, or of encoding with it.
-std::string refusal_of_changed(const std::string& name, const std::string& from,
-                               const std::string& to) {
-  const TemporaryDirectory root;
-  std::string text = read_file(kFamilies + name + ".json", 1 << 24);
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  text.replace(at, from.size(), to);
-  spill(root.path() + "/tokenizer.json", text);
-  try {
-    make_tokenizer(root.path(), "data.tokenizer");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_TRUE(error.where().starts_with(root.path())) << error.where();
-    EXPECT_FALSE(error.fix().empty());
-    return error.message();
-  }
-  ADD_FAILURE() << name << " was accepted with " << to;
-  return "";
-}
-
-TEST(TokenizerFamilies, WhatIsNotSupportedIsRefused) {
-  struct Change {
-    std::string name, from, to, message;
-  };
-  const Change changes[] = {
-      {"qwen2", R"("type":"NFC")", R"("type":"Nmt")", "unknown normalizer 'Nmt'"},
-      {"qwen2", R"("type":"Split")", R"("type":"UnicodeScripts")", "unknown pre-tokenizer"},
-      {"qwen2", R"("behavior":"Isolated")", R"("behavior":"Merged")", "unknown behavior"},
-      {"qwen2", R"(\\p{N}|)", R"(\\w|)", "'\\w|"},
-      {"qwen2", R"(\\p{N}|)", R"(\\p{N}*|)", "matches nothing"},
-      {"qwen2", R"(\\p{N}|)", R"((\\p{N}|)", "no regular expression"},
-      {"qwen2", R"(\\p{N}|)", R"([a&&b]|)", "[a&&b"},
-      {"qwen2", R"(\\p{N}|)", R"(^a|)", "^a"},
-      {"llama2", R"("type":"Fuse")", R"("type":"CTC")", "unknown decoder 'CTC'"},
-      {"unknown_bpe", R"("unk_token":"<unk>")", R"("unk_token":null)", "would be left out"},
-      {"t5", R"("unk_id":2)", R"("unk_id":70000)", "unk_id is 70000"},
-      {"t5", R"("precompiled_charsmap":")", R"("precompiled_charsmap":"////)", "no table"},
-      {"xlmr", R"("type":"TemplateProcessing")", R"("type":"Template")", "unknown post-processor"},
-      {"xlmr", R"({"Sequence":{"id":"A")", R"({"Sequence":{"id":"B")", "no text A"},
-      {"mistral", R"("prepend_scheme":"first")", R"("prepend_scheme":"last")", "unknown prepend"},
-      {"roberta", R"("single_word":false)", R"("single_word":true)", "single_word = true"},
-      {"minilm", R"("type":"WordPiece")", R"("type":"WordLevel")", "WordLevel"},
-  };
-  for (const Change& one : changes) {
-    const std::string message = refusal_of_changed(one.name, one.from, one.to);
-    EXPECT_NE(message.find(one.message), std::string::npos) << message;
-  }
 }
 
 TEST(TokenizerFamilies, OldFilesDoNotNameTheirModel) {

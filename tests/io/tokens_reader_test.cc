@@ -1,76 +1,10 @@
-// Files of tokens: those of nanoGPT, llm.c and Megatron.
+// Files that do not say what they hold: tokens of which width, or no tokens.
 #include <gtest/gtest.h>
 
-#include "tests/io/reader_files.h"
+#include "tests/io/reader_cases.h"
 
 namespace concertina {
 namespace {
-
-TEST(Tokens, FilesOfNanoGptLlmcAndMegatronAreRead) {
-  const TokensFile folder;
-  folder.expect_tokens();
-  const std::string data = little_endian(folder.ids);
-  folder("train.bin", llmc(20240520, 1, 7, data));
-  folder.expect_tokens();
-  const std::vector<std::int32_t> wide(folder.ids.begin(), folder.ids.end());
-  folder("train.bin", llmc(20240801, 7, 7, little_endian(wide)));
-  folder.expect_tokens();
-  folder("train.bin", data);
-  folder("train.idx", MegatronIndex().text());
-  folder.expect_tokens();
-  folder("train.bin", little_endian(wide));
-  folder("train.idx", MegatronIndex{.type = 4, .offsets = {0, 12, 12}}.text());
-  folder.expect_tokens();
-}
-
-TEST(Tokens, SeveralFilesAreOneText) {
-  TokensFile folder;
-  folder("train.bin", little_endian(std::vector<std::uint16_t>{1, 50000}));
-  folder.options.files.push_back(folder(
-      "more.bin", llmc(20240801, 7, 5, little_endian(std::vector<std::int32_t>{3, 4, 5, 6, 7}))));
-  folder.expect_tokens();
-}
-
-TEST(Tokens, LiesAreNamed) {
-  const TokensFile folder;
-  const std::string data = little_endian(folder.ids);
-  const auto refused = [&](const std::string& file, const std::string& what) {
-    folder("train.bin", file);
-    EXPECT_ERROR(read_all(*open_dataset(folder.options)), what);
-  };
-  refused(data + "x", "train.bin: byte 15");
-  refused(little_endian(std::vector<std::uint16_t>{1, 2, 3, 4, 50257, 6, 7}),
-          "token 50257 is not in the vocabulary [0, 50257)");
-  refused(little_endian(std::vector<std::uint16_t>{1, 2, 3, 4, 50257, 6, 7}), "train.bin: byte 8");
-  refused(llmc(20240520, 2, 7, data), "version 2");
-  refused(llmc(20240520, 1, 8, data), "the header says 8 tokens");
-  refused(llmc(20240520, 1, -1, data), "the header says -1 tokens");
-  refused(llmc(20240522, 1, 7, data), "evaluation file");
-  refused(llmc(20240520, 1, 7, "").substr(0, 500), "1024 bytes");
-  refused(llmc(20240521, 1, 7, data), "20240521 is no magic number of llm.c");
-  std::vector<std::int32_t> wide(80, 3);
-  refused(little_endian(wide), "looks like 32-bit tokens");
-  refused("\x93NUMPY" + std::string(300, '\1'), "this is an array of NumPy, not tokens");
-  refused(std::string(100, 'a') + std::string(200, '\n'), "this is text, not tokens");
-  refused(std::string(257, '\1') + "ustar" + std::string(300, '\1'), "this is a tar, not tokens");
-  refused(llmc(__builtin_bswap32(20240520), 1, 7, data), "is no magic number of llm.c");
-  wide[70] = 70000;  // one that has an upper half
-  refused(little_endian(wide), "looks like 32-bit tokens");
-  folder("train.bin", data);
-  const auto index_refused = [&](const std::string& index, const std::string& what) {
-    folder("train.idx", index);
-    EXPECT_ERROR(open_dataset(folder.options), what);
-  };
-  index_refused("MMIDIDY", "does not begin with MMIDIDX");
-  index_refused(MegatronIndex{.version = 2}.text(), "version 2");
-  index_refused(MegatronIndex{.type = 7}.text(), "type 7");
-  index_refused(MegatronIndex{.sequences = 1ULL << 62}.text(), "do not make a file");
-  index_refused(MegatronIndex{.lengths = {3, -1, 4}}.text(), "sequence 1 has length -1");
-  index_refused(MegatronIndex{.offsets = {0, 4, 6}}.text(), "sequence 1 begins at byte 4");
-  index_refused(MegatronIndex{.lengths = {3, 0, 5}}.text(), "the .bin file has 14");
-  index_refused(MegatronIndex{.documents = {0, 2, 1}}.text(), "document 2 begins");
-  index_refused(MegatronIndex{.documents = {1, 2, 3}}.text(), "document 0 begins");
-}
 
 /// `ids` as numbers of `bits`.
 std::string as_bits(const std::vector<std::int64_t>& ids, int bits) {
@@ -82,7 +16,7 @@ std::string as_bits(const std::vector<std::int64_t>& ids, int bits) {
 // Where nothing in the file says it, the vocabulary does; a file of another width is refused.
 TEST(Tokens, TheWidthOfAFileWithoutAHeaderFollowsFromTheVocabulary) {
   Random random(7);
-  TokensFile folder;
+  CaseFolder folder(reader_case("Files of nanoGPT"));
   for (const std::int64_t vocabulary : {300, 50257, 65536, 65537, 100277, 128256, 256000, 1 << 20})
     for (const std::int64_t usual : {std::int64_t{300}, std::int64_t{5000}, vocabulary})
       for (const std::int64_t count : {200, 30011, 90000})
@@ -113,7 +47,7 @@ TEST(Tokens, TheWidthOfAFileWithoutAHeaderFollowsFromTheVocabulary) {
 // A model of a larger vocabulary than the data: tokens of text of 128,000 in one of 65,536.
 TEST(Tokens, WideTokensBeyondTheVocabularyAreNotReadAsNarrowOnes) {
   Random random(8);
-  const TokensFile folder;
+  const CaseFolder folder(reader_case("Files of nanoGPT"));
   std::vector<std::int64_t> ids(6000);
   for (std::int64_t& id : ids) id = draw(random, 66000, 128000);
   for (const int bits : {32, 64}) {
@@ -122,42 +56,22 @@ TEST(Tokens, WideTokensBeyondTheVocabularyAreNotReadAsNarrowOnes) {
   }
 }
 
-TEST(Tokens, FilesOfOtherKindsAreRefused) {
+TEST(Tokens, WideTextIsRefused) {
   Random random(9);
-  TokensFile folder;
-  std::string tokens(12000, '\0'), utf16, utf32;
-  for (char& c : tokens) c = static_cast<char>(random());
+  CaseFolder folder(reader_case("Files of nanoGPT"));
+  std::string utf16, swapped, utf32;
   for (int i = 0; i < 6000; ++i) {
     const char c = i % 60 == 59 ? '\n' : static_cast<char>(draw(random, ' ', '~'));
     utf16 += {c, '\0'};
+    swapped += {'\0', c};
     utf32 += {c, '\0', '\0', '\0'};
   }
-  std::string swapped = utf16;
-  for (std::size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
-  const std::pair<std::string, std::string> kinds[] = {
-      {"PK\x03\x04" + tokens, "zip"},
-      {"\x1f\x8b" + tokens, "gzip"},
-      {"\x04\x22\x4d\x18" + tokens, "lz4"},
-      {"\x28\xb5\x2f\xfd" + tokens, "zstd"},
-      {"\xfd\x37zXZ" + tokens, "xz"},
-      {"BZh9" + tokens, "bzip2"},
-      {"PAR1" + tokens, "Parquet"},
-      {"ARROW1" + tokens, "Arrow"},
-      {"\xff\xff\xff\xff" + tokens, "Arrow stream"},
-      {"\x89HDF\r\n\x1a\n" + tokens, "HDF5"},
-      {"SQLite format 3" + tokens, "SQLite"},
-      {"\x89PNG\r\n\x1a\n" + tokens, "an image"},
-      {"\xff\xd8\xff\xe0" + tokens, "an image"},
-      {"\x80\x04\x95" + tokens, "pickle"},
-      {"\x80\x02]q" + tokens, "pickle"},
-      {std::string("<\0\0\0\0\0\0\0{\"t\":", 13) + tokens, "safetensors"},
-      {"\xff\xfe" + utf16, "UTF-16"},
-      {"\xfe\xff" + swapped, "UTF-16"},
-      {utf16, "UTF-16"},
-      {swapped, "UTF-16"},
-      {utf32, "UTF-32"}};
   for (const std::int64_t vocabulary : {65536, 128256})
-    for (const auto& [bytes, kind] : kinds) {
+    for (const auto& [bytes, kind] : {std::pair{"\xff\xfe" + utf16, "UTF-16"},
+                                      {"\xfe\xff" + swapped, "UTF-16"},
+                                      {utf16, "UTF-16"},
+                                      {swapped, "UTF-16"},
+                                      {utf32, "UTF-32"}}) {
       folder("train.bin", bytes.substr(0, bytes.size() / 8 * 8));
       folder.options.vocabulary = vocabulary;
       EXPECT_ERROR(open_dataset(folder.options), kind);

@@ -131,15 +131,4 @@ inline Members three_samples() {
           {"b/0.cls", "1"}};
 }
 
-struct Shards : Folder {
-  std::string file = (*this)("s-000.tar", tar(three_samples()));
-  DataOptions options = [this] {
-    DataOptions made;
-    made.format = "webdataset";
-    made.files = {file};
-    made.validation = 0;
-    return made;
-  }();
-};
-
 }  // namespace concertina

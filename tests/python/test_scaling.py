@@ -1,6 +1,6 @@
 """The report of `study scaling` on made-up predictions and measurements."""
 import pytest
-from concertina.commands.study_scaling import make_report
+from concertina.commands.study_scaling import _gains, make_report
 from concertina.results import RunSummary
 
 
@@ -30,3 +30,10 @@ def test_a_line_is_fitted_and_says_how_far_off_it_is():
     assert [(fit["ranks"], fit["measured"]) for fit in fits] == [(4, True), (4, False)], "a line goes through any two points"
     assert fits[1]["a_ms"] == pytest.approx(500) and fits[1]["b_ms"] == pytest.approx(250) and fits[1]["largest_residual"] < 1e-12
     assert 0.01 < fits[0]["largest_residual"] < 0.02, "5100 is 100 above the line"
+
+
+def test_the_bars_of_one_round_have_no_length():
+    for step in range(1, 200):
+        results = report([point(1, 4, [1]), point(2, 4, [2])], {1: 7.0, 2: step / 7})["results"]
+        series = _gains(results, "speedup").series[-1]
+        assert series.low == series.y == series.high

@@ -139,7 +139,7 @@ def _gains(points: list[Json], name: str) -> Chart:
         known = [one for one in points if f"{kind}_{name}" in one]
         series.append(Series(kind, [one["ranks"] for one in known], [percent * one[f"{kind}_{name}"] for one in known]))
         if kind == "measured":
-            series[-1].low, series[-1].high = ([value * one["measured_ms"] / ends(one["rounds_ms"]) for value, one in zip(series[-1].y, known)]
+            series[-1].low, series[-1].high = ([value * (one["measured_ms"] / ends(one["rounds_ms"])) for value, one in zip(series[-1].y, known)]
                                                for ends in (max, min))
     ranks = [one["ranks"] for one in points]
     ideal = Series("ideal", ranks, [percent * (1 if name == "efficiency" else one / ranks[0]) for one in ranks], look=-1)

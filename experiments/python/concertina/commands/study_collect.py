@@ -93,7 +93,8 @@ def _text(standing: Standing, unknown: str, results: str) -> str:
     lost = "  their tasks are gone and wrote no record (slurm.txt and log.txt of the trial tell more)\n" * bool(standing["lost"])
     left = "  concertina study submit takes these\n" * bool(standing["lost"] or standing["left"])
     return (ended + f"\n{tasks}\n" * bool(tasks) + count("lost") + lost + count("left") + left
-            + f"what waits or runs is not known: {unknown}\n" * bool(unknown) + (f"results: {results}/results.csv\n" if ended else "no results yet\n"))
+            + f"what waits or runs is not known: {unknown}\n" * bool(unknown)
+            + (f"results: {results}/results.csv\n" if ended else "no results yet\n"))
 
 
 def main(options: Options) -> int:

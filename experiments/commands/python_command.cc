@@ -60,6 +60,23 @@ std::vector<std::string> module_words(const std::string& python, const std::stri
               "apt-get install python3");
 }
 
+/// Runs python3 with these words to its end, with `data` as its input.
+int run_module(const std::string& name, const std::vector<std::string>& words,
+               const nlohmann::ordered_json& data) {
+  if (find_program(words[0]).empty()) refuse_without_python(name);
+  File input = memory_file("the input of python3");
+  const std::string text = json_line(data);
+  input.write_at(0, std::as_bytes(std::span(text)));
+  Process python({.words = words,
+                  .environment = {{"CONCERTINA", own_program()}},
+                  .in = input.descriptor(),
+                  .out = STDOUT_FILENO,
+                  .told_of_our_end = true});
+  std::optional<int> code;
+  while (!code) code = python.wait(60);
+  return *code;
+}
+
 }  // namespace
 
 CLI::Option* add_text_option(CLI::App& app, const std::string& name, const char* type,
@@ -110,20 +127,17 @@ int run_in_python(const CLI::App& app, const std::map<std::string, std::string>&
 int call_python(const std::string& name, const std::map<std::string, std::string>& options,
                 const nlohmann::ordered_json& data) {
   std::vector<std::string> words = module_words(interpreter(), name);
-  if (find_program(words[0]).empty()) refuse_without_python(name);
   for (const auto& [option, value] : options)
     words.push_back(fmt::format("--{}={}", option, value));
-  File input = memory_file("the input of python3");
-  const std::string text = json_line(data);
-  input.write_at(0, std::as_bytes(std::span(text)));
-  Process python({.words = words,
-                  .environment = {{"CONCERTINA", own_program()}},
-                  .in = input.descriptor(),
-                  .out = STDOUT_FILENO,
-                  .told_of_our_end = true});
-  std::optional<int> code;
-  while (!code) code = python.wait(60);
-  return *code;
+  return run_module(name, words, data);
+}
+
+int call_python(const CLI::App& app, const nlohmann::ordered_json& data,
+                const std::map<std::string, std::string>& more) {
+  const std::string name = module_name(app);
+  std::vector<std::string> words = module_words(interpreter(), name);
+  for (std::string& word : option_words(app, more)) words.push_back(std::move(word));
+  return run_module(name, words, data);
 }
 
 }  // namespace concertina

@@ -37,5 +37,8 @@ int run_in_python(const CLI::App& app, const std::map<std::string, std::string>&
 /// its exit code: where that is not 0, it has printed why.
 int call_python(const std::string& name, const std::map<std::string, std::string>& options,
                 const nlohmann::ordered_json& data);
+/// The same with the module and options of `app`, as run_in_python() passes them, and `more`.
+int call_python(const CLI::App& app, const nlohmann::ordered_json& data,
+                const std::map<std::string, std::string>& more = {});
 
 }  // namespace concertina

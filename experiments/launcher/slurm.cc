@@ -1,7 +1,6 @@
 #include "experiments/launcher/slurm.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -58,8 +57,8 @@ std::string own_job() {
                        : array + "_" + slurm_variable("SLURM_ARRAY_TASK_ID");
 }
 
-}  // namespace
-
+/// Returns what the command prints on stdout and stderr. Throws a failure with that if it does not
+/// end well, or within five minutes.
 std::string slurm_says(const std::vector<std::string>& words, const std::string& fix) {
   constexpr double kLimit = 300;  // seconds; a busy controller answers late
   const auto [code, output] = run_process(words, kLimit);
@@ -74,6 +73,8 @@ std::string slurm_says(const std::vector<std::string>& words, const std::string&
         shell_line(words), fix);
   return text;
 }
+
+}  // namespace
 
 std::optional<int> slurm_restarts() {
   if (std::getenv("SLURM_JOB_ID") == nullptr) return std::nullopt;
@@ -110,40 +111,6 @@ void requeue_slurm_job() try {
     slurm_says({"scontrol", "requeue", job}, "");
 } catch (const Error& error) {
   log::warn("this job does not start again by itself: {}", error.message());
-}
-
-std::optional<std::vector<SlurmTask>> slurm_tasks() {
-  if (find_program("squeue").empty()) return std::nullopt;
-  // A line per array task, whether it waits or runs.
-  std::istringstream lines(slurm_says({"squeue", "--noheader", "--array", "--user",
-                                       std::to_string(getuid()), "--format", "%F %K %T %N"},
-                                      "try again once squeue answers"));
-  std::vector<SlurmTask> tasks;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    SlurmTask task;
-    if (words >> task.job >> task.index >> task.state) {  // of other jobs %K is no number
-      words >> task.nodes;
-      tasks.push_back(task);
-    }
-  }
-  return tasks;
-}
-
-int most_array_indices() {
-  constexpr int kUsual = 1001;
-  if (find_program("scontrol").empty()) return kUsual;
-  std::string text;
-  try {
-    text = value_in(slurm_says({"scontrol", "show", "config"}, ""), "MaxArraySize");
-  } catch (const Error&) {
-    return kUsual;  // sbatch says what is wrong
-  }
-  if (text.empty()) return kUsual;
-  if (std::atoi(text.c_str()) < 1)
-    throw_input("this cluster takes no array jobs", "MaxArraySize of `scontrol show config`",
-                "concertina study run, in one allocation for the whole study");
-  return std::atoi(text.c_str());
 }
 
 }  // namespace concertina

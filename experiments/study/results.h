@@ -25,25 +25,28 @@ TrialState trial_state(const std::string& word, const std::string& where);
 /// values as text ("zb-v", "0.001", "[0, 3]").
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-struct TrialRecord {
-  int number = 0;  // of the trial, from 1
-  Settings settings;
-  TrialState state = TrialState::open;
-  std::string error;      // why it failed; empty where it did not
-  std::string directory;  // of its run, wherever the study is now; absent where no run began
-  /// Numbers of result.json, those in tables as "recorded.bubble"; and seconds (of all launches of
-  /// the trial by the study) and launches.
-  std::map<std::string, double> figures;
-  /// Texts: layout, schedule, device, compute, isa, state_sha256 of result.json; version, commit,
-  /// config_sha256, hosts, processor, libraries of its last launch.
-  std::map<std::string, std::string> facts;
-};
-
 /// The metric of a trial after so many steps: where successive halving compares trials.
 struct TrialRung {
   std::int64_t steps = 0;
   double metric = 0;
   bool operator==(const TrialRung&) const = default;
+};
+
+/// A trial, and what came of it.
+struct TrialRecord {
+  int number = 0;  // of the trial, from 1
+  Settings settings{};
+  TrialState state = TrialState::open;
+  std::string error{};      // why it failed; empty where it did not
+  std::string directory{};  // of its run, wherever the study is now; absent where no run began
+  /// Numbers of result.json, those in tables as "recorded.bubble"; and seconds (of all launches of
+  /// the trial by the study) and launches.
+  std::map<std::string, double> figures{};
+  /// Texts: layout, schedule, device, compute, isa, state_sha256 of result.json; version, commit,
+  /// config_sha256, hosts, processor, libraries of its last launch.
+  std::map<std::string, std::string> facts{};
+  std::vector<TrialRung> rungs{};  // ascending; empty without successive halving
+  std::string study{};             // study_digest() of the study that it is of
 };
 
 struct StudyResults {
@@ -55,11 +58,8 @@ struct StudyResults {
   std::string metric;  // what the study minimises or maximises; empty: none was named
   bool minimise = true;
   std::optional<EquivalenceClaim> claim;  // of the study's file
-  /// Successive halving has rungs: their steps, ascending, and what each trial had at those that it
-  /// reached. Other studies leave both empty.
-  std::vector<std::int64_t> rung_steps;
-  std::map<int, std::vector<TrialRung>> rungs;
-  std::vector<std::string> notes{};  // that a reader must see beside any of these figures
+  std::vector<std::int64_t> rung_steps;   // of successive halving, ascending
+  std::vector<std::string> notes{};       // that a reader must see beside any of these figures
 };
 
 /// The setting that has the name of a loose run: as much of its path as tells it from the others.

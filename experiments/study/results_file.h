@@ -1,14 +1,12 @@
 // results.csv of a study: a line per trial that has ended.
-// Invariant: it follows from the trials' records; a line more costs a line, whatever is there; a
-// file that somebody edited is told from one that a kill cut short, and never written to.
+// Invariant: it follows from the trials' records; a file that somebody edited is told from one that
+// the study wrote, by the digests of its last two contents in results.sha256, and never replaced.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
+#include "core/clock.h"
 #include "experiments/study/results.h"
-#include "io/sha256.h"
 
 namespace concertina {
 
@@ -16,32 +14,24 @@ class ResultsFile {
  public:
   explicit ResultsFile(std::string path) : path_(std::move(path)) {}
 
-  /// Throws Error{bad_input} if the file is there and not as a study with these results wrote it:
-  /// what has a digest in results.sha256, then the line of a record that a kill may have cut.
+  /// Throws Error{bad_input} if the file is there and a study with these results did not write it.
   void require_own(const StudyResults& results) const;
 
-  /// Writes all lines anew, by number, unless that is what stands there.
+  /// Writes all lines, by number, unless somebody edited the file.
   void write(const StudyResults& results);
-  /// Adds the line of a trial that has none yet. False: it has one, or has other columns than the
-  /// file, so that write() is to come.
-  bool append(const TrialRecord& trial);
-  /// Throws Error{bad_input} if somebody edited the file since this process began.
+  /// Whether enough time has passed since the last write(), so that writes take a small share of
+  /// it.
+  bool is_due() const { return now() >= due_; }
+  /// Throws Error{bad_input} if somebody edited the file since this process wrote it.
   void require_untouched();
 
  private:
   std::string digests() const { return path_.substr(0, path_.rfind('.')) + ".sha256"; }
-  /// The file is to have, or has, this text.
-  void know(const std::string& text);
   /// Notes, and warns once, if someone else has changed the file.
-  /// `by_bytes`: by all of them, else by their number.
-  bool edited(bool by_bytes);
+  bool edited();
 
-  std::string path_;
-  std::optional<std::string> written_;  // by this process: what the file has
-  std::string digest_;                  // the line of results.sha256 for that
-  Sha256 hash_;                         // of that
-  std::vector<std::string> columns_;
-  std::vector<int> numbers_;  // of trials with a line, ascending
+  std::string path_, digest_;  // of what this process wrote last; empty: nothing
+  double due_ = 0;
   bool edited_ = false;
 };
 

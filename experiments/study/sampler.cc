@@ -57,7 +57,7 @@ class ListSampler : public Sampler {
     left_.pop_front();
     return task;
   }
-  void tell(const StoredTrial&) override {}
+  void tell(const TrialRecord&) override {}
   std::optional<int> left() const override { return static_cast<int>(left_.size()); }
 
  private:

@@ -33,7 +33,7 @@ class Sampler {
   /// once none is under way, the study is over. `idle`: none is.
   virtual std::optional<TrialTask> next(bool idle) = 0;
   /// A task has ended; `trial` has its state and, with rungs, its metrics.
-  virtual void tell(const StoredTrial& trial) = 0;
+  virtual void tell(const TrialRecord& trial) = 0;
   /// How many tasks are left, as far as that can be known: those under way not included.
   virtual std::optional<int> left() const = 0;
 };
@@ -42,7 +42,7 @@ class Sampler {
 struct SearchMethod {
   /// `before`: the trials that have a record.
   std::unique_ptr<Sampler> (*make)(const StudySpec& spec,
-                                   const std::map<int, StoredTrial>& before) = nullptr;
+                                   const std::map<int, TrialRecord>& before) = nullptr;
   std::vector<Option> options{};  // keys of [search]; one whose default is 0 or "" must be given
   /// The steps after which trials are compared, ascending, the last one `steps`; null: none are.
   std::vector<std::int64_t> (*rungs)(const OptionValues& options, std::int64_t steps) = nullptr;

@@ -1,17 +1,14 @@
-// Scaling studies: one config at several numbers of ranks, measured where there are cores,
-// predicted everywhere, and what the loss of efficiency is made of. Invariant: what is measured and
-// what is predicted is kept apart in every figure; a prediction for N ranks never stands on the
-// steps that N ranks were measured in.
+// Scaling studies: one config at several numbers of ranks, measured where there are cores and
+// predicted everywhere. The report on both is Python's (commands/study_scaling.py). Invariant: a
+// prediction for N ranks never stands on the steps that N ranks were measured in.
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "experiments/config/config.h"
 #include "experiments/study/study_spec.h"
-#include "parallel/predict/machine.h"
 
 namespace concertina {
 
@@ -46,63 +43,11 @@ void require_layouts(const RunConfig& config, const ScalingOptions& options);
 /// The study file that measures `points`, those up to options.measured.
 std::string scaling_toml(const RunConfig& config, const ScalingOptions& options);
 
-/// The parts of a step, in seconds. They add up to it.
-struct StepParts {
-  double compute = 0;    // mean of ranks
-  double bubble = 0;     // the schedule's own, with equal stages and free messages
-  double imbalance = 0;  // stages that differ
-  double transfer = 0;   // activations and gradients between stages
-  double reduction = 0;  // gradients between replicas
-  double update = 0;     // loading, norms, optimizer, packing
-  double variation = 0;  // equal actions that did not take equal time: of measurements alone
-  double cores = 0;      // that ranks share: of predictions alone
-  double total() const;
-};
-/// The name of each part in reports.
-struct StepPart {
-  const char* name;
-  double StepParts::*seconds;
-};
-inline constexpr StepPart kStepParts[] = {
-    {"compute", &StepParts::compute},     {"bubble", &StepParts::bubble},
-    {"imbalance", &StepParts::imbalance}, {"transfer", &StepParts::transfer},
-    {"reduction", &StepParts::reduction}, {"update", &StepParts::update},
-    {"variation", &StepParts::variation}, {"cores", &StepParts::cores}};
-
-struct Measured {
-  std::vector<double> steps;  // seconds, of each round
-  double median = 0;
-  double load = 0;  // of the busiest host when they began, in processes that want to run
-  StepParts parts;  // of the recorded steps, scaled to the median
-};
-
-struct ScalingResult {
-  ScalingPoint point;
-  std::string layout;
-  std::optional<Measured> measured;
-  StepParts predicted;
-  std::string predicted_from;  // which measurement or file
-  double flops = 0;            // of the model, a step
-};
-
-/// The results of all points. `runs`: directories of the measurements' runs, by point and round;
-/// none for those that were not measured.
-std::vector<ScalingResult> scaling_results(const RunConfig& config, const ScalingOptions& options,
+/// A prediction for each point, as a list of objects: ranks, layout, batch, microbatches; flops of
+/// the model in a step; predicted_from, the run whose measured costs it stands on; predicted_parts,
+/// the seconds of a step by what they are spent on, which add up to it. `runs`: directories of the
+/// measured runs, by point and round. Throws a failure if none of them has costs.
+nlohmann::ordered_json scaling_predictions(const RunConfig& config, const ScalingOptions& options,
                                            const std::vector<std::vector<std::string>>& runs);
-
-/// A line through step seconds over microbatches, at one number of ranks: t = a + b m.
-struct StepFit {
-  int ranks = 1;
-  double a = 0, b = 0;
-  double error = 0;  // largest residual over its step
-  bool measured = false;
-};
-std::vector<StepFit> step_fits(const std::vector<ScalingResult>& results);
-
-/// Keys: mode, results (a list: ranks, layout, batch, microbatches, measured_ms, predicted_ms,
-/// error, speedup, efficiency, parts ...), fits.
-nlohmann::ordered_json scaling_json(const std::vector<ScalingResult>& results,
-                                    const ScalingOptions& options);
-std::string scaling_text(const nlohmann::ordered_json& report);
 
 }  // namespace concertina

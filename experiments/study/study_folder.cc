@@ -43,19 +43,19 @@ std::vector<int> numbered(const std::string& directory) {
 }
 
 /// Reads the record of a trial into `trials`, if it has one.
-void read_trial(const StudyPaths& paths, int number, std::map<int, StoredTrial>& trials) {
+void read_trial(const StudyPaths& paths, int number, std::map<int, TrialRecord>& trials) {
   const std::string path = paths.record(number);
   if (!fs::exists(path)) return;
-  StoredTrial trial = read_trial_json(read_file(path, kMostRecordBytes), path);
-  if (trial.record.number != number)
-    throw_input(fmt::format("this is the record of trial {}", trial.record.number), path,
+  TrialRecord trial = read_record(read_file(path, kMostRecordBytes), path);
+  if (trial.number != number)
+    throw_input(fmt::format("this is the record of trial {}", trial.number), path,
                 "each record in the directory of its trial");
-  trial.record.directory = paths.run(number);  // where it is now
+  trial.directory = paths.run(number);  // where it is now
   trials.insert_or_assign(number, std::move(trial));
 }
 
-std::map<int, StoredTrial> read_trials(const StudyPaths& paths, const StudySpec& spec) {
-  std::map<int, StoredTrial> trials;
+std::map<int, TrialRecord> read_trials(const StudyPaths& paths, const StudySpec& spec) {
+  std::map<int, TrialRecord> trials;
   for (const int number : numbered(paths.root)) read_trial(paths, number, trials);
   const std::string digest = study_digest(spec);
   for (const auto& [number, trial] : trials)
@@ -69,7 +69,7 @@ std::map<int, StoredTrial> read_trials(const StudyPaths& paths, const StudySpec&
 }  // namespace
 
 StudyResults results_of(const StudySpec& spec, const std::string& directory,
-                        const std::map<int, StoredTrial>& stored) {
+                        const std::map<int, TrialRecord>& stored) {
   StudyResults results;
   results.name = fs::path(directory).lexically_normal().filename().string();
   results.directory = directory;
@@ -90,10 +90,9 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
     results.rung_steps = method.rungs(spec.search.options,
                                       config_of(spec, trials.begin()->second.settings).run.steps);
   for (const auto& [number, trial] : stored) {
-    trials[number] = trial.record;
-    if (!trial.rungs.empty()) results.rungs[number] = trial.rungs;
+    trials[number] = trial;
     if (!method.proposes()) continue;  // arms have keys that are no axes
-    for (const auto& [key, value] : trial.record.settings)
+    for (const auto& [key, value] : trial.settings)
       if (std::ranges::find(results.axes, key) == results.axes.end()) results.axes.push_back(key);
   }
   for (auto& [number, trial] : trials) results.trials.push_back(std::move(trial));
@@ -144,14 +143,13 @@ void StudyFolder::require_there() const {
                   paths_.root, "the same command; or, once it is back, `study run` with its path");
 }
 
-void StudyFolder::save(StoredTrial trial) {
+void StudyFolder::save(TrialRecord trial) {
   require_there();
   trial.study = study_digest(spec_);
-  make_directories(paths_.trial(trial.record.number));
-  atomic_replace(paths_.record(trial.record.number), trial_json(trial));
-  const TrialRecord& saved =
-      trials_.insert_or_assign(trial.record.number, std::move(trial)).first->second.record;
-  if (whole_ && !results_.append(saved)) write_results();
+  make_directories(paths_.trial(trial.number));
+  atomic_replace(paths_.record(trial.number), record_text(trial));
+  trials_.insert_or_assign(trial.number, std::move(trial));
+  if (results_.is_due()) write_results();
 }
 
 FileLock StudyFolder::lock(int number) {

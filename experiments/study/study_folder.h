@@ -15,13 +15,12 @@
 
 namespace concertina {
 
-/// The names in a study's folder; no other file of the program spells them.
-inline constexpr const char* kStudyFile = "study.toml";               // copy of what it runs
-inline constexpr const char* kResultsFile = "results.csv";            // a line per ended trial
-inline constexpr const char* kSubmissionsFile = "submissions.jsonl";  // a line per array job
-inline constexpr const char* kRecordFile = "trial.json";              // of a trial: what came of it
+/// The names in a study's folder; no other file of the program spells them. Those of array jobs are
+/// Python's (commands/study_collect.py).
+inline constexpr const char* kStudyFile = "study.toml";        // copy of what it runs
+inline constexpr const char* kResultsFile = "results.csv";     // a line per ended trial
+inline constexpr const char* kRecordFile = "trial.json";       // of a trial: what came of it
 inline constexpr const char* kRequeuesFile = "requeues.json";  // of a trial: launches cut short
-inline constexpr const char* kSlurmFile = "slurm.txt";         // of a trial: its task's output
 
 /// The paths of what is in a study's folder.
 struct StudyPaths {
@@ -49,9 +48,9 @@ class StudyFolder {
 
   const StudyPaths& paths() const { return paths_; }
   /// Trials that have a record, by number.
-  const std::map<int, StoredTrial>& trials() const { return trials_; }
+  const std::map<int, TrialRecord>& trials() const { return trials_; }
   /// Writes the trial's record, then its line of results.csv.
-  void save(StoredTrial trial);
+  void save(TrialRecord trial);
   /// Locks the trial against other processes, then reads its record, which one of them may have
   /// written. Throws Error{bad_input} that names the process which has it.
   FileLock lock(int number);
@@ -72,12 +71,12 @@ class StudyFolder {
   const bool whole_ = true;  // all trials are this process' to look after
   ResultsFile results_;
   FileLock lock_;
-  std::map<int, StoredTrial> trials_;
+  std::map<int, TrialRecord> trials_;
 };
 
 /// All trials of a study, with what is stored of those that have a record.
 StudyResults results_of(const StudySpec& spec, const std::string& directory,
-                        const std::map<int, StoredTrial>& stored);
+                        const std::map<int, TrialRecord>& stored);
 
 /// Throws Error{bad_input} if another study than this one is in `directory`.
 void require_same_study(const std::string& directory, const StudySpec& spec);

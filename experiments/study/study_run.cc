@@ -203,19 +203,12 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
     return false;
   }
   write_overrides(spec_, paths_, task, config);
-  if (method_of(spec_.search).proposes()) {
-    StoredTrial open;
-    open.record.number = number;
-    open.record.settings = task.trial.settings;
-    folder_.save(open);
-  }
+  const TrialRecord open{.number = number, .settings = task.trial.settings};
+  if (method_of(spec_.search).proposes()) folder_.save(open);
   const ChildOptions child = trial_child(spec_, paths_, task.trial, config, options_.program,
                                          options_.cores.empty() ? std::vector<int>() : cores);
   running_.emplace_back(spec_, paths_, task, config, std::move(*lock), child, std::move(cores));
-  TrialRecord record;
-  record.number = number;
-  record.settings = task.trial.settings;
-  progress_.started(record);
+  progress_.started(open);
   return true;
 }
 
@@ -230,11 +223,11 @@ std::optional<FileLock> StudyRun::claim(int number) {
     return std::nullopt;
   }
   // A search compares trials rung by rung: there, one process writes all records.
-  const StoredTrial* found = stored(number);
+  const TrialRecord* found = stored(number);
   if (!method_of(spec_.search).independent() || found == nullptr ||
-      found->record.state == TrialState::open)
+      found->state == TrialState::open)
     return lock;
-  log::info("trial {} was run by another process: {}", number, name_of(found->record.state));
+  log::info("trial {} was run by another process: {}", number, name_of(found->state));
   return std::nullopt;
 }
 
@@ -257,9 +250,9 @@ void StudyRun::go_on_later(const TrialProcess& trial, int code) {
     log::info("trial {} was cut short: it goes on in another launch (exit code {})", number, code);
     return;
   }
-  StoredTrial stuck = trial.record(code, stored(number));
-  stuck.record.state = TrialState::failed;
-  stuck.record.error = fmt::format(
+  TrialRecord stuck = trial.record(code, stored(number));
+  stuck.state = TrialState::failed;
+  stuck.error = fmt::format(
       "error: it was cut short {} times in a row without a later checkpoint (exit code {}); at: "
       "{}; "
       "try: more time for a launch, or a smaller checkpoint.every; then study run with "
@@ -268,26 +261,25 @@ void StudyRun::go_on_later(const TrialProcess& trial, int code) {
   end(stuck, trial.seconds());
 }
 
-const StoredTrial* StudyRun::stored(int number) const {
+const TrialRecord* StudyRun::stored(int number) const {
   const auto found = folder_.trials().find(number);
   return found == folder_.trials().end() ? nullptr : &found->second;
 }
 
 void StudyRun::refused(const TrialTask& task, const std::string& error) {
-  StoredTrial trial;
-  trial.record.number = task.trial.number;
-  trial.record.settings = task.trial.settings;
-  trial.record.state = TrialState::failed;
-  trial.record.error = error;
-  end(trial, 0);
+  end({.number = task.trial.number,
+       .settings = task.trial.settings,
+       .state = TrialState::failed,
+       .error = error},
+      0);
 }
 
-void StudyRun::end(const StoredTrial& trial, double seconds) {
-  forget_requeues(paths_.trial(trial.record.number));
-  compare_text(trial.record);
+void StudyRun::end(const TrialRecord& trial, double seconds) {
+  forget_requeues(paths_.trial(trial.number));
+  compare_text(trial);
   folder_.save(trial);
   sampler_->tell(trial);
-  progress_.ended(trial.record, seconds);
+  progress_.ended(trial, seconds);
 }
 
 void StudyRun::compare_text(const TrialRecord& trial) {
@@ -296,8 +288,8 @@ void StudyRun::compare_text(const TrialRecord& trial) {
       trial.settings, [](const auto& setting) { return setting.first.starts_with("data."); });
   if (other_text_ || asked || text == trial.facts.end()) return;
   for (const auto& [number, other] : folder_.trials()) {
-    const auto found = other.record.facts.find("text");
-    if (found == other.record.facts.end()) continue;
+    const auto found = other.facts.find("text");
+    if (found == other.facts.end()) continue;
     other_text_ = found->second != text->second;
     if (other_text_)
       log::warn(
@@ -333,17 +325,17 @@ StudySummary StudyRun::summary(bool interrupted) {
   double best = 0;
   Trials ranked;
   for (const auto& [number, trial] : folder_.trials()) {
-    const TrialState state = trial.record.state;
+    const TrialState state = trial.state;
     summary.done += state == TrialState::done;
     summary.failed += state == TrialState::failed;
     summary.timed_out += state == TrialState::timed_out;
     summary.stopped += state == TrialState::stopped;
-    const Cell cell = cell_of(trial.record, metric);
+    const Cell cell = cell_of(trial, metric);
     const auto* value = std::get_if<double>(&cell);
     if (state != TrialState::done || value == nullptr || std::isnan(*value)) continue;
-    ranked.push_back(&trial.record);
+    ranked.push_back(&trial);
     if (!summary.best || (spec_.search.minimise ? *value < best : *value > best)) {
-      summary.best = trial.record;
+      summary.best = trial;
       best = *value;
     }
   }

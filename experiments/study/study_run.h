@@ -101,9 +101,9 @@ class StudyRun {
   /// A trial is open again, or has failed for getting nowhere.
   void go_on_later(const TrialProcess& trial, int code);
   /// The trial's record; null if it has none.
-  const StoredTrial* stored(int number) const;
+  const TrialRecord* stored(int number) const;
   void refused(const TrialTask& task, const std::string& error);
-  void end(const StoredTrial& trial, double seconds);
+  void end(const TrialRecord& trial, double seconds);
   /// Says it, once, if the trial had another text than one before, though none was asked for.
   void compare_text(const TrialRecord& trial);
   void stop_all();

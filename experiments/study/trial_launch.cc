@@ -63,6 +63,18 @@ LaunchSection read_launch(const TomlSource& source, const toml::node& node) {
   return launch;
 }
 
+void set_launcher(const std::string& name, StudySpec& spec) {
+  if (name.empty()) return;
+  if (!spec.launch.command.empty())
+    throw_input(fmt::format("--launcher {}, but the study has a launcher of its own", name),
+                "launch.command", "one of them; the study's own is used as it is");
+  if (name == "srun")
+    spec.launch.command = "srun --mpi=pmix -n {ranks} {program} {args}";
+  else if (name != "mpirun")
+    throw_input(fmt::format("there is no launcher '{}'", name), "--launcher",
+                "mpirun or srun; any other one as command in [launch]");
+}
+
 void require_launcher(const StudySpec& spec) {
   require_launcher(template_of(spec));
 }

@@ -18,6 +18,9 @@ namespace concertina {
 
 /// The [launch] of a study's file. Throws Error{bad_input} with the place of what is wrong.
 LaunchSection read_launch(const TomlSource& source, const toml::node& node);
+/// Sets the launcher that --launcher names; empty: none. Throws Error{bad_input} if the study has
+/// one of its own, or the name is unknown.
+void set_launcher(const std::string& name, StudySpec& spec);
 /// Throws Error{bad_input} if the study's launcher is no program that there is, or has a
 /// placeholder that nothing stands for.
 void require_launcher(const StudySpec& spec);

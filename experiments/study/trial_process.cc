@@ -44,15 +44,14 @@ std::uint64_t bytes_of(const std::string& path) {
 }
 
 /// The metric of the rung that the trial has reached.
-void add_rung(const StudySpec& spec, std::int64_t steps, StoredTrial& trial) {
-  const Cell metric = cell_of(trial.record, spec.search.metric);
+void add_rung(const StudySpec& spec, std::int64_t steps, TrialRecord& trial) {
+  const Cell metric = cell_of(trial, spec.search.metric);
   if (const auto* value = std::get_if<double>(&metric)) {
     trial.rungs.push_back({steps, *value});
     return;
   }
-  trial.record.state = TrialState::failed;
-  trial.record.error =
-      fmt::format("its result has no number {} (search.metric)", spec.search.metric);
+  trial.state = TrialState::failed;
+  trial.error = fmt::format("its result has no number {} (search.metric)", spec.search.metric);
 }
 
 }  // namespace
@@ -201,11 +200,10 @@ bool TrialProcess::cut_short(int code, bool several_nodes) const {
   return several_nodes && !whole && (code == 0 || code == kLostNode);
 }
 
-StoredTrial TrialProcess::record(int code, const StoredTrial* before) const {
+TrialRecord TrialProcess::record(int code, const TrialRecord* before) const {
   // The launcher's end says nothing of the run.
-  StoredTrial ended =
+  TrialRecord record =
       trial_outcome(spec_, paths_, task_, config_, hung_ ? 0 : code, before, log_begin_);
-  TrialRecord& record = ended.record;
   if (record.state == TrialState::failed && hung_) {
     const std::string said = error_in_log(paths_.log(task_.trial.number), log_begin_);
     record.error = said + (said.empty() ? "" : "; ") + why_stopped_;
@@ -217,16 +215,15 @@ StoredTrial TrialProcess::record(int code, const StoredTrial* before) const {
     record.error = why_stopped_;
   }
   record.figures["trial_s"] = seconds();
-  return ended;
+  return record;
 }
 
-StoredTrial trial_outcome(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
-                          const RunConfig& config, int code, const StoredTrial* before,
+TrialRecord trial_outcome(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
+                          const RunConfig& config, int code, const TrialRecord* before,
                           std::uint64_t log_begin) {
   const int number = task.trial.number;
-  StoredTrial trial;
-  if (before != nullptr) trial.rungs = before->rungs;
-  TrialRecord& record = trial.record;
+  TrialRecord record;
+  if (before != nullptr) record.rungs = before->rungs;
   record.number = number;
   record.settings = task.trial.settings;
   record.directory = paths.run(number);
@@ -245,11 +242,11 @@ StoredTrial trial_outcome(const StudySpec& spec, const StudyPaths& paths, const 
     else
       record.error += fmt::format(" ({})", end);
   } else if (task.steps > 0) {
-    add_rung(spec, task.steps, trial);
+    add_rung(spec, task.steps, record);
     const std::int64_t last = config_of(spec, task.trial.settings).run.steps;
     if (record.state == TrialState::done && task.steps < last) record.state = TrialState::stopped;
   }
-  return trial;
+  return record;
 }
 
 }  // namespace concertina

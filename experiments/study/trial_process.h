@@ -76,7 +76,7 @@ class TrialProcess {
   /// loss of a node where there are several.
   bool cut_short(int code, bool several_nodes) const;
   /// The record of the trial, whose launch has ended with `code`.
-  StoredTrial record(int code, const StoredTrial* before) const;
+  TrialRecord record(int code, const TrialRecord* before) const;
 
  private:
   void watch();
@@ -101,8 +101,8 @@ class TrialProcess {
 /// The record of a trial whose launch has ended with `code`, or that had ended before; `before`:
 /// its record until now, null if it has none; `log_begin`: bytes that the log had before the
 /// launch.
-StoredTrial trial_outcome(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
-                          const RunConfig& config, int code, const StoredTrial* before,
+TrialRecord trial_outcome(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
+                          const RunConfig& config, int code, const TrialRecord* before,
                           std::uint64_t log_begin = 0);
 
 }  // namespace concertina

@@ -116,9 +116,8 @@ void take_evaluation(const ValidationPoint& point, TrialRecord& record) {
 }
 
 /// Throws Json::exception where a value is not of its type.
-StoredTrial stored_trial(const Json& json, const std::string& source) {
-  StoredTrial trial;
-  TrialRecord& record = trial.record;
+TrialRecord record_of(const Json& json, const std::string& source) {
+  TrialRecord record;
   record.number = json.at("trial");
   record.state = trial_state(json.at("state"), source);
   for (const auto& [key, value] : json.at("settings").items())
@@ -127,44 +126,42 @@ StoredTrial stored_trial(const Json& json, const std::string& source) {
     record.figures[key] = figure_of(value);
   json.at("facts").get_to(record.facts);
   record.error = json.value("error", "");
-  trial.study = json.value("study", "");
+  record.study = json.value("study", "");
   for (const Json& rung : json.value("rungs", Json::array()))
-    trial.rungs.push_back({rung.at("steps"), figure_of(rung.at("metric"))});
-  return trial;
+    record.rungs.push_back({rung.at("steps"), figure_of(rung.at("metric"))});
+  return record;
 }
 
 }  // namespace
 
-std::string trial_json(const StoredTrial& trial) {
-  const TrialRecord& record = trial.record;
+nlohmann::ordered_json to_json(const TrialRecord& record) {
   Json json = {{"trial", record.number},     {"state", name_of(record.state)},
-               {"settings", Json::object()}, {"directory", record.directory},
-               {"figures", record.figures},  {"facts", record.facts}};
+               {"error", record.error},      {"directory", record.directory},
+               {"settings", Json::object()}, {"figures", record.figures},
+               {"facts", record.facts}};
   for (const auto& [key, value] : record.settings) json["settings"][key] = value;
-  if (!record.error.empty()) json["error"] = record.error;
-  for (const TrialRung& rung : trial.rungs)
+  for (const TrialRung& rung : record.rungs)
     json["rungs"].push_back({{"steps", rung.steps}, {"metric", rung.metric}});
-  json["study"] = trial.study;
+  return json;
+}
+
+std::string record_text(const TrialRecord& record) {
+  Json json = to_json(record);
+  json["study"] = record.study;
   json[kDigest] = sha256_hex(dumped(json));
   return dumped(json, 2) + "\n";
 }
 
-StoredTrial read_trial_json(const std::string& text, const std::string& source) {
+TrialRecord read_record(const std::string& text, const std::string& source) {
   Json json = parse_json<Json>(text);
-  const auto refuse = [&]() {
-    throw_input("this record of a trial is not as the study wrote it", source,
-                "the file as it was; or remove its directory, and `study run` repeats the trial");
-  };
-  if (!json.is_object() || !json.contains(kDigest)) refuse();
-  const Json digest = json[kDigest];
-  json.erase(kDigest);
-  if (!digest.is_string() || digest.get<std::string>() != sha256_hex(dumped(json))) refuse();
   try {
-    return stored_trial(json, source);
+    const Json digest = json.at(kDigest);
+    json.erase(kDigest);
+    if (digest == sha256_hex(dumped(json))) return record_of(json, source);
   } catch (const Json::exception&) {
-    refuse();
   }
-  return {};
+  throw_input("this record of a trial is not as the study wrote it", source,
+              "the file as it was; or remove its directory, and `study run` repeats the trial");
 }
 
 void harvest(TrialRecord& record) {

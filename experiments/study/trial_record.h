@@ -4,24 +4,20 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "experiments/study/results.h"
 
 namespace concertina {
 
-struct StoredTrial {
-  TrialRecord record;
-  std::string study{};           // study_digest() of the study that it is of
-  std::vector<TrialRung> rungs;  // ascending; empty without successive halving
-};
-
-/// The record as one JSON object with a digest of all else in it.
-std::string trial_json(const StoredTrial& trial);
+/// The record as an object: trial, state, error, directory, settings, figures, facts; rungs where
+/// there are some.
+nlohmann::ordered_json to_json(const TrialRecord& record);
+/// The same as a file, with the study and a digest of all else in it.
+std::string record_text(const TrialRecord& record);
 /// Errors name `source`.
-StoredTrial read_trial_json(const std::string& text, const std::string& source);
+TrialRecord read_record(const std::string& text, const std::string& source);
 
 /// Takes figures and facts from the run directory record.directory, as far as they are there.
 void harvest(TrialRecord& record);

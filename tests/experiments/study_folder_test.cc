@@ -31,14 +31,14 @@ StudySpec study(const std::string& toml = kStudy) {
   return read_study_spec(toml, "s.toml", [](std::size_t, const std::string& path) { return path; });
 }
 
-StoredTrial ended(int number, double loss, TrialState state = TrialState::done) {
-  StoredTrial trial;
-  trial.record.number = number;
-  trial.record.settings = trials_of(study())[static_cast<std::size_t>(number - 1)].settings;
-  trial.record.state = state;
-  trial.record.figures = {{"loss", loss}, {"recorded.bubble", 0.1 + 0.2}};
-  trial.record.facts = {{"layout", "pp2xdp1"}, {"note", "a, \"b\"\nc"}};
-  if (state == TrialState::failed) trial.record.error = "error: it is broken\n  at: here";
+TrialRecord ended(int number, double loss, TrialState state = TrialState::done) {
+  TrialRecord trial;
+  trial.number = number;
+  trial.settings = trials_of(study())[static_cast<std::size_t>(number - 1)].settings;
+  trial.state = state;
+  trial.figures = {{"loss", loss}, {"recorded.bubble", 0.1 + 0.2}};
+  trial.facts = {{"layout", "pp2xdp1"}, {"note", "a, \"b\"\nc"}};
+  if (state == TrialState::failed) trial.error = "error: it is broken\n  at: here";
   return trial;
 }
 
@@ -72,15 +72,16 @@ TEST_F(StudyOnDisk, ResultsAreWhatWasSavedAndOpenTrialsAreThere) {
     StudyFolder folder(path(), study(), kStudy);
     folder.save(ended(3, 2.5, TrialState::failed));
     folder.save(ended(1, 1.5));
+    folder.settle();
   }
   const StudyResults results = read_study(path());
   ASSERT_EQ(results.trials.size(), 3u);
   EXPECT_EQ(results.axes, (std::vector<std::string>{"model.width"}));
-  EXPECT_EQ(results.trials[0].figures, ended(1, 1.5).record.figures);
-  EXPECT_EQ(results.trials[0].facts, ended(1, 1.5).record.facts);
+  EXPECT_EQ(results.trials[0].figures, ended(1, 1.5).figures);
+  EXPECT_EQ(results.trials[0].facts, ended(1, 1.5).facts);
   EXPECT_EQ(results.trials[1].state, TrialState::open);
   EXPECT_EQ(results.trials[1].settings, (Settings{{"model.width", "64"}}));
-  EXPECT_EQ(results.trials[2].error, ended(3, 0, TrialState::failed).record.error);
+  EXPECT_EQ(results.trials[2].error, ended(3, 0, TrialState::failed).error);
   const auto rows = parse_csv(read_file(path() + "/results.csv", 1 << 20));
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->size(), 3u) << "the columns and two trials";
@@ -149,7 +150,7 @@ TEST_F(StudyOnDisk, AKillBetweenRecordAndResultsIsNoEdit) {
   EXPECT_EQ(read_study(path()).trials[1].state, TrialState::open);
 }
 
-TEST_F(StudyOnDisk, LinesAndColumnsThatSomebodyTookOutAreMissed) {
+TEST_F(StudyOnDisk, LinesAndColumnsThatSomebodyTookOutDoubledOrMovedAreMissed) {
   {
     StudyFolder folder(path(), study(), kStudy);
     for (const int number : {3, 1, 2}) folder.save(ended(number, 1.5));
@@ -157,79 +158,30 @@ TEST_F(StudyOnDisk, LinesAndColumnsThatSomebodyTookOutAreMissed) {
   }
   const std::string results = path() + "/results.csv";
   const std::string whole = read_file(results, 1 << 20);
-  const auto rows = *parse_csv(whole);
-  std::string no_line, no_column;
-  for (std::vector<std::string> row : rows) {
-    if (row[0] != "2") no_line += csv_line(row);
+  auto rows = *parse_csv(whole);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[1][0] + rows[2][0] + rows[3][0], "123") << "in the order of trials";
+  std::vector<std::string> edits = {whole.substr(0, whole.size() - 9)};
+  for (const std::vector<std::size_t>& lines :
+       {std::vector<std::size_t>{0, 1, 2}, {0, 1, 3}, {0}, {0, 1, 2, 2, 3}, {0, 2, 1, 3}}) {
+    std::string& edited = edits.emplace_back();
+    for (const std::size_t line : lines) edited += csv_line(rows[line]);
+  }
+  std::string& no_column = edits.emplace_back();
+  for (std::vector<std::string>& row : rows) {
     row.erase(row.begin() + 3);
     no_column += csv_line(row);
   }
-  for (const std::string& edited : {no_line, no_column, whole.substr(0, whole.size() - 9)}) {
+  for (const std::string& edited : edits) {
     std::ofstream(results) << edited;
     EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("not as the study"),
-              std::string::npos);
+              std::string::npos)
+        << edited;
     refusal([&] { read_study(path()); });
     EXPECT_EQ(read_file(results, 1 << 20), edited);
   }
   std::ofstream(results) << whole;
   EXPECT_EQ(StudyFolder(path(), study(), kStudy).trials().size(), 3u);
-}
-
-/// While a study runs, lines come in the order in which trials end.
-TEST_F(StudyOnDisk, LinesThatSomebodyTookOutDoubledOrMovedBeforeTheEndAreMissed) {
-  {
-    StudyFolder folder(path(), study(), kStudy);
-    for (const int number : {3, 1, 2}) folder.save(ended(number, 1.5));
-  }
-  const std::string results = path() + "/results.csv";
-  const std::string whole = read_file(results, 1 << 20);
-  const auto rows = *parse_csv(whole);
-  ASSERT_EQ(rows.size(), 4u);
-  for (const std::vector<int>& lines : {std::vector{0, 1, 2},
-                                        {0, 1, 3},
-                                        {0, 2, 3},
-                                        {0},
-                                        {0, 1, 2, 2, 3},
-                                        {0, 1, 2, 3, 3},
-                                        {0, 1, 3, 2},
-                                        {0, 2, 1, 3}}) {
-    std::string edited;
-    for (const int line : lines) edited += csv_line(rows[static_cast<std::size_t>(line)]);
-    std::ofstream(results) << edited;
-    EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("not as the study"),
-              std::string::npos)
-        << edited;
-    EXPECT_EQ(read_file(results, 1 << 20), edited);
-  }
-  std::ofstream(results) << whole;
-  EXPECT_EQ(StudyFolder(path(), study(), kStudy).trials().size(), 3u);
-}
-
-TEST_F(StudyOnDisk, ATrialMoreIsALineMoreAndAKillInItIsNoEdit) {
-  const std::string results = path() + "/results.csv", digests = path() + "/results.sha256";
-  std::string before, after, digests_before;
-  {
-    StudyFolder folder(path(), study(), kStudy);
-    folder.save(ended(2, 1.5));
-    before = read_file(results, 1 << 20);
-    digests_before = read_file(digests, 1 << 20);
-    fs::create_hard_link(results, path() + "/same");
-    folder.save(ended(1, 1.25));
-    after = read_file(results, 1 << 20);
-    EXPECT_TRUE(fs::equivalent(results, path() + "/same")) << "written anew for one line";
-  }
-  ASSERT_TRUE(after.starts_with(before) && after.size() > before.size());
-  EXPECT_EQ(read_study(path()).trials[0].state, TrialState::done);
-  std::ofstream(digests) << digests_before;  // a line has its digest once it is whole
-  for (std::size_t cut = before.size(); cut <= after.size(); ++cut) {
-    std::ofstream(results) << after.substr(0, cut);
-    EXPECT_EQ(read_study(path()).trials[0].state, TrialState::done) << cut;
-  }
-  std::ofstream(results) << after.substr(0, after.size() - 3);
-  { StudyFolder(path(), study(), kStudy).settle(); }
-  const auto rows = parse_csv(read_file(results, 1 << 20));
-  ASSERT_TRUE(rows && rows->size() == 3);
-  EXPECT_EQ((*rows)[1][0] + (*rows)[2][0], "12") << "in the order of trials";
 }
 
 TEST_F(StudyOnDisk, AnEditWhileTheStudyRunsStaysAndIsNamed) {
@@ -239,8 +191,8 @@ TEST_F(StudyOnDisk, AnEditWhileTheStudyRunsStaysAndIsNamed) {
     folder.save(ended(1, 1.5));
     replace(results, "1.5", edit);
     const std::string edited = read_file(results, 1 << 20);
-    StoredTrial wider = ended(2, 1.5);
-    wider.record.figures["one_more"] = 1;
+    TrialRecord wider = ended(2, 1.5);
+    wider.figures["one_more"] = 1;
     folder.save(wider);
     EXPECT_EQ(read_file(results, 1 << 20), edited);
     EXPECT_NE(refusal([&] { folder.settle(); }).find("while the study ran"), std::string::npos);
@@ -270,10 +222,10 @@ TEST_F(StudyOnDisk, FiguresOfStepsThatNoLaunchReportedAreThoseOfTheLog) {
 }
 
 TEST(TrialJson, AFigureThatIsNoNumberIsStillOne) {
-  StoredTrial trial = ended(2, std::numeric_limits<double>::quiet_NaN(), TrialState::done);
+  TrialRecord trial = ended(2, std::numeric_limits<double>::quiet_NaN(), TrialState::done);
   trial.rungs = {{9, std::numeric_limits<double>::infinity()}};
-  const StoredTrial back = read_trial_json(trial_json(trial), "t");
-  EXPECT_TRUE(std::isnan(back.record.figures.at("loss")));
+  const TrialRecord back = read_record(record_text(trial), "t");
+  EXPECT_TRUE(std::isnan(back.figures.at("loss")));
   EXPECT_TRUE(std::isnan(back.rungs.at(0).metric)) << "JSON has no infinity either";
 }
 
@@ -287,29 +239,29 @@ TEST(TrialJson, AValueOfAnotherTypeIsAnError) {
        R"({"trial":1,"state":"done"})"}) {
     nlohmann::ordered_json json = nlohmann::ordered_json::parse(record);
     json["digest"] = sha256_hex(json.dump());
-    EXPECT_THROW(read_trial_json(json.dump(2), "t"), Error) << record;
+    EXPECT_THROW(read_record(json.dump(2), "t"), Error) << record;
   }
   nlohmann::ordered_json right = nlohmann::ordered_json::parse(
       R"({"trial":1,"state":"done","settings":{},"directory":"d","figures":{},"facts":{}})");
   right["digest"] = sha256_hex(right.dump());
-  EXPECT_NO_THROW(read_trial_json(right.dump(2), "t"));
+  EXPECT_NO_THROW(read_record(right.dump(2), "t"));
 }
 
 TEST(TrialJson, IsReadBackAndEveryEditIsFound) {
-  StoredTrial trial = ended(2, -0.0, TrialState::stopped);
+  TrialRecord trial = ended(2, -0.0, TrialState::stopped);
   trial.rungs = {{9, 3.25}, {27, 1e-300}};
-  const std::string text = trial_json(trial);
-  const StoredTrial back = read_trial_json(text, "t");
-  EXPECT_EQ(back.record.figures, trial.record.figures);
-  EXPECT_EQ(back.record.facts, trial.record.facts);
-  EXPECT_EQ(back.record.settings, trial.record.settings);
+  const std::string text = record_text(trial);
+  const TrialRecord back = read_record(text, "t");
+  EXPECT_EQ(back.figures, trial.figures);
+  EXPECT_EQ(back.facts, trial.facts);
+  EXPECT_EQ(back.settings, trial.settings);
   EXPECT_EQ(back.rungs, trial.rungs);
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string edited = text;
     edited[i] = edited[i] == '7' ? '8' : '7';
     try {
-      const StoredTrial other = read_trial_json(edited, "t");
-      EXPECT_EQ(trial_json(other), text) << "byte " << i << " is an edit that nobody saw";
+      const TrialRecord other = read_record(edited, "t");
+      EXPECT_EQ(record_text(other), text) << "byte " << i << " is an edit that nobody saw";
     } catch (const Error&) {
     }
   }

@@ -48,16 +48,16 @@ class Curves {
 /// A study that runs `jobs` tasks at a time on `curves`, each as long as its steps, and may be
 /// stopped and begun again after `stop_after` tasks.
 struct Simulated {
-  std::map<int, StoredTrial> stored;
+  std::map<int, TrialRecord> stored;
   std::int64_t cost = 0;  // steps
 
   void end(const TrialTask& task, const Curves& curves) {
-    StoredTrial& trial = stored[task.trial.number];
+    TrialRecord& trial = stored[task.trial.number];
     const std::int64_t before = trial.rungs.empty() ? 0 : trial.rungs.back().steps;
     cost += task.steps - before;
-    trial.record.number = task.trial.number;
-    trial.record.settings = task.trial.settings;
-    trial.record.state = task.steps == kSteps ? TrialState::done : TrialState::stopped;
+    trial.number = task.trial.number;
+    trial.settings = task.trial.settings;
+    trial.state = task.steps == kSteps ? TrialState::done : TrialState::stopped;
     trial.rungs.push_back({task.steps, curves.loss(task.trial.number, task.steps)});
   }
   void run(const StudySpec& spec, const Curves& curves, int jobs, int stop_after = 1 << 30) {
@@ -82,7 +82,7 @@ struct Simulated {
     int best = 0;
     double least = 1e9;
     for (const auto& [number, trial] : stored)
-      if (trial.record.state == TrialState::done && trial.rungs.back().metric < least) {
+      if (trial.state == TrialState::done && trial.rungs.back().metric < least) {
         least = trial.rungs.back().metric;
         best = number;
       }
@@ -136,11 +136,11 @@ TEST(AshaRungs, TrialsOfUnlikeHeldOutDataAreNotRanked) {
   const StudySpec spec = toy(kAsha);
   const std::unique_ptr<Sampler> sampler = method_of(spec.search).make(spec, {});
   const auto ended = [](int number, const char* data) {
-    StoredTrial trial;
-    trial.record.number = number;
-    trial.record.state = TrialState::stopped;
-    trial.record.figures = {{"validation_loss", 2}, {"validation_tokens", 100}};
-    trial.record.facts = {{"validation_data", data}, {"validation_measure", "causal-lm"}};
+    TrialRecord trial;
+    trial.number = number;
+    trial.state = TrialState::stopped;
+    trial.figures = {{"validation_loss", 2}, {"validation_tokens", 100}};
+    trial.facts = {{"validation_data", data}, {"validation_measure", "causal-lm"}};
     trial.rungs = {{9, 2}};
     return trial;
   };
@@ -155,13 +155,13 @@ TEST(AshaRungs, FailedTrialsDoNotGoOn) {
   const std::unique_ptr<Sampler> sampler = method_of(spec.search).make(spec, {});
   std::set<int> later;
   while (const std::optional<TrialTask> task = sampler->next(true)) {
-    StoredTrial trial;
-    trial.record.number = task->trial.number;
+    TrialRecord trial;
+    trial.number = task->trial.number;
     if (task->steps > 9) later.insert(task->trial.number);
     if (task->trial.number == curves.best()) {
-      trial.record.state = TrialState::failed;
+      trial.state = TrialState::failed;
     } else {
-      trial.record.state = TrialState::stopped;
+      trial.state = TrialState::stopped;
       for (const std::int64_t steps : method_of(spec.search).rungs(spec.search.options, kSteps))
         if (steps <= task->steps)
           trial.rungs.push_back({steps, curves.loss(task->trial.number, steps)});
@@ -174,10 +174,10 @@ TEST(AshaRungs, FailedTrialsDoNotGoOn) {
 
 TEST(ListSampler, RunsWhatIsLeftInOrder) {
   const StudySpec spec = toy("");
-  std::map<int, StoredTrial> before;
-  before[1].record.state = TrialState::done;
-  before[2].record.state = TrialState::open;
-  before[3].record.state = TrialState::failed;
+  std::map<int, TrialRecord> before;
+  before[1].state = TrialState::done;
+  before[2].state = TrialState::open;
+  before[3].state = TrialState::failed;
   const std::unique_ptr<Sampler> sampler = method_of(spec.search).make(spec, before);
   EXPECT_EQ(sampler->left(), 25);
   EXPECT_EQ(sampler->next(true)->trial.number, 2);

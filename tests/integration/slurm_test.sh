@@ -32,7 +32,8 @@ printf '[checkpoint]\nevery = 500\n' >> long-base.toml
 sed 's/four 100%/long/; s/"base.toml"/"long-base.toml"/; /grid/d; /lr =/d' four.toml > long.toml
 
 # Without Slurm the script can be seen, and nothing is made.
-path="env PATH=$PWD"
+mkdir bare && ln -s "$(python3 -c 'import sys; print(sys.executable)')" bare/python3
+path="env PATH=$PWD/bare"
 study 0 submit four.toml --dry-run --time 4 --at-once 3 --nodes 2 --cpus-per-task 5 \
   --partition 'gpu "x"' --sbatch '--gres=gpu:4 --mem 0'
 for line in '--array=1-4%3' '--ntasks=1' '--nodes=2' '--cpus-per-task=5' '--time=4' '--gres=gpu:4 --mem 0' \

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 
 #include "core/error.h"
@@ -43,12 +42,7 @@ NamedStudy study_of(const StudyRunCommand& options) {
 
 /// What `run` would launch: refuses what that refuses, and leaves out trials that have ended.
 void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) {
-  std::map<int, TrialState> states;
-  if (std::filesystem::exists(paths.study())) {
-    require_same_study(paths.root, spec);
-    for (const TrialRecord& trial : read_study(paths.root).trials)
-      states[trial.number] = trial.state;
-  }
+  std::map<int, TrialState> states = states_of(spec, paths.root);
   std::string text;
   for (const Trial& trial : trials_of(spec)) {
     const TrialState state = states[trial.number];
@@ -111,7 +105,7 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
 void reopen_failed(StudyFolder& folder) {
   std::vector<int> failed;
   for (const auto& [number, trial] : folder.trials())
-    if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
+    if (trial.state == TrialState::failed || trial.state == TrialState::timed_out)
       failed.push_back(number);
   folder.reopen(failed);
 }

@@ -11,7 +11,6 @@
 #include "experiments/study/scaling.h"
 #include "experiments/study/study_run.h"
 #include "experiments/study/trial_launch.h"
-#include "io/file.h"
 
 namespace concertina {
 namespace {
@@ -86,29 +85,29 @@ void complete(ScalingCommand& options) {
         "mpirun --host {} --map-by slot -n {{ranks}} {{program}} {{args}}", options.hosts);
 }
 
-/// The study that measures, run to its end.
-StudySummary measure(const ScalingCommand& options, const std::string& toml,
-                     const StudyPaths& paths) {
-  StudySpec spec =
-      read_study_spec(toml, "scaling", [](std::size_t, const std::string& base) { return base; });
-  spec.launch = options.scaling.launch;
-  require_launcher(spec);
-  hold_study_signals();
-  StudyFolder folder(paths.root, spec, toml);
-  StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
-  return run.run(stop_signal, wait_for_trials);
-}
-
-/// Run directories by point and round, in the order of the study's trials.
-std::vector<std::vector<std::string>> runs_of(const ScalingCommand& options,
-                                              const StudyPaths& paths, std::size_t points) {
-  std::vector<std::vector<std::string>> runs(points);
-  const std::vector<ScalingPoint> all = scaling_points(options.config, options.scaling);
+/// The numbers of the trials that measured each point, round by round.
+std::vector<std::vector<int>> trials_by_point(const ScalingCommand& options) {
+  const std::vector<ScalingPoint> points = scaling_points(options.config, options.scaling);
+  std::vector<std::vector<int>> trials(points.size());
   int number = 0;
   for (int round = 0; round < options.scaling.rounds; ++round)
-    for (std::size_t i = 0; i < points; ++i)
-      if (all[i].ranks <= options.scaling.measured) runs[i].push_back(paths.run(++number));
-  return runs;
+    for (std::size_t i = 0; i < points.size(); ++i)
+      if (points[i].ranks <= options.scaling.measured) trials[i].push_back(++number);
+  return trials;
+}
+
+/// The predictions, and where their measurements are, for Python.
+nlohmann::ordered_json report_of(const ScalingCommand& options, const StudyPaths& paths) {
+  const ScalingOptions& scaling = options.scaling;
+  const std::vector<std::vector<int>> trials = trials_by_point(options);
+  std::vector<std::vector<std::string>> runs(trials.size());
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    for (const int number : trials[i]) runs[i].push_back(paths.run(number));
+  nlohmann::ordered_json points = scaling_predictions(options.config, scaling, runs);
+  for (std::size_t i = 0; i < trials.size(); ++i) points[i]["trials"] = trials[i];
+  return {{"mode", options.mode},     {"threads", scaling.threads},
+          {"cores", scaling.cores},   {"measured_up_to", scaling.measured},
+          {"rounds", scaling.rounds}, {"points", points}};
 }
 
 int run_scaling(const ScalingCommand& given) {
@@ -118,22 +117,21 @@ int run_scaling(const ScalingCommand& given) {
   const std::string toml = scaling_toml(options.config, options.scaling);
   const std::string root =
       (std::filesystem::path(options.directory) / options.scaling.name).string();
-  const StudySpec spec =
+  StudySpec spec =
       read_study_spec(toml, "scaling", [](std::size_t, const std::string& base) { return base; });
-  const StudyPaths paths(root, spec);
-  const StudySummary summary = measure(options, toml, paths);
+  spec.launch = options.scaling.launch;
+  require_launcher(spec);
+  hold_study_signals();
+  StudyFolder folder(root, spec, toml);
+  StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
+  const StudySummary summary = run.run(stop_signal, wait_for_trials);
   if (summary.interrupted) {
     print_once("stopped by a signal: the same command goes on with what is left\n");
     return static_cast<int>(Exit::preempted);
   }
-  const std::size_t points = scaling_points(options.config, options.scaling).size();
-  const std::vector<ScalingResult> results =
-      scaling_results(options.config, options.scaling, runs_of(options, paths, points));
-  const nlohmann::ordered_json report = scaling_json(results, options.scaling);
-  atomic_replace(root + "/scaling.json", report.dump(2) + "\n");
-  print_once(options.json ? json_line(report)
-                          : scaling_text(report) + fmt::format("{}/scaling.json\n", root));
-  if (const int code = call_python("scaling-figures", {{"folder", root}}, report); code != 0)
+  if (const int code =
+          call_python(*options.app, report_of(options, folder.paths()), {{"folder", root}});
+      code != 0)
     return code;
   return static_cast<int>(summary.failed + summary.timed_out > 0 ? Exit::failure : Exit::ok);
 }

@@ -6,9 +6,9 @@
 #include "core/error.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/study/study_options.h"
+#include "experiments/launcher/slurm.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_run.h"
-#include "experiments/study/submission.h"
 #include "experiments/study/trial_launch.h"
 
 namespace concertina {
@@ -50,9 +50,9 @@ int run_trial(const StudyTrialCommand& options) {
   hold_study_signals();
   StudyFolder folder(options.study, spec, options.number);
   if (const auto found = folder.trials().find(options.number);
-      found != folder.trials().end() && found->second.record.state != TrialState::open) {
+      found != folder.trials().end() && found->second.state != TrialState::open) {
     print_once(fmt::format("trial {} has ended before: {}\n", options.number,
-                           name_of(found->second.record.state)));
+                           name_of(found->second.state)));
     return 0;
   }
   require_launcher(spec);

@@ -8,6 +8,7 @@
 #include "experiments/commands/study/study_options.h"
 #include "experiments/study/run_set.h"
 #include "experiments/study/study_folder.h"
+#include "experiments/study/trial_record.h"
 
 namespace concertina {
 namespace {
@@ -23,21 +24,6 @@ nlohmann::ordered_json claim_json(const EquivalenceClaim& claim) {
           {"baseline", claim.baseline}};
 }
 
-nlohmann::ordered_json trial_json(const StudyResults& results, const TrialRecord& trial) {
-  nlohmann::ordered_json json = {{"trial", trial.number},
-                                 {"state", name_of(trial.state)},
-                                 {"error", trial.error},
-                                 {"directory", trial.directory},
-                                 {"settings", nlohmann::ordered_json::object()},
-                                 {"figures", trial.figures},
-                                 {"facts", trial.facts}};
-  for (const auto& [key, value] : trial.settings) json["settings"][key] = value;
-  if (const auto rungs = results.rungs.find(trial.number); rungs != results.rungs.end())
-    for (const TrialRung& rung : rungs->second)
-      json["rungs"].push_back({{"steps", rung.steps}, {"metric", rung.metric}});
-  return json;
-}
-
 nlohmann::ordered_json results_json(const StudyResults& results) {
   nlohmann::ordered_json json = {
       {"study", results.name},    {"directory", results.directory},
@@ -46,8 +32,7 @@ nlohmann::ordered_json results_json(const StudyResults& results) {
       {"claim", nullptr},         {"rung_steps", results.rung_steps},
       {"notes", results.notes},   {"trials", nlohmann::ordered_json::array()}};
   if (results.claim) json["claim"] = claim_json(*results.claim);
-  for (const TrialRecord& trial : results.trials)
-    json["trials"].push_back(trial_json(results, trial));
+  for (const TrialRecord& trial : results.trials) json["trials"].push_back(to_json(trial));
   return json;
 }
 

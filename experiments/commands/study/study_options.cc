@@ -83,19 +83,30 @@ void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std:
   add_json_option(app, options);
 }
 
+NamedStudy read_folder_study(const std::string& folder) {
+  NamedStudy study{.spec = read_study_folder_spec(folder), .toml = {}, .folder = folder};
+  study.toml = read_file(StudyPaths(folder, study.spec).study(), kMostStudyBytes);
+  return study;
+}
+
+std::map<int, TrialState> states_of(const StudySpec& spec, const std::string& folder) {
+  std::map<int, TrialState> states;
+  if (!std::filesystem::exists(StudyPaths(folder, spec).study())) return states;
+  require_same_study(folder, spec);
+  for (const TrialRecord& trial : read_study(folder).trials) states[trial.number] = trial.state;
+  return states;
+}
+
 NamedStudy read_named_study(const StudyFileOptions& options) {
   const bool began = std::filesystem::is_directory(options.file);
   options.excludes("--dir", "the folder of a study", began);
-  NamedStudy study;
   if (began) {
     if (!options.sets.empty())
       throw_input("the keys of a study that has begun stay as they are", options.sets.front(),
                   "the study's file with these keys, and another --dir or `name`");
-    study.spec = read_study_folder_spec(options.file);
-    study.toml = read_file(StudyPaths(options.file, study.spec).study(), kMostStudyBytes);
-    study.folder = options.file;
-    return study;
+    return read_folder_study(options.file);
   }
+  NamedStudy study;
   study.spec = read_study_file(options.file, study.toml, overrides_text(options.sets));
   const std::string& name = study.spec.name;
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")

@@ -1,6 +1,7 @@
 // What commands share that launch or submit the trials of studies.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,11 @@ struct NamedStudy {
 /// The study of a file, which has the folder DIR/NAME, with `sets` in place of its [set]; or of the
 /// folder of a study that began.
 NamedStudy read_named_study(const StudyFileOptions& options);
+/// The study of a folder.
+NamedStudy read_folder_study(const std::string& folder);
+/// The states of the trials of a study in `folder`, by number; none if nothing is there yet. Throws
+/// Error{bad_input} if another study is.
+std::map<int, TrialState> states_of(const StudySpec& spec, const std::string& folder);
 
 /// Throws Error{bad_input} under mpirun or srun; `command`: of `concertina study`.
 void require_no_launcher(const std::string& command);

@@ -5,10 +5,10 @@ namespace concertina::samplers {
 namespace {
 
 std::unique_ptr<Sampler> sampler_of_all(const StudySpec& spec,
-                                        const std::map<int, StoredTrial>& before) {
+                                        const std::map<int, TrialRecord>& before) {
   return list_sampler(spec, [&](int number) {
     const auto found = before.find(number);
-    return found == before.end() || found->second.record.state == TrialState::open;
+    return found == before.end() || found->second.state == TrialState::open;
   });
 }
 

@@ -30,7 +30,7 @@ constexpr double kWorst = std::numeric_limits<double>::infinity();
 
 class AshaSampler : public Sampler {
  public:
-  AshaSampler(const StudySpec& spec, const std::map<int, StoredTrial>& before)
+  AshaSampler(const StudySpec& spec, const std::map<int, TrialRecord>& before)
       : search_(spec.search),
         factor_(option<std::int64_t>(search_.options, "factor")),
         trials_(trials_of(spec)) {
@@ -43,7 +43,7 @@ class AshaSampler : public Sampler {
                     "the same run.steps for all trials");
     for (const auto& [number, trial] : before) tell(trial);
     for (const auto& [number, trial] : before)
-      if (trial.record.state != TrialState::open || !trial.rungs.empty()) started_.insert(number);
+      if (trial.state != TrialState::open || !trial.rungs.empty()) started_.insert(number);
   }
 
   /// The lowest rung first: with one task at a time a rung is complete before the next one begins,
@@ -56,9 +56,9 @@ class AshaSampler : public Sampler {
     return std::nullopt;
   }
 
-  void tell(const StoredTrial& trial) override {
-    const int number = trial.record.number;
-    require_comparable(trial.record);
+  void tell(const TrialRecord& trial) override {
+    const int number = trial.number;
+    require_comparable(trial);
     for (std::size_t rung = 0; rung < trial.rungs.size() && rung < reached_.size(); ++rung) {
       const double metric = trial.rungs[rung].metric;
       const double cost = search_.minimise ? metric : -metric;
@@ -66,7 +66,7 @@ class AshaSampler : public Sampler {
       // It went on from the rung below, in this launch of the study or an earlier one.
       if (rung > 0) promoted_.insert({rung - 1, number});
     }
-    if (trial.record.state == TrialState::failed || trial.record.state == TrialState::timed_out)
+    if (trial.state == TrialState::failed || trial.state == TrialState::timed_out)
       ended_.insert(number);
   }
 
@@ -130,7 +130,7 @@ class AshaSampler : public Sampler {
 }  // namespace
 
 SearchMethod asha() {
-  return {.make = [](const StudySpec& spec, const std::map<int, StoredTrial>& before)
+  return {.make = [](const StudySpec& spec, const std::map<int, TrialRecord>& before)
               -> std::unique_ptr<Sampler> { return std::make_unique<AshaSampler>(spec, before); },
           .options = {{"min_steps", std::int64_t{0}, "steps of the lowest rung", 1, kMostRungSteps},
                       {"factor", std::int64_t{3},

@@ -115,7 +115,7 @@ class SamplerProcess {
 
 class CommandSampler : public Sampler {
  public:
-  CommandSampler(const StudySpec& spec, const std::map<int, StoredTrial>& before)
+  CommandSampler(const StudySpec& spec, const std::map<int, TrialRecord>& before)
       : search_(spec.search),
         most_(option<std::int64_t>(search_.options, "trials")),
         process_(option<std::string>(search_.options, "command")) {
@@ -126,8 +126,8 @@ class CommandSampler : public Sampler {
                      {"trials", most_ == kNoBound ? 0 : most_}}}});
     for (const auto& [number, trial] : before) {
       last_ = std::max(last_, number);
-      if (trial.record.state == TrialState::open)
-        again_.push_back({number, trial.record.settings});
+      if (trial.state == TrialState::open)
+        again_.push_back({number, trial.settings});
       else
         tell(trial);
     }
@@ -147,14 +147,14 @@ class CommandSampler : public Sampler {
     return TrialTask{{++last_, settings_of(*answer)}};
   }
 
-  void tell(const StoredTrial& trial) override {
-    const Cell metric = cell_of(trial.record, search_.metric);
-    if (trial.record.state == TrialState::done && !std::holds_alternative<double>(metric))
-      refuse_metric(trial.record);
+  void tell(const TrialRecord& trial) override {
+    const Cell metric = cell_of(trial, search_.metric);
+    if (trial.state == TrialState::done && !std::holds_alternative<double>(metric))
+      refuse_metric(trial);
     Json settings = Json::object();
-    for (const auto& [key, value] : trial.record.settings) settings[key] = json_of(value);
-    Json json = {{"trial", trial.record.number},
-                 {"state", name_of(trial.record.state)},
+    for (const auto& [key, value] : trial.settings) settings[key] = json_of(value);
+    Json json = {{"trial", trial.number},
+                 {"state", name_of(trial.state)},
                  {"metric", nullptr},
                  {"set", settings}};
     if (const auto* value = std::get_if<double>(&metric)) json["metric"] = *value;
@@ -229,7 +229,7 @@ class CommandSampler : public Sampler {
 
 SearchMethod sampler() {
   return {.make = [](const StudySpec& spec,
-                     const std::map<int, StoredTrial>& before) -> std::unique_ptr<Sampler> {
+                     const std::map<int, TrialRecord>& before) -> std::unique_ptr<Sampler> {
             return std::make_unique<CommandSampler>(spec, before);
           },
           .options = {{"command", std::string(), "the program that says what to try"},

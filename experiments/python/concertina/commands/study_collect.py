@@ -1,0 +1,105 @@
+"""`concertina study collect`: where each trial of a study stands, also as a task of Slurm. results.csv has been written before."""
+from __future__ import annotations
+
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import typing
+
+from ..errors import InputError
+from ..files import read_lines
+from ..names import ranges
+from ..results import study_results
+
+if typing.TYPE_CHECKING:
+    from . import Options
+
+SUBMISSIONS, OUTPUT = "submissions.jsonl", "slurm.txt"  # of a study: a line per array job; of a trial: what its task printed
+_ENDS = {"done": "done", "stopped": "stopped", "failed": "failed", "timeout": "timed_out"}
+
+
+class Task(typing.NamedTuple):
+    """A task of an array job that is queued or running."""
+    trial: int
+    job: str
+    state: str
+    nodes: str
+    index: int
+
+
+Standing = dict[str, list]  # trials that are done, stopped, failed, timed_out, lost (begun, but without a record) and left; tasks running, queued
+
+
+def slurm_says(words: list[str], fix: str) -> str:
+    """What a command of Slurm prints. InputError with that if it fails, or does not answer within five minutes."""
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                              timeout=300, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise InputError(f"{words[0]} did not answer for 300 s", shlex.join(words), fix, code=1) from error
+    text = done.stdout.strip("\n")
+    if done.returncode != 0:
+        raise InputError(f"{words[0]} failed: {text or 'it printed nothing'}", shlex.join(words), fix, code=1)
+    return text
+
+
+def _tasks(jobs: dict[str, int]) -> dict[int, Task]:
+    """The tasks of these jobs by trial; `jobs` has the trial that index 0 of each stands for. InputError if squeue does not answer."""
+    if not shutil.which("squeue"):
+        raise InputError("there is no squeue on PATH", code=1)
+    said = slurm_says(["squeue", "--noheader", "--array", "--user", str(os.getuid()), "--format", "%F %K %T %N"], "")
+    tasks: dict[int, Task] = {}
+    for job, index, state, *nodes in (words for line in said.splitlines() if len(words := line.split()) > 2):
+        if job in jobs and index.isdecimal():  # of a job that is not an array %K is not a number
+            task = Task(jobs[job] + int(index), job, state, " ".join(nodes), int(index))
+            tasks.setdefault(task.trial, task)
+    return tasks
+
+
+def standing_of(folder: pathlib.Path, states: dict[int, str]) -> tuple[Standing, str]:
+    """Where trials stand, whose `states` are given by number; and why it is not known what is queued or running, empty where it is.
+
+    squeue is asked if the study was submitted before.
+    """
+    # A line that was cut short counts for nothing: its trials are submitted again at worst.
+    before = [line for line in read_lines(folder / SUBMISSIONS) if isinstance(line.get("job"), str)]
+    submitted = {trial for line in before for trial in line.get("trials", [])}
+    tasks, unknown = {}, ""
+    try:
+        tasks = _tasks({line["job"]: line.get("first", 0) for line in before[::-1]}) if before else {}
+    except InputError as error:
+        unknown = error.what
+    standing: Standing = {what: [] for what in (*_ENDS.values(), "running", "queued", "lost", "left")}
+    for trial, state in sorted(states.items()):
+        if state in _ENDS:
+            standing[_ENDS[state]].append(trial)
+        elif task := tasks.get(trial):
+            standing["queued" if task.state == "PENDING" else "running"].append(task)
+        else:
+            lost = trial in submitted and (folder / str(trial) / OUTPUT).exists() and not unknown
+            standing["lost" if lost else "left"].append(trial)
+    return standing, unknown
+
+
+def _text(standing: Standing, unknown: str, results: str) -> str:
+    def count(*names: str) -> str:
+        return "".join(f"{what.replace('_', ' '):<10} {len(standing[what]):>5}   {ranges(standing[what])}\n" for what in names if standing[what])
+
+    ended = count(*_ENDS.values())
+    tasks = "".join(f"{what:<10} {task.trial:>5}   job {task.job}_{task.index}, {task.state}{' on ' * bool(task.nodes)}{task.nodes}\n"
+                    for what in ("running", "queued") for task in standing[what])
+    lost = "  their tasks are gone and wrote no record (slurm.txt and log.txt of the trial tell more)\n" * bool(standing["lost"])
+    left = "  concertina study submit takes these\n" * bool(standing["lost"] or standing["left"])
+    return (ended + f"\n{tasks}\n" * bool(tasks) + count("lost") + lost + count("left") + left
+            + f"what waits or runs is not known: {unknown}\n" * bool(unknown)
+            + (f"results: {results}/results.csv\n" if ended else "no results yet\n"))
+
+
+def main(options: Options) -> int:
+    results = study_results(options.text("study"))
+    standing, unknown = standing_of(pathlib.Path(results.directory), {run.number: run.state for run in results.runs})
+    tasks = {what: None if unknown else [dict(list(task._asdict().items())[:4]) for task in standing[what]] for what in ("running", "queued")}
+    options.print_result(_text(standing, unknown, results.directory), {"study": results.directory} | standing | tasks)
+    return 0

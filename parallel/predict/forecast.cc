@@ -95,7 +95,7 @@ double LayoutForecast::step_seconds(const Assignment& assignment, int cached) co
   const int frozen = assignment.frozen_units();
   const int read = std::min({cached, frozen, shortest_start(assignment.layout)});
   const Costs costs = plan_costs(*job_, assignment, seconds(frozen, read), input_.machine);
-  const double alone = simulate_figures(assignment.plan, assignment.layout, costs).makespan;
+  const double alone = simulate(assignment.plan, assignment.layout, costs).makespan;
   return alone * shared(assignment, costs) / measured_ / assignment.batches;
 }
 

@@ -51,7 +51,7 @@ class Peaks {
       shape.stage_rank.push_back(rank_of_stage(schedule.value.placement, stage, candidate.pp));
     std::vector<int> peaks;
     for (const std::vector<Action>& row : schedule.value.generate(shape))
-      peaks.push_back(RowJudge::peak(row));
+      peaks.push_back(static_cast<int>(kept_peak(row)));
     return peaks;
   }
 

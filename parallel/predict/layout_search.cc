@@ -90,8 +90,7 @@ class LayoutSearch {
 
   FoundLayout found_of(const PlanCandidate& candidate) {
     FoundLayout found{.candidate = candidate};
-    found.again_flops =
-        table_.of(candidate).before.back().again_flops * (problem_.batch / candidate.samples);
+    found.again_flops = table_.of(candidate).again_flops * (problem_.batch / candidate.samples);
     const ModelSpec& model = problem_.model;
     int before = 0;
     for (const UnitRange& stage : table_.cuts(candidate)) {

@@ -9,7 +9,28 @@
 #include "core/error.h"
 #include "experiments/machine/gather.h"
 
+/// An optional value that is absent is null.
+template <class T>
+struct nlohmann::adl_serializer<std::optional<T>> {
+  static void to_json(json& json, const std::optional<T>& value) {
+    json = value ? nlohmann::json(*value) : nlohmann::json();
+  }
+  static void from_json(const json& json, std::optional<T>& value) {
+    value = json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
+  }
+};
+
 namespace concertina {
+
+// The progress in a checkpoint.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FreezeRecord, step, epoch, loss, lr, frozen, grad_norm, drift,
+                                   reference)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SkipGroup, units, skipped)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SkipPlan, groups, step_ratio, best_ratio)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FreezeState, history, memory, best_loss, last_lr, lr_fell,
+                                   from_step, from_epoch, planned, skips)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FreezeSums, steps, loss, lr, squares, finite)
+
 namespace {
 
 __extension__ typedef __int128 Wide;
@@ -93,47 +114,6 @@ int layer_of(const ModelSpec& model, const Bucket& bucket) {
   return end == model.layer_ends.end() ? -1 : static_cast<int>(end - model.layer_ends.begin());
 }
 
-template <class T>
-nlohmann::json or_null(const std::optional<T>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json();
-}
-
-std::optional<double> optional_number(const nlohmann::json& json) {
-  return json.is_null() ? std::nullopt : std::optional<double>(json.get<double>());
-}
-
-nlohmann::json to_json(const FreezeRecord& record) {
-  return {{"step", record.step},   {"epoch", record.epoch},        {"loss", record.loss},
-          {"lr", record.lr},       {"frozen", record.frozen},      {"grad_norm", record.grad_norm},
-          {"drift", record.drift}, {"reference", record.reference}};
-}
-
-FreezeRecord record_from(const nlohmann::json& json) {
-  return {.step = json.at("step"),
-          .epoch = json.at("epoch"),
-          .loss = json.at("loss"),
-          .lr = json.at("lr"),
-          .frozen = json.at("frozen"),
-          .grad_norm = json.at("grad_norm"),
-          .drift = json.at("drift"),
-          .reference = json.at("reference")};
-}
-
-nlohmann::json to_json(const SkipPlan& plan) {
-  nlohmann::json groups = nlohmann::json::array();
-  for (const SkipGroup& group : plan.groups)
-    groups.push_back({{"units", group.units}, {"skipped", group.skipped}});
-  return {{"groups", groups}, {"step_ratio", plan.step_ratio}, {"best_ratio", plan.best_ratio}};
-}
-
-SkipPlan skip_plan_from(const nlohmann::json& json) {
-  SkipPlan plan{
-      .groups = {}, .step_ratio = json.at("step_ratio"), .best_ratio = json.at("best_ratio")};
-  for (const nlohmann::json& group : json.at("groups"))
-    plan.groups.push_back({.units = group.at("units"), .skipped = group.at("skipped")});
-  return plan;
-}
-
 /// Returns the weight gradients that the stages of the run's first assignment leave out.
 nlohmann::ordered_json skip_facts(const SkipPlan& plan) {
   std::vector<double> shares;
@@ -144,53 +124,6 @@ nlohmann::ordered_json skip_facts(const SkipPlan& plan) {
   return {{"skipped_by_stage", shares},
           {"predicted_step_ratio", plan.step_ratio},
           {"best_step_ratio", plan.best_ratio}};
-}
-
-nlohmann::json to_json(const FreezeState& state) {
-  nlohmann::json history = nlohmann::json::array();
-  for (const FreezeRecord& record : state.history) history.push_back(to_json(record));
-  return {{"history", history},
-          {"memory", state.memory},
-          {"best_loss", or_null(state.best_loss)},
-          {"last_lr", or_null(state.last_lr)},
-          {"lr_fell", state.lr_fell},
-          {"from_step", state.from_step},
-          {"from_epoch", state.from_epoch},
-          {"planned", to_json(state.planned)},
-          {"skips", state.skips}};
-}
-
-FreezeState state_from(const nlohmann::json& json) {
-  FreezeState state{.history = {},
-                    .memory = json.at("memory"),
-                    .best_loss = optional_number(json.at("best_loss")),
-                    .last_lr = optional_number(json.at("last_lr")),
-                    .lr_fell = json.at("lr_fell"),
-                    .from_step = json.at("from_step"),
-                    .from_epoch = json.at("from_epoch")};
-  if (json.contains("planned")) {  // else of a program that left out no weight gradients
-    state.planned = skip_plan_from(json.at("planned"));
-    state.skips = json.at("skips");
-  }
-  for (const nlohmann::json& record : json.at("history"))
-    state.history.push_back(record_from(record));
-  return state;
-}
-
-nlohmann::json to_json(const FreezeSums& sums) {
-  return {{"steps", sums.steps},
-          {"loss", sums.loss},
-          {"lr", sums.lr},
-          {"squares", sums.squares},
-          {"finite", sums.finite}};
-}
-
-FreezeSums sums_from(const nlohmann::json& json) {
-  return {.steps = json.at("steps"),
-          .loss = json.at("loss"),
-          .lr = json.at("lr"),
-          .squares = json.at("squares"),
-          .finite = json.at("finite")};
 }
 
 }  // namespace
@@ -295,7 +228,7 @@ void Freezing::skip(Trainer& trainer) const {
 }
 
 nlohmann::json Freezing::progress() const {
-  return {{"reference", has_reference_}, {"state", to_json(state_)}, {"sums", to_json(sums_)}};
+  return {{"reference", has_reference_}, {"state", state_}, {"sums", sums_}};
 }
 
 void Freezing::restore(const nlohmann::json& progress, Trainer& trainer,
@@ -310,8 +243,8 @@ void Freezing::restore(const nlohmann::json& progress, Trainer& trainer,
   if (progress.is_null()) return;
   try {
     has_reference_ = progress.at("reference");
-    state_ = state_from(progress.at("state"));
-    sums_ = sums_from(progress.at("sums"));
+    progress.at("state").get_to(state_);
+    progress.at("sums").get_to(sums_);
   } catch (const nlohmann::json::exception& error) {
     throw_failure(
         fmt::format("what the checkpoint says of freezing cannot be read: {}", error.what()),

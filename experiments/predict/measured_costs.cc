@@ -15,6 +15,7 @@
 #include "io/run_files.h"
 #include "io/strict_json.h"
 #include "models/recompute.h"
+#include "parallel/predict/forecast.h"
 #include "parallel/predict/rank_factors.h"
 #include "parallel/predict/unit_work.h"
 
@@ -278,24 +279,20 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
   const double scale = static_cast<double>(model.samples) /
                        (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
   std::vector<UnitSeconds> units = source.measured->units;
-  // A unit that was measured in full and is frozen now does not run, in proportion to its products.
   ModelSpec before = model;
   for (UnitSpec& unit : before.units) unit.recompute = false;
   choose_recompute(before, measured.parallel.recompute);
-  const std::vector<UnitCost> then = training_costs(before, measured.freeze.units);
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const bool frozen = static_cast<int>(u) < assignment.frozen_units();
-    const auto share = [&](double flops, double all) {
-      return frozen ? 0 : all > 0 ? flops / all : 1;
-    };
-    if (frozen) units[u].pack = 0;
-    if (frozen && units[u].frozen > 0) units[u].forward = units[u].frozen;
     const double again = (model.units[u].recompute ? 1 : 0) - (before.units[u].recompute ? 1 : 0);
-    units[u].input += again * again_seconds(model.units[u].cost, units[u]);
-    units[u].input = frozen ? 0 : scale * std::max(0.0, units[u].input);
-    units[u].forward *= scale;
-    units[u].weight *= scale * share(assignment.costs[u].weight_flops, then[u].weight_flops);
+    units[u].input =
+        std::max(0.0, units[u].input + again * again_seconds(model.units[u].cost, units[u]));
   }
+  units =
+      with_frozen_units(model, std::move(units), assignment.frozen_units(), measured.freeze.units);
+  for (UnitSeconds& unit : units)
+    for (double UnitSeconds::*pass :
+         {&UnitSeconds::forward, &UnitSeconds::input, &UnitSeconds::weight})
+      unit.*pass *= scale;
   return units;
 }
 

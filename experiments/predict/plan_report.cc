@@ -186,15 +186,15 @@ Json exchange_json(const Assignment& assignment, Costs costs, double step) {
     }
   }
   costs.buckets.clear();
-  return {{"sent_bytes", *std::max_element(sent.begin(), sent.end())},
-          {"ring_bytes", *std::max_element(least.begin(), least.end())},
-          {"exposed_ms",
-           (step - simulate_figures(assignment.plan, assignment.layout, costs).makespan) * 1e3}};
+  return {
+      {"sent_bytes", *std::max_element(sent.begin(), sent.end())},
+      {"ring_bytes", *std::max_element(least.begin(), least.end())},
+      {"exposed_ms", (step - simulate(assignment.plan, assignment.layout, costs).makespan) * 1e3}};
 }
 
 void add_times(const Assignment& assignment, const RunConfig& config, const Costs& costs,
                Json& report) {
-  const Timeline timeline = simulate_figures(assignment.plan, assignment.layout, costs);
+  const Timeline timeline = simulate(assignment.plan, assignment.layout, costs);
   const auto tokens = static_cast<double>(tokens_of_step(config));
   report["step_ms"] = timeline.makespan * 1e3;
   report["tokens_per_s"] = tokens / timeline.makespan;
@@ -235,7 +235,7 @@ Json recompute_json(const RunConfig& config, PlanOptions options, int threads, c
       const PlanSource source = plan_source(job, assignment, other, options, threads);
       assignment.exchange.hosts = hosts_of(source.machine, options.world);
       const Costs costs = plan_costs(job, assignment, source.units, source.machine);
-      ms = simulate_figures(assignment.plan, assignment.layout, costs).makespan * 1e3;
+      ms = simulate(assignment.plan, assignment.layout, costs).makespan * 1e3;
       bytes = assignment.layout == layout
                   ? largest_total(largest, other, job, assignment, threads)
                   : largest_total(predict_memory(other, job, assignment, threads));

@@ -74,7 +74,7 @@ std::string step_text(const TrainLaunch& launch) {
   double ms = 0;
   std::string basis = "from the costs.json of this run";
   if (known.costs) {
-    ms = simulate_figures(assignment.plan, assignment.layout, *known.costs).makespan * 1e3;
+    ms = simulate(assignment.plan, assignment.layout, *known.costs).makespan * 1e3;
   } else {
     RunConfig config = launch.config;
     config.run.threads = launch.threads;

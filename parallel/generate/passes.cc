@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "parallel/plan/plan_grid.h"
 #include "parallel/plan/plan_index.h"
-#include "parallel/plan/replica_kinds.h"
 
 namespace concertina {
 namespace {
@@ -104,13 +103,6 @@ Plan complete(Plan plan, const Layout& layout, const std::string& where, const L
 }
 
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& due, bool overlap) {
-  require_size(layout);
-  const ReplicaKinds kinds(layout, due.leaf_microbatches);
-  if (due.peak_activations.empty() && !kinds.all_differ()) try {
-      const Layout& one = kinds.layout();
-      return kinds.spread(run_passes(named_schedule(one, name), one, due, overlap));
-    } catch (const Error&) {  // is about the whole layout: see below
-    }
   return run_passes(named_schedule(layout, name), layout, due, overlap);
 }
 

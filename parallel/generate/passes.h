@@ -51,8 +51,7 @@ Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due = {
 Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& due = {},
               bool overlap = false);
 
-/// run_passes() for the schedule called `name`. Replicas that are alike (ReplicaKinds) are planned
-/// and proven once.
+/// run_passes() for the schedule called `name`.
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& due = {},
                bool overlap = false);
 

@@ -143,12 +143,6 @@ int RowJudge::cell(const Action& action) const {
          stages_[at(action.stage)].first_microbatch;
 }
 
-double RowJudge::seconds(const Action& action) const {
-  const StageCosts& stage = costs_.stages[at(action.stage)];
-  if (action.kind == Kind::F) return stage.forward;
-  return action.kind == Kind::I ? stage.input : stage.weight;
-}
-
 double RowJudge::message(int from_stage, int to_stage) const {
   const int from = stages_[at(from_stage)].rank, to = stages_[at(to_stage)].rank;
   if (from == to) return 0;
@@ -219,15 +213,6 @@ double kept_peak(const std::vector<Action>& row, double kept_for_weight) {
     if (action.kind == Kind::W) --after;
     if (action.kind == Kind::B) --whole;
     most = std::max(most, whole + kept_for_weight * after);
-  }
-  return most;
-}
-
-int RowJudge::peak(const std::vector<Action>& row) {
-  int live = 0, most = 0;
-  for (const Action& action : row) {
-    if (action.kind == Kind::F) most = std::max(most, ++live);
-    if (makes_weight_gradient(action.kind)) --live;
   }
   return most;
 }

@@ -17,8 +17,8 @@ namespace concertina {
 enum class Objective { step, span };
 
 /// The most that a row of F, I and W (or B) keeps at a time, in microbatches of stages: 1 from F to
-/// I, `kept_for_weight` from I to W. At 1 that is peak().
-double kept_peak(const std::vector<Action>& row, double kept_for_weight);
+/// I, `kept_for_weight` from I to W.
+double kept_peak(const std::vector<Action>& row, double kept_for_weight = 1);
 
 class RowJudge {
  public:
@@ -28,12 +28,10 @@ class RowJudge {
   double makespan(const std::vector<std::vector<Action>>& rows);
   /// The rows' seconds by `objective`; infinity if they deadlock.
   double length(const std::vector<std::vector<Action>>& rows, Objective objective);
-  /// Most microbatches of stages between F and W or B in one row.
-  static int peak(const std::vector<Action>& row);
 
   int ranks() const { return ranks_; }
   const std::vector<StageInfo>& stages() const { return stages_; }
-  double seconds(const Action& action) const;
+  double seconds(const Action& action) const { return costs_.seconds(action); }
   /// From the end of an action of one stage to what reads its output on a neighbour stage.
   double message(int from_stage, int to_stage) const;
 

@@ -128,7 +128,6 @@ class Search {
   }
 
   bool within(const SearchField& field, const Plan& plan) const {
-    if (options_.kept_for_weight == 1) return !check(plan, field.layout, field.limits);
     Limits limits = field.limits;
     limits.peak_activations.clear();
     if (check(plan, field.layout, limits)) return false;

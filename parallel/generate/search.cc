@@ -5,9 +5,8 @@
 #include <random>
 
 #include "core/error.h"
-#include "parallel/generate/greedy_rows.h"
+#include "parallel/generate/list_rows.h"
 #include "parallel/generate/passes.h"
-#include "parallel/generate/steady_rows.h"
 
 namespace concertina {
 namespace {
@@ -108,9 +107,8 @@ class Climb {
 
   bool fits(std::size_t rank, const std::vector<Action>& row) const {
     if (bounds_.peak_activations.empty()) return true;
-    const int most = bounds_.peak_activations[rank];
-    if (bounds_.kept_for_weight == 1) return RowJudge::peak(row) <= most;
-    return kept_peak(row, bounds_.kept_for_weight) <= most * (1 + kRounding);
+    return kept_peak(row, bounds_.kept_for_weight) <=
+           bounds_.peak_activations[rank] * (1 + kRounding);
   }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
@@ -175,7 +173,7 @@ SearchResult search(const Layout& layout, const Costs& costs, const std::vector<
   Climb climb(layout, costs, bounds);
   for (const Plan& plan : candidates) climb.offer(split(plan, climb.judge().ranks()));
   if (bounds.objective == Objective::span) climb.offer_steady();
-  // A rule looks at every stage before every action.
+  // The effort of a rule, about: every stage before every action.
   std::int64_t left = bounds.effort;
   for (const GreedyRule& rule : greedy_rules(layout, bounds.peak_activations)) {
     if (left < 0 || climb.ended()) break;

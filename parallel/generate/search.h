@@ -2,7 +2,7 @@
 // memory. Two stages, both on compute actions alone. First, list scheduling: in order of time every
 // idle rank takes what a rule prefers of what can run, for all combinations of a few rules (who
 // goes first of F, I and W; deep or shallow stages first; how eager W is; how many activations a
-// rank may keep); for the span, rules of a warm-up and a steady phase come first (steady_rows.h).
+// rank may keep); for the span, rules of a warm-up and a steady phase come first (list_rows.h).
 // Then local moves from the best of these and of the candidates that the caller has: an action goes
 // some places up or down its row; moves that make nothing longer stay, some that do stay as well,
 // fewer and fewer (simulated annealing). A move is judged by a longest path through the rows, with

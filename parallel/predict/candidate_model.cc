@@ -10,6 +10,7 @@
 #include "parallel/generate/expand.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/reduction_tree.h"
+#include "parallel/predict/plan_costs.h"
 #include "parallel/simulate/simulate.h"
 
 namespace concertina {
@@ -26,22 +27,23 @@ CandidateModel::CandidateModel(const PlanProblem& problem, const PlanCandidate& 
   const std::vector<UnitRange>& cuts = table.cuts(candidate);
   for (int stage = 0; stage < candidate.stages(); ++stage) {
     const UnitRange& cut = cuts[at(stage)];
-    const UnitWork sum = model.sum(cut);
-    stages_.push_back({.forward = sum.forward, .input = sum.input, .weight = sum.weight});
-    bytes_.push_back(
-        {sum.saved - model.input[at(cut.first)], sum.grads - (stage > 0 ? boundary_bytes_ : 0)});
+    const StageCosts& costs = stages_.emplace_back(stage_seconds(model.seconds, cut));
+    StageBytes bytes{-model.bytes[at(cut.first)].input, stage > 0 ? -boundary_bytes_ : 0};
     Rank& rank = ranks_[at(rank_of(stage))];
-    rank.parameters += sum.parameters;
+    for (int unit = cut.first; unit < cut.last; ++unit) {
+      bytes.saved += model.bytes[at(unit)].saved;
+      bytes.grads += model.bytes[at(unit)].grads;
+      rank.scratch = std::max(rank.scratch, model.bytes[at(unit)].scratch);
+    }
+    bytes_.push_back(bytes);
     rank.units += cut.last - cut.first;
-    rank.seconds += sum.total();
-    rank.scratch = std::max(rank.scratch, *std::max_element(model.scratch.begin() + cut.first,
-                                                            model.scratch.begin() + cut.last));
+    rank.seconds += costs.forward + costs.input + costs.weight;
   }
-  again_ = model.before.back().again;
-  group_ = model.before.back().group;
+  again_ = model.again;
+  group_ = model.group;
   for (int rank = 0; rank < candidate.pp; ++rank)
     links_.push_back(boundary_link(rank, (rank + 1) % candidate.pp));
-  add_shared(model, cuts);
+  add_parameters(model, cuts);
   add_once();
 }
 
@@ -93,18 +95,18 @@ double CandidateModel::replica_rate() const {
   return std::min(local_rate(machine), machine.remote.bandwidth * share);
 }
 
-/// Shared tensors: what their holders have of them, and the exchange of their gradients.
-void CandidateModel::add_shared(const ModelWork& model, const std::vector<UnitRange>& cuts) {
-  for (const SharedTensor& tensor : model.shared) {
+/// The ranks' parameters, and the exchange of gradients of those that several ranks hold.
+void CandidateModel::add_parameters(const ModelWork& model, const std::vector<UnitRange>& cuts) {
+  for (const HeldParameters& held : model.parameters) {
     std::set<int> holders;
-    for (const int use : tensor.uses) {
-      const auto next = std::ranges::upper_bound(cuts, use, {}, &UnitRange::first);
+    for (const int unit : held.units) {
+      const auto next = std::ranges::upper_bound(cuts, unit, {}, &UnitRange::first);
       holders.insert(rank_of(static_cast<int>(next - cuts.begin()) - 1));
     }
     const LinkCosts link = boundary_link(*holders.begin(), *holders.rbegin());
-    const double bytes = tensor.elements * candidate_.tp * problem_.bytes().gradient;
+    const double bytes = held.elements * candidate_.tp * problem_.bytes().gradient;
     for (const int rank : holders) {
-      ranks_[at(rank)].parameters += tensor.elements;
+      ranks_[at(rank)].parameters += held.elements;
       if (holders.size() > 1) ranks_[at(rank)].exchange += over(bytes, link.bandwidth);
     }
   }

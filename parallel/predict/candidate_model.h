@@ -81,7 +81,7 @@ class CandidateModel {
   double host_share(int sharing) const;
   LinkCosts boundary_link(int rank, int next) const;
   double replica_rate() const;
-  void add_shared(const ModelWork& model, const std::vector<UnitRange>& cuts);
+  void add_parameters(const ModelWork& model, const std::vector<UnitRange>& cuts);
   void add_once();
   double blocked_seconds(int from, int to) const;
   Costs simulation_costs(bool transfers, bool reductions) const;

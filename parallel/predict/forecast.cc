@@ -25,19 +25,18 @@ int shortest_start(const Layout& layout) {
 
 }  // namespace
 
-std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<UnitSeconds> full,
-                                           int frozen) {
-  const std::vector<UnitCost> all = training_costs(model, 0), now = training_costs(model, frozen);
-  for (std::size_t u = 0; u < full.size(); ++u) {
-    const auto share = [](double flops, double of) { return of > 0 ? flops / of : 1; };
-    if (static_cast<int>(u) < frozen) {
-      full[u] = {.forward = full[u].frozen > 0 ? full[u].frozen : full[u].forward};
-      continue;
-    }
-    full[u].input *= share(now[u].input_flops, all[u].input_flops);
-    full[u].weight *= share(now[u].weight_flops, all[u].weight_flops);
+std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<UnitSeconds> seconds,
+                                           int frozen, int before) {
+  const std::vector<UnitCost> then = training_costs(model, before),
+                              now = training_costs(model, frozen);
+  for (std::size_t u = 0; u < seconds.size(); ++u) {
+    UnitSeconds& unit = seconds[u];
+    if (static_cast<int>(u) < frozen)
+      unit = {.forward = unit.frozen > 0 ? unit.frozen : unit.forward};
+    else if (then[u].weight_flops > 0)
+      unit.weight *= now[u].weight_flops / then[u].weight_flops;
   }
-  return full;
+  return seconds;
 }
 
 LayoutForecast::LayoutForecast(const Job& job, const Assignment& now, ForecastInput input)
@@ -95,7 +94,7 @@ double LayoutForecast::step_seconds(const Assignment& assignment, int cached) co
   const int frozen = assignment.frozen_units();
   const int read = std::min({cached, frozen, shortest_start(assignment.layout)});
   const Costs costs = plan_costs(*job_, assignment, seconds(frozen, read), input_.machine);
-  const double alone = simulate_figures(assignment.plan, assignment.layout, costs).makespan;
+  const double alone = simulate(assignment.plan, assignment.layout, costs).makespan;
   return alone * shared(assignment, costs) / measured_ / assignment.batches;
 }
 

@@ -20,10 +20,11 @@ struct CacheForecast {
   double read_s_per_sample = 0;
 };
 
-/// `full`: seconds of units of `model` that all train. The same where [0, frozen) do not: they only
-/// run forward, and what shares a tensor with them has so much less to do, by FLOPs.
-std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<UnitSeconds> full,
-                                           int frozen);
+/// `seconds`: of units of `model` of which [0, before) are frozen. Returns those where [0, frozen)
+/// are, at least as many: these only run forward, and what shares a tensor with them has so much
+/// less to do, by FLOPs.
+std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<UnitSeconds> seconds,
+                                           int frozen, int before = 0);
 
 struct ForecastInput {
   std::vector<UnitSeconds> units{};  // of a microbatch, each as if it trains

@@ -51,7 +51,7 @@ class Peaks {
       shape.stage_rank.push_back(rank_of_stage(schedule.value.placement, stage, candidate.pp));
     std::vector<int> peaks;
     for (const std::vector<Action>& row : schedule.value.generate(shape))
-      peaks.push_back(RowJudge::peak(row));
+      peaks.push_back(static_cast<int>(kept_peak(row)));
     return peaks;
   }
 
@@ -90,8 +90,7 @@ class LayoutSearch {
 
   FoundLayout found_of(const PlanCandidate& candidate) {
     FoundLayout found{.candidate = candidate};
-    found.again_flops =
-        table_.of(candidate).before.back().again_flops * (problem_.batch / candidate.samples);
+    found.again_flops = table_.of(candidate).again_flops * (problem_.batch / candidate.samples);
     const ModelSpec& model = problem_.model;
     int before = 0;
     for (const UnitRange& stage : table_.cuts(candidate)) {

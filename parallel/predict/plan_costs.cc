@@ -26,12 +26,7 @@ std::size_t saved_bytes(const Job& job, const Assignment& assignment, const Stag
 /// `factor`: of the stage's rank.
 StageCosts stage_costs(const Job& job, const Assignment& assignment, const StagePlacement& stage,
                        const std::vector<UnitSeconds>& units, double factor) {
-  StageCosts costs{.forward = 0, .input = 0, .weight = 0};
-  for (int unit = stage.first_unit; unit < stage.last_unit; ++unit) {
-    costs.forward += factor * units[at(unit)].forward;
-    costs.input += factor * units[at(unit)].input;
-    costs.weight += factor * units[at(unit)].weight;
-  }
+  StageCosts costs = stage_seconds(units, {stage.first_unit, stage.last_unit}, factor);
   costs.saved_bytes = saved_bytes(job, assignment, stage);
   costs.units = stage.last_unit - stage.first_unit;
   return costs;
@@ -139,6 +134,16 @@ void add_update(const Assignment& assignment, const MachineModel& machine, Costs
 }
 
 }  // namespace
+
+StageCosts stage_seconds(const std::vector<UnitSeconds>& units, UnitRange stage, double factor) {
+  StageCosts costs{.forward = 0, .input = 0, .weight = 0};
+  for (int unit = stage.first; unit < stage.last; ++unit) {
+    costs.forward += factor * units[at(unit)].forward;
+    costs.input += factor * units[at(unit)].input;
+    costs.weight += factor * units[at(unit)].weight;
+  }
+  return costs;
+}
 
 Costs plan_costs(const Job& job, const Assignment& assignment,
                  const std::vector<UnitSeconds>& units, const MachineModel& machine) {

@@ -92,49 +92,42 @@ void recompute(const PlanProblem& problem, Recompute what, std::vector<Adapted>&
   }
 }
 
-constexpr double UnitWork::*kParts[] = {
-    &UnitWork::forward, &UnitWork::input, &UnitWork::weight,
-    &UnitWork::again,   &UnitWork::group, &UnitWork::parameters,
-    &UnitWork::saved,   &UnitWork::grads, &UnitWork::again_flops,
-};
-
-std::vector<SharedTensor> shared_tensors(const ModelSpec& model, int tp) {
-  std::map<std::string, SharedTensor> tensors;
-  for (int u = 0; u < std::ssize(model.units); ++u)
+std::vector<HeldParameters> held_parameters(const ModelSpec& model, int tp) {
+  std::vector<HeldParameters> all(model.units.size());
+  std::map<std::string, std::size_t> shared;  // place in `all`
+  for (int u = 0; u < std::ssize(model.units); ++u) {
+    all[at(u)].units = {u};
     for (const ParameterSpec& parameter : model.units[at(u)].parameters) {
-      if (parameter.shared.empty()) continue;
-      SharedTensor& tensor = tensors[parameter.shared];
-      tensor.elements = share_of(parameter, tp);
-      tensor.uses.push_back(u);
+      if (parameter.shared.empty()) {
+        all[at(u)].elements += share_of(parameter, tp);
+        continue;
+      }
+      const auto [place, fresh] = shared.try_emplace(parameter.shared, all.size());
+      if (fresh) all.push_back({.elements = share_of(parameter, tp)});
+      all[place->second].units.push_back(u);
     }
-  std::vector<SharedTensor> all;
-  for (const auto& [name, tensor] : tensors) all.push_back(tensor);
+  }
   return all;
 }
 
 /// `plain`, `cost`: a device's share of the unit's, without and with what is computed again.
-UnitWork work_of_unit(const PlanProblem& problem, const UnitSpec& unit, const UnitCost& plain,
-                      const UnitCost& cost, int tp) {
+void add_seconds(const PlanProblem& problem, const UnitSpec& unit, const UnitCost& plain,
+                 const UnitCost& cost, int tp, ModelWork& all) {
   const MachineModel& machine = problem.machine;
-  UnitWork work;
   double held = 0;
-  for (const ParameterSpec& parameter : unit.parameters) {
-    held += share_of(parameter, tp);
-    if (parameter.shared.empty()) work.parameters += share_of(parameter, tp);
-  }
+  for (const ParameterSpec& parameter : unit.parameters) held += share_of(parameter, tp);
   const double sums = 2 * held * (problem.bytes().gradient + problem.element());
-  const UnitSeconds seconds = seconds_on(machine, plain, sums);
-  const UnitCost again{.input_flops = cost.input_flops - plain.input_flops,
+  const UnitCost extra{.input_flops = cost.input_flops - plain.input_flops,
                        .again_flops = cost.again_flops,
                        .input_moved = cost.input_moved - plain.input_moved};
-  work.again = seconds_on(machine, again, 0).input;
+  const double again = seconds_on(machine, extra, 0).input;
   const double forward_sum = group_seconds(machine, cost.forward_sum, tp),
                input_sum = group_seconds(machine, cost.input_sum, tp);
-  work.forward = seconds.forward + forward_sum;
-  work.input = seconds.input + work.again + input_sum;
-  work.weight = seconds.weight;
-  work.group = forward_sum + input_sum;
-  return work;
+  UnitSeconds& seconds = all.seconds.emplace_back(seconds_on(machine, plain, sums));
+  seconds.forward += forward_sum;
+  seconds.input += again + input_sum;
+  all.again += again;
+  all.group += forward_sum + input_sum;
 }
 
 ModelWork work_of(const PlanProblem& problem, const PlanCandidate& candidate) {
@@ -147,23 +140,23 @@ ModelWork work_of(const PlanProblem& problem, const PlanCandidate& candidate) {
   const std::vector<Adapted> before = units;
   if (candidate.recompute != Recompute::none) recompute(problem, candidate.recompute, units);
   ModelWork all;
-  all.shared = shared_tensors(problem.model, tp);
+  all.parameters = held_parameters(problem.model, tp);
   for (std::size_t u = 0; u < units.size(); ++u) {
     const UnitCost plain = share_of(before[u].cost, tp, samples),
                    cost = share_of(units[u].cost, tp, samples);
     const auto grads = static_cast<double>(cost.grad_bytes);
-    UnitWork work = work_of_unit(problem, problem.model.units[u], plain, cost, tp);
-    work.again_flops = samples * (units[u].cost.input_flops - before[u].cost.input_flops);
-    work.saved = static_cast<double>(cost.saved_bytes) + samples * units[u].input;
-    work.grads = grads + samples * before[u].input;
-    all.input.push_back(samples * units[u].input);
-    // F of a unit that is recomputed by itself has nowhere else to put what it does not keep.
-    all.scratch.push_back(
-        grads + 2 * samples * boundary +
-        (problem.software.unfused ? 0 : grads - static_cast<double>(plain.grad_bytes)));
+    add_seconds(problem, problem.model.units[u], plain, cost, tp, all);
+    all.again_flops += samples * (units[u].cost.input_flops - before[u].cost.input_flops);
     all.flops.push_back(total_flops(units[u].cost));
-    work += all.before.back();
-    all.before.push_back(work);
+    const double input = samples * units[u].input;
+    all.bytes.push_back(
+        {.input = input,
+         .saved = static_cast<double>(cost.saved_bytes) + input,
+         .grads = grads + samples * before[u].input,
+         // F of a unit that is recomputed by itself has nowhere else to put what it does not keep.
+         .scratch =
+             grads + 2 * samples * boundary +
+             (problem.software.unfused ? 0 : grads - static_cast<double>(plain.grad_bytes))});
   }
   return all;
 }
@@ -231,18 +224,6 @@ std::vector<UnitSeconds> seconds_on(const MachineModel& machine, const ModelSpec
     units.push_back(seconds_on(machine, costs[u], 2 * elements * (sizeof(float) + element)));
   }
   return units;
-}
-
-UnitWork& UnitWork::operator+=(const UnitWork& other) {
-  for (double UnitWork::*figure : kParts) this->*figure += other.*figure;
-  return *this;
-}
-
-UnitWork ModelWork::sum(UnitRange units) const {
-  UnitWork work = before[at(units.first)];
-  for (double UnitWork::*figure : kParts)
-    work.*figure = before[at(units.last)].*figure - work.*figure;
-  return work;
 }
 
 const ModelWork& WorkTable::of(const PlanCandidate& candidate) {

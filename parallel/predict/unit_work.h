@@ -27,32 +27,27 @@ UnitSeconds seconds_on(const MachineModel& machine, const UnitCost& cost, double
 std::vector<UnitSeconds> seconds_on(const MachineModel& machine, const ModelSpec& model,
                                     const std::vector<UnitCost>& costs);
 
-/// One unit of one microbatch on one device; sums of these, of many.
-struct UnitWork {
-  double forward = 0, input = 0, weight = 0;  // seconds
-  double again = 0;                           // of `input`: what is computed again
-  double group = 0;                           // of all: the sums over the group
-  double again_flops = 0;                     // of all devices
-  double parameters = 0;                      // elements that no other unit shares
-  double saved = 0, grads = 0;                // bytes, F to W and I to W, with those at its input
-  double total() const { return forward + input + weight; }
-  UnitWork& operator+=(const UnitWork& other);
+/// What one unit keeps of one microbatch on one device.
+struct UnitBytes {
+  double input = 0;             // at its input
+  double saved = 0, grads = 0;  // from F to W and from I to W, with those at its input
+  double scratch = 0;           // while its backward pass runs
 };
 
-/// A tensor that several units use: its elements on one device, and the units.
-struct SharedTensor {
-  double elements = 0;
-  std::vector<int> uses;
+/// Parameters that some units hold together: a unit's own ones, or a tensor that several share.
+struct HeldParameters {
+  double elements = 0;  // on one device
+  std::vector<int> units{};
 };
 
 /// All units of a model, for microbatches and groups of one size.
 struct ModelWork {
-  std::vector<UnitWork> before{{}};  // [u]: the sum over units [0, u)
-  std::vector<double> input;         // bytes that each unit keeps at its input
-  std::vector<double> scratch;       // bytes that each one's backward pass takes while it runs
-  std::vector<double> flops;         // that cuts balance, of one sample
-  std::vector<SharedTensor> shared;
-  UnitWork sum(UnitRange units) const;
+  std::vector<UnitSeconds> seconds{};  // with what is computed again and the sums over the group
+  std::vector<UnitBytes> bytes{};
+  std::vector<double> flops{};  // that cuts balance, of one sample
+  std::vector<HeldParameters> parameters{};
+  double again = 0, group = 0;  // seconds of all units: computed again; the sums over the group
+  double again_flops = 0;       // of all units on all devices
 };
 
 /// Makes the work of each kind of candidates once.

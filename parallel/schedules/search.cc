@@ -23,9 +23,9 @@ Layout layout_of(const PipelineShape& shape) {
 }
 
 int peak(const Plan& plan) {
-  int most = 0;
-  for (const std::vector<Action>& row : plan.rows) most = std::max(most, RowJudge::peak(row));
-  return most;
+  double most = 0;
+  for (const std::vector<Action>& row : plan.rows) most = std::max(most, kept_peak(row));
+  return static_cast<int>(most);
 }
 
 Rows generate(const PipelineShape& shape) {

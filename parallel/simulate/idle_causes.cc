@@ -94,22 +94,6 @@ void add_handling(const std::vector<Action>& row, const StepRecord& record, Idle
           record.actions[i].end - record.actions[i].start;
 }
 
-/// The mean of a pipeline's stages; gradients are those of the stages that train.
-StageCosts mean_stage(const Layout& layout, std::size_t p, const Costs& costs) {
-  const std::vector<StagePlacement>& stages = layout.pipelines[p].stages;
-  const auto count = static_cast<double>(stages.size());
-  const auto trained = static_cast<double>(std::ranges::count_if(
-      stages, [&](const StagePlacement& stage) { return stage.last_unit > layout.frozen_units; }));
-  StageCosts mean{0, 0, 0};
-  const auto first = static_cast<std::size_t>(layout.first_stage(static_cast<int>(p)));
-  for (std::size_t s = first; s < first + stages.size(); ++s) {
-    mean.forward += costs.stages[s].forward / count;
-    mean.input += costs.stages[s].input / trained;
-    mean.weight += costs.stages[s].weight / trained;
-  }
-  return mean;
-}
-
 std::vector<double> idle_seconds(const Timeline& timeline) {
   std::vector<double> idle;
   for (const double busy : timeline.busy) idle.push_back(timeline.makespan - busy);
@@ -137,24 +121,27 @@ StepSpan span_of(const std::vector<StepRecord>& ranks) {
 
 Costs equal_stages(const Layout& layout, Costs costs) {
   const std::vector<Pipeline>& pipelines = layout.pipelines;
-  std::vector<StageCosts> means;
-  for (std::size_t p = 0; p < pipelines.size(); ++p) means.push_back(mean_stage(layout, p, costs));
+  const std::vector<StagePlacement> places = layout.stages();
   const bool alike = std::ranges::all_of(pipelines, [&](const Pipeline& pipeline) {
     return pipeline.stages.size() == pipelines[0].stages.size();
   });
-  StageCosts all{0, 0, 0};
-  for (const StageCosts& mean : means) {
-    all.forward += mean.forward / static_cast<double>(means.size());
-    all.input += mean.input / static_cast<double>(means.size());
-    all.weight += mean.weight / static_cast<double>(means.size());
-  }
-  for (std::size_t p = 0, s = 0; p < pipelines.size(); ++p)
-    for (std::size_t i = 0; i < pipelines[p].stages.size(); ++i, ++s) {
-      const StageCosts& mean = alike ? all : means[p];
-      costs.stages[s].forward = mean.forward;
-      costs.stages[s].input = mean.input;
-      costs.stages[s].weight = mean.weight;
+  for (std::size_t first = 0, p = 0; first < places.size(); ++p) {
+    const std::size_t last = alike ? places.size() : first + pipelines[p].stages.size();
+    double trained = 0;  // stages; gradients are those of these
+    StageCosts sum{0, 0, 0};
+    for (std::size_t s = first; s < last; ++s) {
+      trained += places[s].last_unit > layout.frozen_units ? 1 : 0;
+      sum.forward += costs.stages[s].forward;
+      sum.input += costs.stages[s].input;
+      sum.weight += costs.stages[s].weight;
     }
+    for (std::size_t s = first; s < last; ++s) {
+      costs.stages[s].forward = sum.forward / static_cast<double>(last - first);
+      costs.stages[s].input = sum.input / trained;
+      costs.stages[s].weight = sum.weight / trained;
+    }
+    first = last;
+  }
   return costs;
 }
 

@@ -17,9 +17,4 @@ namespace concertina {
 /// for all ranks. `plan` must pass check().
 Timeline simulate(const Plan& plan, const Layout& layout, const Costs& costs);
 
-/// The figures of simulate(), of the step and by rank, without `rows` and `critical_path`. Where no
-/// message waits for another one, replicas that are alike are simulated once, so this takes the
-/// time of their kinds; elsewhere as long as simulate().
-Timeline simulate_figures(const Plan& plan, const Layout& layout, const Costs& costs);
-
 }  // namespace concertina

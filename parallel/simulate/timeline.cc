@@ -77,6 +77,19 @@ Interval compute_span(const std::vector<Action>& row, const std::vector<Interval
   return {std::max(span.start, 0.0), span.end};
 }
 
+/// Adds `busy`, `bubble` and `mean_bubble`, from `compute` and `makespan`.
+void add_idle(Timeline& timeline, const Plan& plan, const Costs& costs) {
+  double idle = 0;
+  int working = 0;
+  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
+    const double busy = timeline.compute[rank] + step_seconds(plan.rows[rank], costs, rank);
+    timeline.busy.push_back(busy);
+    timeline.bubble.push_back(timeline.makespan > 0 ? 1 - busy / timeline.makespan : 0);
+    if (!plan.rows[rank].empty()) idle += timeline.bubble[rank], ++working;
+  }
+  timeline.mean_bubble = working > 0 ? idle / working : 0;
+}
+
 }  // namespace
 
 std::vector<Interval> compute_spans(const Plan& plan, const Timeline& timeline) {
@@ -102,18 +115,6 @@ IdleOverIdeal idle_over_ideal(const Plan& plan, const Timeline& timeline) {
     if (compute > 0) idle.span = std::max(idle.span, (span.end - span.start) / compute - 1);
   }
   return idle;
-}
-
-void add_idle(Timeline& timeline, const Plan& plan, const Costs& costs) {
-  double idle = 0;
-  int working = 0;
-  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
-    const double busy = timeline.compute[rank] + step_seconds(plan.rows[rank], costs, rank);
-    timeline.busy.push_back(busy);
-    timeline.bubble.push_back(timeline.makespan > 0 ? 1 - busy / timeline.makespan : 0);
-    if (!plan.rows[rank].empty()) idle += timeline.bubble[rank], ++working;
-  }
-  timeline.mean_bubble = working > 0 ? idle / working : 0;
 }
 
 void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>& stages,

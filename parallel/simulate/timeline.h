@@ -63,9 +63,6 @@ struct Delay {
   Wait wait = Wait::none;
 };
 
-/// `busy`, `bubble` and `mean_bubble`, from `compute` and `makespan`.
-void add_idle(Timeline& timeline, const Plan& plan, const Costs& costs);
-
 /// All of a timeline but its rows, from these. `stages`: of the layout; `delays`: by number.
 void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>& stages,
               const Costs& costs, const std::vector<Delay>& delays);

@@ -324,6 +324,7 @@ ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer --epochs
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer freeze.alpha=0.5 --samples 64 --rate 50
 refused 'nothing freezes' plan freeze --samples 64
 refused 'nothing says between which layouts' plan move
+refused 'there is no such file' plan move --world 2 --to parallel.pp=2 --costs nowhere
 refused "unknown subcommand 'serach'" plan serach @search.toml
 refused 'try: search (one of: show, search, move, freeze)' plan serach
 refused 'neither @FILE.toml nor a run directory' plan missing.toml

@@ -3,13 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 
-#include "parallel/generate/greedy_rows.h"
+#include "parallel/generate/list_rows.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/row_judge.h"
-#include "parallel/generate/steady_rows.h"
+#include "parallel/plan/plan_memory.h"
 #include "parallel/simulate/bubble_definitions.h"
 #include "parallel/simulate/simulate.h"
 #include "tests/parallel_plan/layouts.h"
@@ -128,21 +130,37 @@ TEST(Search, IsTheSameEveryTime) {
   EXPECT_TRUE(std::isinf(search(layout, costs, {}, quick({0, 0, 0, 0})).seconds));
 }
 
+/// Rows of a rule, if it gives any, are complete and keep at most `bound(rank)` on each rank.
+void expect_rows(const std::optional<Rows>& rows, const Layout& layout, double kept,
+                 const std::function<double(std::size_t rank)>& bound, int& made) {
+  if (!rows) return;
+  ++made;
+  const auto violation = check(Plan{*rows}, layout, kComputeOnly);
+  EXPECT_FALSE(violation) << violation->text;
+  for (std::size_t rank = 0; rank < rows->size(); ++rank)
+    EXPECT_LE(kept_peak((*rows)[rank], kept), bound(rank) + 1e-9);
+}
+
 TEST(Search, RulesKeepTheirBounds) {
+  std::mt19937 random(5);
   for (const auto& [name, layout] : odd_layouts()) {
-    const Costs costs = unit_costs(layout);
-    RowJudge judge(layout, costs);
-    int made = 0;
-    for (const GreedyRule& rule : greedy_rules(layout, {})) {
-      const auto rows = greedy_rows(judge, rule);
-      if (!rows) continue;
-      ++made;
-      const auto violation = check(Plan{*rows}, layout, kComputeOnly);
-      EXPECT_FALSE(violation) << violation->text;
-      for (std::size_t rank = 0; rank < rows->size() && !rule.most.empty(); ++rank)
-        EXPECT_LE(RowJudge::peak((*rows)[rank]), rule.most[rank]);
-    }
-    EXPECT_GT(made, 0) << name;
+    SCOPED_TRACE(name);
+    const Costs equal = unit_costs(layout), costs = random_costs(layout, random);
+    const RowJudge unit_judge(layout, equal), judge(layout, costs);
+    int greedy = 0, steady = 0;
+    for (const GreedyRule& rule : greedy_rules(layout, {}))
+      expect_rows(
+          greedy_rows(unit_judge, rule), layout, 1,
+          [&](std::size_t rank) { return rule.most.empty() ? 1e9 : rule.most[rank]; }, greedy);
+    for (const double kept : {0.0, 0.37, 1.0})
+      for (const int bound : {0, 2, 5, 100})
+        for (const SteadyRule& rule : steady_rules())
+          expect_rows(
+              steady_rows(judge, rule, std::vector<int>(bound > 0 ? judge.ranks() : 0, bound),
+                          kept),
+              layout, kept, [&](std::size_t) { return bound > 0 ? bound : 1e9; }, steady);
+    EXPECT_GT(greedy, 0);
+    EXPECT_GT(steady, 0);
   }
 }
 
@@ -178,33 +196,11 @@ TEST(Search, SpansAreNeverLongerThanThoseOfAnyScheduleWithinTheBound) {
   }
 }
 
-TEST(Search, SteadyRulesKeepTheirBounds) {
-  std::mt19937 random(5);
-  for (const auto& [name, layout] : odd_layouts()) {
-    const Costs costs = random_costs(layout, random);
-    const RowJudge judge(layout, costs);
-    int made = 0;
-    for (const double kept : {0.0, 0.37, 1.0})
-      for (const int bound : {0, 2, 5, 100})
-        for (const SteadyRule& rule : steady_rules()) {
-          const std::vector<int> most(bound > 0 ? judge.ranks() : 0, bound);
-          const auto rows = steady_rows(judge, rule, most, kept);
-          if (!rows) continue;
-          ++made;
-          const auto violation = check(Plan{*rows}, layout, kComputeOnly);
-          EXPECT_FALSE(violation) << violation->text;
-          for (const auto& row : *rows)
-            EXPECT_LE(kept_peak(row, kept), (bound > 0 ? bound : 1e9) + 1e-9) << name;
-        }
-    EXPECT_GT(made, 0) << name;
-  }
-}
-
 TEST(Search, KeptPeakIsThePeakWhereWNeedsEverything) {
   for (const auto& [name, layout] : odd_layouts())
     for (const Plan& plan : named_plans(layout))
       for (const std::vector<Action>& row : plan.rows)
-        EXPECT_EQ(kept_peak(row, 1), RowJudge::peak(row)) << name;
+        EXPECT_EQ(kept_peak(row), peak_saved(row, [](int) { return 1U; })) << name;
   const auto row = parse_plan("0F0,0F1,0I0,0F2,0W0,0I1,0B2,0W1\n", "text").rows[0];
   EXPECT_DOUBLE_EQ(kept_peak(row, 0.25), 2.25);
   EXPECT_DOUBLE_EQ(kept_peak(row, 0), 2);

@@ -70,9 +70,11 @@ TEST(Simulate, ALatencyAloneGivesThePublishedBubbles) {
   }
 }
 
-/// By each action's inputs alone: no message waits for its receiver, or for another message.
+/// By each action's inputs alone: no message waits for its receiver, for another message or its
+/// SEND's turn, and no sender for a buffer, however long messages take.
 TEST(Simulate, ALatencyAloneHoldsNothingUp) {
   for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v"}) {
+    SCOPED_TRACE(name);
     const Layout layout = folded(find_schedule(name), 4, 12);
     Costs costs = unit_costs(layout);
     // The I of a B that is split would end before the B does.
@@ -81,32 +83,19 @@ TEST(Simulate, ALatencyAloneHoldsNothingUp) {
     costs.local.latency = 0.25;
     costs.boundary_bytes = 100;
     const Plan plan = make_plan(layout, name, {.reduction = false});
+    const auto by_inputs = [&] { return RowJudge(layout, costs).makespan(i_and_w_rows(plan)); };
     const double alone = simulate(plan, layout, costs).makespan;
-    EXPECT_DOUBLE_EQ(alone, RowJudge(layout, costs).makespan(i_and_w_rows(plan))) << name;
+    EXPECT_DOUBLE_EQ(alone, by_inputs());
     costs.local.eager_bytes = 100;  // says it
-    EXPECT_DOUBLE_EQ(simulate(plan, layout, costs).makespan, alone) << name;
+    EXPECT_DOUBLE_EQ(simulate(plan, layout, costs).makespan, alone);
     costs.local.eager_bytes = 99;  // the last byte waits for an answer
-    EXPECT_GT(simulate(plan, layout, costs).makespan, alone) << name;
-  }
-}
-
-/// However long messages take: no sender waits for a buffer, no message for its SEND's turn.
-TEST(Simulate, LatencyAloneOccupiesNobody) {
-  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-v"}) {
-    const Layout layout = folded(find_schedule(name), 4, 12);
-    Costs costs = unit_costs(layout);
-    for (StageCosts& stage : costs.stages)
-      if (name[0] != 'z') stage = {.forward = 1, .input = 2, .weight = 0};
+    EXPECT_GT(simulate(plan, layout, costs).makespan, alone);
     costs.local = {.latency = 1, .bandwidth = 3, .send_cpu = 2};
     costs.post = 0.5;
-    costs.boundary_bytes = 100;
     costs.hosts = {0, 0, 1, 1};
     costs.pairs[{0, 1}] = {.latency = 7};
     costs.take_latency_alone(40);
-    const Plan plan = make_plan(layout, name, {.reduction = false});
-    EXPECT_DOUBLE_EQ(simulate(plan, layout, costs).makespan,
-                     RowJudge(layout, costs).makespan(i_and_w_rows(plan)))
-        << name;
+    EXPECT_DOUBLE_EQ(simulate(plan, layout, costs).makespan, by_inputs());
   }
 }
 
@@ -435,14 +424,10 @@ TEST(Simulate, TheCriticalPathIsAsLongAsTheStep) {
 TEST(Simulate, SaysWhatTheCriticalPathWaitsFor) {
   const Layout layout = straight(2, 1);
   const Plan plan = make_plan(layout, "1f1b", {.reduction = false});
+  Costs costs = unit_costs(layout);
+  costs.local.latency = 1;
   std::string path;
-  for (const PathStep& step : simulate(plan, layout,
-                                       [&] {
-                                         Costs costs = unit_costs(layout);
-                                         costs.local.latency = 1;
-                                         return costs;
-                                       }())
-                                  .critical_path)
+  for (const PathStep& step : simulate(plan, layout, costs).critical_path)
     if (is_compute(plan.rows[step.rank][step.position].kind))
       path += fmt::format("{}:{}{} ", to_text(plan.rows[step.rank][step.position]),
                           step.wait == Wait::input ? "input" : "",

@@ -59,7 +59,7 @@ TEST(UnitCosts, FlopsAreThoseOfMegatronsFormula) {
     const PlanProblem problem = unit_problem(config, "megatron");
     const PlanCandidate candidate{.recompute = recompute};
     return model_flops(problem.model, problem.batch) +
-           problem.batch * WorkTable(problem).of(candidate).before.back().again_flops;
+           problem.batch * WorkTable(problem).of(candidate).again_flops;
   };
   const RunConfig config = published_gpt(80, 12288, 96, 2304);  // 145.6B
   const double B = 2304, s = 2048, l = 80, h = 12288, V = 51200;
@@ -81,9 +81,12 @@ double kept_of_a_layer(const RunConfig& config, const char* software, PlanCandid
   const PlanProblem problem = unit_problem(config, software);
   candidate.samples = 3;
   const std::vector<int>& ends = problem.model.layer_ends;
-  const UnitWork layer = WorkTable(problem).of(candidate).sum({ends[1], ends[2]});
-  return layer.saved / (3.0 * static_cast<double>(problem.model.tokens_per_sample) *
-                        static_cast<double>(config.model.width));
+  WorkTable table(problem);
+  double saved = 0;
+  for (int unit = ends[1]; unit < ends[2]; ++unit)
+    saved += table.of(candidate).bytes[static_cast<std::size_t>(unit)].saved;
+  return saved / (3.0 * static_cast<double>(problem.model.tokens_per_sample) *
+                  static_cast<double>(config.model.width));
 }
 
 /// Korthikanti et al. 2022, section 4: s b h (10 + 24/t + 5 a s/(h t)) per layer; 5 a s/h is 80 of

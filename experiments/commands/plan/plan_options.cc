@@ -36,7 +36,7 @@ PlanOptions plan_options(const PredictionSource& options) {
   options.excludes("--costs", "--machine", options.given("--machine"));
   const bool measured =
       !plan.costs.empty() && std::filesystem::path(plan.costs).extension() != ".toml";
-  if (measured) options.excludes("--rate", "the costs of a run", true);
+  if (measured && plan.gflops > 0) options.excludes("--rate", "the costs of a run", true);
   if (!options.machine.empty()) plan.costs = machine_path(options.machine);
   return plan;
 }

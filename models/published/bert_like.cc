@@ -1,27 +1,10 @@
 #include "models/published/bert_like.h"
 
 namespace concertina::published {
-namespace {
-
-std::vector<StoredElsewhere> roberta_tensors(const ModelConfig& config) {
-  std::vector<StoredElsewhere> all;
-  add_bert_body(all, config, "roberta.", 2);
-  const std::string head = head_unit(config.layers) + "/";
-  add_dense(all, head + "pooler", {"classifier.dense"}, true, true, true);
-  add_dense(all, head + "classes", {"classifier.out_proj"}, true, true, true);
-  add_dense(all, head + "tags", {"classifier"}, true, true, true);
-  add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
-  add_dense(all, head + "transform", {"lm_head.dense"}, true, true, true);
-  add_norm(all, head + "transform.ln", "lm_head.layer_norm", true, true);
-  all.push_back({.ours = head + "logits.bias", .theirs = {"lm_head.bias"}, .optional = true});
-  return all;
-}
-
-}  // namespace
-
-void add_bert_body(std::vector<StoredElsewhere>& all, const ModelConfig& config,
-                   const std::string& body, std::int64_t skipped_rows) {
+std::vector<StoredElsewhere> bert_tensors(const ModelConfig& config, const std::string& body,
+                                          const BertHeads& heads, std::int64_t skipped_rows) {
   const std::string embeddings = body + "embeddings.";
+  std::vector<StoredElsewhere> all;
   all.push_back({"wte", {embeddings + "word_embeddings.weight"}});
   all.push_back({.ours = "000.embedding/wpe",
                  .theirs = {embeddings + "position_embeddings.weight"},
@@ -36,29 +19,39 @@ void add_bert_body(std::vector<StoredElsewhere>& all, const ModelConfig& config,
               "output.LayerNorm",
               "intermediate.dense",
               "output.dense"});
+  add_bert_heads(all, config, heads);
+  return all;
 }
 
-std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
-  using Use = KeyElsewhere::Use;
-  return size_keys(
-      "512",
-      {{.theirs = "intermediate_size", .ours = "model.bert.hidden", .zero = four_widths},
-       {.theirs = "hidden_act",
-        .ours = "model.bert.activation",
-        .usual = "\"gelu\"",
-        .words = activation_words()},
-       {"layer_norm_eps", "model.bert.norm_eps", "1e-12"},
-       {"type_vocab_size", "model.bert.types", "2"},
-       {"hidden_dropout_prob", "model.dropout", "0.1", Use::advice},
-       {"attention_probs_dropout_prob", "model.attention_dropout", "0.1", Use::advice}},
-      skipped_rows);
+void add_bert_heads(std::vector<StoredElsewhere>& all, const ModelConfig& config,
+                    const BertHeads& names) {
+  const std::string head = head_unit(config.layers) + "/";
+  add_dense(all, head + "pooler", {names.pooler}, true, true, true);
+  add_dense(all, head + "classes", {names.classes}, true, true, true);
+  add_dense(all, head + "tags", {"classifier"}, true, true, true);
+  add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
+  add_dense(all, head + "transform", {names.transform}, true, true, true);
+  add_norm(all, head + "transform.ln", names.transform_norm, true, true);
+  all.push_back({.ours = head + "logits.bias", .theirs = {names.logits_bias}, .optional = true});
 }
 
 HuggingFace bert_like(const std::string& body, std::int64_t skipped_rows) {
+  using Use = KeyElsewhere::Use;
   return {
       .family = "bert",
       .body = body,
-      .keys = bert_keys(skipped_rows),
+      .keys = size_keys(
+          "512",
+          {{.theirs = "intermediate_size", .ours = "model.bert.hidden", .zero = four_widths},
+           {.theirs = "hidden_act",
+            .ours = "model.bert.activation",
+            .usual = "\"gelu\"",
+            .words = activation_words()},
+           {"layer_norm_eps", "model.bert.norm_eps", "1e-12"},
+           {"type_vocab_size", "model.bert.types", "2"},
+           {"hidden_dropout_prob", "model.dropout", "0.1", Use::advice},
+           {"attention_probs_dropout_prob", "model.attention_dropout", "0.1", Use::advice}},
+          skipped_rows),
       .rules = {{"position_embedding_type", "\"absolute\"", "null"},
                 {"is_decoder", "false"},
                 {"add_cross_attention", "false"},
@@ -90,7 +83,12 @@ HuggingFace roberta_like(const std::string& prefix) {
   table.left_out.insert(table.left_out.end(), {"pooler.dense.weight", "pooler.dense.bias"});
   table.copies = {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
                   {"lm_head.decoder.bias", "lm_head.bias"}};
-  table.tensors = roberta_tensors;
+  table.tensors = [](const ModelConfig& config) {
+    return bert_tensors(config, "roberta.",
+                        {"classifier.dense", "classifier.out_proj", "lm_head.dense",
+                         "lm_head.layer_norm", "lm_head.bias"},
+                        2);
+  };
   return table;
 }
 

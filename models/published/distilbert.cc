@@ -1,6 +1,5 @@
 // transformers' DistilBert... (Sanh et al. 2019): a BERT without token types.
-#include "models/hugging_face.h"
-#include "models/model.h"
+#include "models/published/bert_like.h"
 
 namespace concertina::published {
 namespace {
@@ -19,15 +18,9 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
               "output_layer_norm",
               "ffn.lin1",
               "ffn.lin2"});
-  const std::string head = head_unit(config.layers) + "/";
-  add_dense(all, head + "pooler", {"pre_classifier"}, true, true, true);
-  add_dense(all, head + "classes", {"classifier"}, true, true, true);
-  add_dense(all, head + "tags", {"classifier"}, true, true, true);
-  add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
-  add_dense(all, head + "transform", {"vocab_transform"}, true, true, true);
-  add_norm(all, head + "transform.ln", "vocab_layer_norm", true, true);
-  all.push_back(
-      {.ours = head + "logits.bias", .theirs = {"vocab_projector.bias"}, .optional = true});
+  add_bert_heads(all, config,
+                 {"pre_classifier", "classifier", "vocab_transform", "vocab_layer_norm",
+                  "vocab_projector.bias"});
   return all;
 }
 

@@ -3,24 +3,6 @@
 #include "models/published/bert_like.h"
 
 namespace concertina::published {
-namespace {
-
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
-  std::vector<StoredElsewhere> all;
-  add_bert_body(all, config, "electra.");
-  const std::string head = head_unit(config.layers) + "/";
-  add_dense(all, head + "pooler", {"classifier.dense"}, true, true, true);
-  add_dense(all, head + "classes", {"classifier.out_proj"}, true, true, true);
-  add_dense(all, head + "tags", {"classifier"}, true, true, true);
-  add_dense(all, head + "span", {"qa_outputs"}, true, true, true);
-  add_dense(all, head + "transform", {"generator_predictions.dense"}, true, true, true);
-  add_norm(all, head + "transform.ln", "generator_predictions.LayerNorm", true, true);
-  all.push_back(
-      {.ours = head + "logits.bias", .theirs = {"generator_lm_head.bias"}, .optional = true});
-  return all;
-}
-
-}  // namespace
 
 HuggingFace electra() {
   HuggingFace table = bert_like("electra.");
@@ -40,7 +22,11 @@ HuggingFace electra() {
                                                "discriminator_predictions.dense_prediction.bias"});
   table.copies = {{"generator_lm_head.weight", "electra.embeddings.word_embeddings.weight"}};
   table.keys.push_back({"embedding_size", "model.width"});
-  table.tensors = tensors_of;
+  table.tensors = [](const ModelConfig& config) {
+    return bert_tensors(config, "electra.",
+                        {"classifier.dense", "classifier.out_proj", "generator_predictions.dense",
+                         "generator_predictions.LayerNorm", "generator_lm_head.bias"});
+  };
   return table;
 }
 

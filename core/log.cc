@@ -29,24 +29,13 @@ void flush() {
   spdlog::default_logger_raw()->flush();
 }
 
-static spdlog::level::level_enum spdlog_level(Level level) {
-  switch (level) {
-    case Level::debug:
-      return spdlog::level::debug;
-    case Level::info:
-      return spdlog::level::info;
-    case Level::warn:
-      return spdlog::level::warn;
-    case Level::error:
-      return spdlog::level::err;
-  }
-  return spdlog::level::err;
-}
+static_assert(static_cast<int>(Level::error) + SPDLOG_LEVEL_DEBUG == SPDLOG_LEVEL_ERROR);
 
 void write(Level level, fmt::string_view format, fmt::format_args arguments) noexcept {
   try {
     spdlog::logger& logger = *spdlog::default_logger_raw();
-    const spdlog::level::level_enum as = spdlog_level(level);
+    const auto as =
+        static_cast<spdlog::level::level_enum>(static_cast<int>(level) + SPDLOG_LEVEL_DEBUG);
     if (logger.should_log(as)) logger.log(as, fmt::vformat(format, arguments));
   } catch (const std::exception&) {  // no memory: a line is lost, what is logged goes on
   }

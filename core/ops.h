@@ -108,59 +108,45 @@ struct AttentionBackward {
   void run() const { attention.backward(*this); }
 };
 
-/// y[R,C] = (x - mean) rstd gamma + beta, statistics kept in mean[R], rstd[R].
-struct LayerNorm {
-  static constexpr std::string_view kName = "layer norm";
-  View x, gamma, beta;
-  View y, mean, rstd;
+/// Layer norm (Ba et al. 2016): y[R,C] = (x - mean) rstd gamma + beta, statistics kept in mean[R],
+/// rstd[R]. Not centered, RMSNorm (Zhang & Sennrich 2019): y = x rstd gamma, rstd[R] = 1 /
+/// sqrt(mean(x^2) + eps); beta and mean are empty there, and so they are below.
+template <bool kCentered>
+struct NormForward {
+  static constexpr std::string_view kName = kCentered ? "layer norm" : "rms norm";
+  View x, gamma, beta{};
+  View y, mean{}, rstd;
   float eps = 1e-5F;
   auto views() { return std::array{&x, &gamma, &beta, &y, &mean, &rstd}; }
 };
+using LayerNorm = NormForward<true>;
+using RmsNorm = NormForward<false>;
 
-/// dx[R,C] = residual_grad[R,C] + d layer_norm / dx applied to dy[R,C]. residual_grad may be empty
-/// (then 0), and dx may be residual_grad or dy itself.
-struct LayerNormInput {
-  static constexpr std::string_view kName = "layer norm input gradient";
-  View dy, x, gamma, mean, rstd, residual_grad{};
+/// dx[R,C] = residual_grad[R,C] + d norm / dx applied to dy[R,C]. residual_grad may be empty (then
+/// 0), and dx may be residual_grad or dy itself.
+template <bool kCentered>
+struct NormInput {
+  static constexpr std::string_view kName =
+      kCentered ? "layer norm input gradient" : "rms norm input gradient";
+  View dy, x, gamma, mean{}, rstd, residual_grad{};
   View dx;
   auto views() { return std::array{&dy, &x, &gamma, &mean, &rstd, &residual_grad, &dx}; }
 };
+using LayerNormInput = NormInput<true>;
+using RmsNormInput = NormInput<false>;
 
 /// dgamma[C], dbeta[C] = (accumulate ? old : 0) + sums over rows.
-struct LayerNormWeight {
-  static constexpr std::string_view kName = "layer norm weight gradient";
-  View dy, x, mean, rstd;
-  View dgamma, dbeta;
+template <bool kCentered>
+struct NormWeight {
+  static constexpr std::string_view kName =
+      kCentered ? "layer norm weight gradient" : "rms norm weight gradient";
+  View dy, x, mean{}, rstd;
+  View dgamma, dbeta{};
   bool accumulate;
   auto views() { return std::array{&dy, &x, &mean, &rstd, &dgamma, &dbeta}; }
 };
-
-/// y[R,C] = x rstd gamma, rstd[R] = 1 / sqrt(mean(x^2) + eps) (RMSNorm, Zhang & Sennrich 2019).
-struct RmsNorm {
-  static constexpr std::string_view kName = "rms norm";
-  View x, gamma;
-  View y, rstd;
-  float eps = 1e-5F;
-  auto views() { return std::array{&x, &gamma, &y, &rstd}; }
-};
-
-/// dx[R,C] = residual_grad[R,C] + d rms_norm / dx applied to dy[R,C]. residual_grad may be empty
-/// (then 0), and dx may be residual_grad or dy itself.
-struct RmsNormInput {
-  static constexpr std::string_view kName = "rms norm input gradient";
-  View dy, x, gamma, rstd, residual_grad{};
-  View dx;
-  auto views() { return std::array{&dy, &x, &gamma, &rstd, &residual_grad, &dx}; }
-};
-
-/// dgamma[C] = (accumulate ? old : 0) + sums over rows.
-struct RmsNormWeight {
-  static constexpr std::string_view kName = "rms norm weight gradient";
-  View dy, x, rstd;
-  View dgamma;
-  bool accumulate;
-  auto views() { return std::array{&dy, &x, &rstd, &dgamma}; }
-};
+using LayerNormWeight = NormWeight<true>;
+using RmsNormWeight = NormWeight<false>;
 
 /// table[T,P] fp32, P = spec.columns: of position t and pair i < P/2 the cosine of its angle, and
 /// P/2 further its sine, both times spec.magnitude; computed in fp64, then rounded. To be made

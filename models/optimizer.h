@@ -28,6 +28,12 @@ struct OptimizerRule {
   std::vector<Option> options{};
 };
 
+/// OptimizerRule::make of a class.
+template <class Rule>
+std::unique_ptr<Optimizer> make_rule(const OptimizerConfig& config) {
+  return std::make_unique<Rule>(config);
+}
+
 /// The rules that models/meson.build lists.
 std::span<const Entry<OptimizerRule>> optimizers();
 

@@ -33,14 +33,12 @@ const Task& task_of(std::string_view family, std::string_view task) {
 }
 
 DenseSpec token_logits(const Trunk& trunk) {
-  DenseSpec spec;
-  spec.name = trunk.tied ? kTokenTable : "head";
-  spec.in = trunk.shape.width;
-  spec.out = trunk.vocabulary;
-  spec.std = trunk.std;
-  spec.shared_table = trunk.tied;
-  spec.split = DenseSpec::Split::columns;
-  return spec;
+  return {.name = std::string(trunk.tied ? kTokenTable : "head"),
+          .in = trunk.shape.width,
+          .out = trunk.vocabulary,
+          .std = trunk.std,
+          .shared_table = trunk.tied,
+          .split = DenseSpec::Split::columns};
 }
 
 RowsRead one_row(const Trunk& trunk) {
@@ -49,18 +47,20 @@ RowsRead one_row(const Trunk& trunk) {
 
 HeadSpec sample_head(const Trunk& trunk, HeadSpec::Loss loss, const Field& reads) {
   const std::int64_t width = trunk.shape.width;
-  HeadSpec spec;
-  spec.rows = one_row(trunk);
-  spec.norm = trunk.norm;
+  HeadSpec spec{.rows = one_row(trunk),
+                .norm = trunk.norm,
+                .drops = trunk.pools,
+                .logits = {.name = "classes",
+                           .in = width,
+                           .out = trunk.classes,
+                           .std = trunk.std,
+                           .bias = !trunk.causal},
+                .loss = loss,
+                .reads = {reads}};
   if (trunk.pools)
     spec.transform =
         TransformSpec{.map = {.name = "pooler", .in = width, .out = width, .std = trunk.std},
                       .activation = trunk.pooler};
-  spec.drops = trunk.pools;
-  spec.logits = {.name = "classes", .in = width, .out = trunk.classes, .std = trunk.std};
-  spec.logits.bias = !trunk.causal;
-  spec.loss = loss;
-  spec.reads = {reads};
   return spec;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/cuda/backend.h"
-#include "core/cuda/base/library.h"
 #include "core/error.h"
 
 namespace concertina::cuda {
@@ -13,20 +12,7 @@ struct Loaded : Library {
   CublasLt functions{};
 
   Loaded() : Library("cuBLASLt", fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR)) {
-    find("cublasLtCreate", functions.create);
-    find("cublasLtDestroy", functions.destroy);
-    find("cublasLtGetVersion", functions.version);
-    find("cublasLtGetStatusString", functions.status_string);
-    find("cublasLtMatmulDescCreate", functions.desc_create);
-    find("cublasLtMatmulDescDestroy", functions.desc_destroy);
-    find("cublasLtMatmulDescSetAttribute", functions.desc_set);
-    find("cublasLtMatrixLayoutCreate", functions.layout_create);
-    find("cublasLtMatrixLayoutDestroy", functions.layout_destroy);
-    find("cublasLtMatmulPreferenceCreate", functions.preference_create);
-    find("cublasLtMatmulPreferenceDestroy", functions.preference_destroy);
-    find("cublasLtMatmulPreferenceSetAttribute", functions.preference_set);
-    find("cublasLtMatmulAlgoGetHeuristic", functions.heuristic);
-    find("cublasLtMatmul", functions.matmul);
+    CONCERTINA_CUBLASLT(CONCERTINA_LIBRARY_FIND)
   }
 };
 

@@ -5,24 +5,29 @@
 
 #include <string>
 
+#include "core/cuda/base/library.h"
+
 namespace concertina::cuda {
+
+#define CONCERTINA_CUBLASLT(X)                            \
+  X(create, cublasLtCreate)                               \
+  X(destroy, cublasLtDestroy)                             \
+  X(version, cublasLtGetVersion)                          \
+  X(status_string, cublasLtGetStatusString)               \
+  X(desc_create, cublasLtMatmulDescCreate)                \
+  X(desc_destroy, cublasLtMatmulDescDestroy)              \
+  X(desc_set, cublasLtMatmulDescSetAttribute)             \
+  X(layout_create, cublasLtMatrixLayoutCreate)            \
+  X(layout_destroy, cublasLtMatrixLayoutDestroy)          \
+  X(preference_create, cublasLtMatmulPreferenceCreate)    \
+  X(preference_destroy, cublasLtMatmulPreferenceDestroy)  \
+  X(preference_set, cublasLtMatmulPreferenceSetAttribute) \
+  X(heuristic, cublasLtMatmulAlgoGetHeuristic)            \
+  X(matmul, cublasLtMatmul)
 
 /// The functions in use, under their own names.
 struct CublasLt {
-  decltype(&::cublasLtCreate) create;
-  decltype(&::cublasLtDestroy) destroy;
-  decltype(&::cublasLtGetVersion) version;
-  decltype(&::cublasLtGetStatusString) status_string;
-  decltype(&::cublasLtMatmulDescCreate) desc_create;
-  decltype(&::cublasLtMatmulDescDestroy) desc_destroy;
-  decltype(&::cublasLtMatmulDescSetAttribute) desc_set;
-  decltype(&::cublasLtMatrixLayoutCreate) layout_create;
-  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy;
-  decltype(&::cublasLtMatmulPreferenceCreate) preference_create;
-  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy;
-  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set;
-  decltype(&::cublasLtMatmulAlgoGetHeuristic) heuristic;
-  decltype(&::cublasLtMatmul) matmul;
+  CONCERTINA_CUBLASLT(CONCERTINA_LIBRARY_MEMBER)
 };
 
 /// Loads the library at the first call. Throws Error{bad_input} that names what was looked for.

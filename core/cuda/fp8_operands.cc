@@ -41,20 +41,12 @@ class Fp8Operands final : public LinearOperands {
   }
 
   Product::Operands forward(View x, const void* packed) override {
-    const Weights w = weights_in(const_cast<void*>(packed));
-    const Quantized q = quantized(x, shape_.in, Format::e4m3, input_scratch(), false);
-    return {.a = q.straight,
-            .b = shape_.transposed ? w.stored : w.flipped,
-            .a_scale = q.scale,
-            .b_scale = w.scale};
+    return operands(quantized(x, shape_.in, Format::e4m3, input_scratch(), false), packed,
+                    shape_.transposed);
   }
   Product::Operands input(View dy, const void* packed) override {
-    const Weights w = weights_in(const_cast<void*>(packed));
-    const Quantized q = quantized(dy, shape_.out, Format::e5m2, output_scratch(), false);
-    return {.a = q.straight,
-            .b = shape_.transposed ? w.flipped : w.stored,
-            .a_scale = q.scale,
-            .b_scale = w.scale};
+    return operands(quantized(dy, shape_.out, Format::e5m2, output_scratch(), false), packed,
+                    !shape_.transposed);
   }
   Product::Operands weight(View x, View dy) override {
     Quantized a = quantized(x, shape_.in, Format::e4m3, input_scratch(), true);
@@ -69,6 +61,13 @@ class Fp8Operands final : public LinearOperands {
     float* scale;
   };
 
+  Product::Operands operands(const Quantized& a, const void* packed, bool as_stored) const {
+    const Weights w = weights_in(const_cast<void*>(packed));
+    return {.a = a.straight,
+            .b = as_stored ? w.stored : w.flipped,
+            .a_scale = a.scale,
+            .b_scale = w.scale};
+  }
   static ProductShape product(Int m, Int n, Int k, Format a, Format b) {
     return {.m = m, .n = n, .k = k, .b_transposed = true, .a = a, .b = b, .out = DType::bf16};
   }

@@ -1,7 +1,6 @@
 // Llama (Touvron et al. 2023; grouped-query attention as in Llama 2 and 3): RMS norms, rotary
 // positions, gated MLPs, no biases, and logits by a map of their own unless they are tied. By its
 // options also what came of it: Mistral, Qwen 2 and 3, Phi-3.
-// Units: 0 embedding; 1 + 2l attention and 2 + 2l MLP of layer l; 2L + 1 head.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,11 +8,7 @@
 #include <iterator>
 
 #include "core/error.h"
-#include "models/model.h"
-#include "models/task.h"
-#include "models/units/attention.h"
-#include "models/units/embedding.h"
-#include "models/units/mlp.h"
+#include "models/families/half_blocks.h"
 
 namespace concertina::families {
 namespace {
@@ -93,45 +88,23 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
         fmt::format("heads of {} columns have no pairs to rotate by their position", head_dim),
         given > 0 ? "model.llama.head_dim" : "model.heads",
         "a model.heads that divides model.width into even parts, or an even head_dim");
-  const UnitShape shape = unit_shape(config);
-  const auto hidden = option<std::int64_t>(config.options, "hidden");
-  const bool tied = option<bool>(config.options, "tied");
   const auto init = static_cast<float>(config.init_std);
-  const float residual_std = residual_std_of(config, init);
-  const NormSpec norm{.kind = NormSpec::Kind::rms,
-                      .eps = static_cast<float>(number(config, "norm_eps"))};
-  AttentionSpec attention = attention_of(config, head_dim, norm.eps);
+  Trunk trunk = trunk_of(config);
+  trunk.tied = option<bool>(config.options, "tied");
+  trunk.causal = true;
+  trunk.norm = norm_of(config, NormSpec::Kind::rms);
+  AttentionSpec attention = attention_of(config, head_dim, trunk.norm->eps);
   attention.std = init;
-  attention.residual_std = residual_std;
-  const GatedMlpSpec mlp{.hidden = hidden > 0 ? hidden : gated_hidden(config.width),
-                         .std = init,
-                         .residual_std = residual_std};
-  const Task& task = find_task(config.task);
-  const Trunk trunk{.shape = shape,
-                    .vocabulary = config.vocab,
-                    .classes = config.classes,
-                    .tied = tied,
-                    .causal = true,
-                    .norm = norm,
-                    .std = init};
-
-  ModelPlan plan(config);
-  plan.add("embedding",
-           embedding(shape,
-                     {.vocabulary = config.vocab, .tied = tied, .positions = false, .std = init}));
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    plan.add("attention",
-             half_block(shape, NormPlace::before_branch, norm, attention_branch(shape, attention)));
-    plan.add("mlp", on_rows(layer + 1 < config.layers ? RowsRead{} : task.reads(trunk), shape,
-                            [&](const UnitShape& rows) {
-                              return half_block(rows, NormPlace::before_branch, norm,
-                                                gated_mlp_branch(rows, mlp));
-                            }));
-    plan.end_layer();
-  }
-  plan.add("head", task.head(trunk));
-
-  return std::move(plan).build();
+  attention.residual_std = residual_std_of(config, init);
+  return build(
+      config,
+      {.embedding = embedding(
+           trunk.shape,
+           {.vocabulary = config.vocab, .tied = trunk.tied, .positions = false, .std = init}),
+       .norm = *trunk.norm,
+       .attention = attention,
+       .mlp = mlp_of(config, attention.residual_std, true),
+       .trunk = trunk});
 }
 
 }  // namespace
@@ -139,13 +112,12 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
 Family llama() {
   return {.make = make_llama,
           .options = {
-              {"hidden", std::int64_t{0},
-               "columns of the MLP between its maps; 0: 8/3 of the width, in 32s", 0, 1 << 24},
+              hidden_option("columns of the MLP between its maps; 0: 8/3 of the width, in 32s"),
               {"kv_heads", std::int64_t{0},
                "key and value heads, which divide model.heads; 0: as many", 0, 1 << 20},
-              {"norm_eps", 1e-5, "added to the mean square of the RMS norms", 0, 1},
-              {"rope_theta", 1e4, "base of the wavelengths of rotary positions", 1, 1e12},
-              {"tied", false, "logits by the token table, in place of a map of their own"},
+              norm_eps_option(1e-5, "added to the mean square of the RMS norms"),
+              rope_theta_option(),
+              tied_option(),
               {"head_dim", std::int64_t{0},
                "columns of a head; 0: model.width / model.heads, which must divide it", 0, 1 << 20},
               choice("attention_bias", "none",

@@ -4,12 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "models/model.h"
-#include "models/task.h"
-#include "models/units/attention.h"
-#include "models/units/embedding.h"
-#include "models/units/mlp.h"
-#include "models/units/parallel_block.h"
+#include "models/families/half_blocks.h"
 
 namespace concertina::families {
 namespace {
@@ -28,11 +23,9 @@ std::int64_t rotary_columns(const ModelConfig& config) {
 std::unique_ptr<Model> make_neox(const ModelConfig& config) {
   check_sizes(config);
   const UnitShape shape = unit_shape(config);
-  const auto hidden = option<std::int64_t>(config.options, "hidden");
   const auto init = static_cast<float>(config.init_std);
   const float residual_std = residual_std_of(config, init);
-  const NormSpec norm{.eps = static_cast<float>(option<double>(config.options, "norm_eps"))};
-  const ParallelBlockSpec block{norm, option<bool>(config.options, "shared_norm")};
+  const NormSpec norm = norm_of(config);
   const bool biases = option<bool>(config.options, "attention_bias");
   const AttentionSpec attention{.heads = config.heads,
                                 .qkv_bias = biases,
@@ -41,27 +34,21 @@ std::unique_ptr<Model> make_neox(const ModelConfig& config) {
                                            .columns = rotary_columns(config)},
                                 .std = init,
                                 .residual_std = residual_std};
-  const MlpSpec mlp{.hidden = hidden > 0 ? hidden : 4 * config.width,
-                    .activation = activation_of(option<std::string>(config.options, "activation")),
-                    .std = init,
-                    .residual_std = residual_std};
-  const bool tied = option<bool>(config.options, "tied");
-  const Trunk trunk{.shape = shape,
-                    .vocabulary = config.vocab,
-                    .classes = config.classes,
-                    .tied = tied,
-                    .logits_bias = option<bool>(config.options, "head_bias"),
-                    .causal = true,
-                    .norm = norm,
-                    .std = init};
+  const MlpSpec mlp = mlp_of(config, residual_std);
+  Trunk trunk = trunk_of(config);
+  trunk.tied = option<bool>(config.options, "tied");
+  trunk.logits_bias = option<bool>(config.options, "head_bias");
+  trunk.causal = true;
+  trunk.norm = norm;
 
   ModelPlan plan(config);
-  plan.add("embedding",
-           embedding(shape,
-                     {.vocabulary = config.vocab, .tied = tied, .positions = false, .std = init}));
+  plan.add(
+      "embedding",
+      embedding(shape,
+                {.vocabulary = config.vocab, .tied = trunk.tied, .positions = false, .std = init}));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    plan.add("layer", parallel_block(shape, block, attention_branch(shape, attention),
-                                     mlp_branch(shape, mlp)));
+    plan.add("layer", parallel_block(shape, norm, option<bool>(config.options, "shared_norm"),
+                                     attention_branch(shape, attention), mlp_branch(shape, mlp)));
     plan.end_layer();
   }
   plan.add("head", find_task(config.task).head(trunk));
@@ -75,15 +62,14 @@ Family neox() {
   return {
       .make = make_neox,
       .options = {
-          {"hidden", std::int64_t{0}, "columns of the MLP between its maps; 0: 4 times the width",
-           0, 1 << 24},
-          {"norm_eps", 1e-5, "added to the variance of the layer norms", 0, 1},
-          choice("activation", "gelu", "of the MLP", activation_names()),
-          {"rope_theta", 1e4, "base of the wavelengths of rotary positions", 1, 1e12},
+          hidden_option(),
+          norm_eps_option(1e-5),
+          activation_option("gelu"),
+          rope_theta_option(),
           {"rope_share", 0.25, "share of a head's columns that rotate, in whole pairs", 0.001, 1},
           {"shared_norm", false, "attention and MLP of a layer read the same norm (Phi)"},
           {"attention_bias", true, "whether attention's maps have biases"},
-          {"tied", false, "logits by the token table, in place of a map of their own"},
+          tied_option(),
           {"head_bias", false, "whether the map to the logits has a bias (Phi)"}}};
 }
 

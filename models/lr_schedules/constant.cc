@@ -2,16 +2,9 @@
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {
-namespace {
-
-double constant_fraction(const LrPoint&, const OptionValues&) {
-  return 1;
-}
-
-}  // namespace
 
 LrShape constant() {
-  return {.fraction = constant_fraction};
+  return {.fraction = [](const LrPoint&, const OptionValues&) { return 1.0; }};
 }
 
 }  // namespace concertina::lr_shapes

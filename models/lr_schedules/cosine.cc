@@ -5,16 +5,11 @@
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {
-namespace {
-
-double cosine_fraction(const LrPoint& at, const OptionValues&) {
-  return at.min + (1 - at.min) * (1 + std::cos(std::numbers::pi * at.progress)) / 2;
-}
-
-}  // namespace
 
 LrShape cosine() {
-  return {.fraction = cosine_fraction};
+  return {.fraction = [](const LrPoint& at, const OptionValues&) {
+    return at.min + (1 - at.min) * (1 + std::cos(std::numbers::pi * at.progress)) / 2;
+  }};
 }
 
 }  // namespace concertina::lr_shapes

@@ -6,18 +6,14 @@
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {
-namespace {
-
-double exponential_fraction(const LrPoint& at, const OptionValues& options) {
-  return std::max(at.min,
-                  std::pow(option<double>(options, "gamma"), static_cast<double>(at.after)));
-}
-
-}  // namespace
 
 LrShape exponential() {
   return {
-      .fraction = exponential_fraction,
+      .fraction =
+          [](const LrPoint& at, const OptionValues& options) {
+            return std::max(
+                at.min, std::pow(option<double>(options, "gamma"), static_cast<double>(at.after)));
+          },
       .options = {{"gamma", 0.999, "factor of the learning rate per step after warm-up", 0.01, 1}}};
 }
 

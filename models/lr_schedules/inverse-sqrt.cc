@@ -7,18 +7,13 @@
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {
-namespace {
-
-double inverse_sqrt_fraction(const LrPoint& at, const OptionValues&) {
-  const auto warmup = static_cast<double>(std::max<std::int64_t>(1, at.warmup));
-  const auto step = static_cast<double>(std::max<std::int64_t>(1, at.warmup + at.after));
-  return std::max(at.min, std::sqrt(warmup / step));
-}
-
-}  // namespace
 
 LrShape inverse_sqrt() {
-  return {.fraction = inverse_sqrt_fraction};
+  return {.fraction = [](const LrPoint& at, const OptionValues&) {
+    const auto warmup = static_cast<double>(std::max<std::int64_t>(1, at.warmup));
+    const auto step = static_cast<double>(std::max<std::int64_t>(1, at.warmup + at.after));
+    return std::max(at.min, std::sqrt(warmup / step));
+  }};
 }
 
 }  // namespace concertina::lr_shapes

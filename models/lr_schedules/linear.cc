@@ -2,16 +2,11 @@
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {
-namespace {
-
-double linear_fraction(const LrPoint& at, const OptionValues&) {
-  return 1 - (1 - at.min) * at.progress;
-}
-
-}  // namespace
 
 LrShape linear() {
-  return {.fraction = linear_fraction};
+  return {.fraction = [](const LrPoint& at, const OptionValues&) {
+    return 1 - (1 - at.min) * at.progress;
+  }};
 }
 
 }  // namespace concertina::lr_shapes

@@ -5,16 +5,13 @@
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {
-namespace {
-
-double polynomial_fraction(const LrPoint& at, const OptionValues& options) {
-  return at.min + (1 - at.min) * std::pow(1 - at.progress, option<double>(options, "power"));
-}
-
-}  // namespace
 
 LrShape polynomial() {
-  return {.fraction = polynomial_fraction,
+  return {.fraction =
+              [](const LrPoint& at, const OptionValues& options) {
+                return at.min +
+                       (1 - at.min) * std::pow(1 - at.progress, option<double>(options, "power"));
+              },
           .options = {{"power", 2.0, "exponent of the share of the steps that is left; 1: a line",
                        0.01, 100}}};
 }

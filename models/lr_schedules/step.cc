@@ -5,18 +5,15 @@
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {
-namespace {
-
-double step_fraction(const LrPoint& at, const OptionValues& options) {
-  const std::int64_t falls = at.after / option<std::int64_t>(options, "every");
-  return std::max(at.min, std::pow(option<double>(options, "gamma"), static_cast<double>(falls)));
-}
-
-}  // namespace
 
 LrShape step() {
   return {
-      .fraction = step_fraction,
+      .fraction =
+          [](const LrPoint& at, const OptionValues& options) {
+            const std::int64_t falls = at.after / option<std::int64_t>(options, "every");
+            return std::max(at.min,
+                            std::pow(option<double>(options, "gamma"), static_cast<double>(falls)));
+          },
       .options = {{"every", std::int64_t{100}, "steps after warm-up between two falls", 1, 1e15},
                   {"gamma", 0.5, "factor of the learning rate at each fall", 0.01, 1}}};
 }

@@ -1,7 +1,7 @@
 // AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2).
 #include "models/optimizer.h"
 
-namespace concertina {
+namespace concertina::optimizer_rules {
 namespace {
 
 class AdamWRule final : public Optimizer {
@@ -23,17 +23,10 @@ class AdamWRule final : public Optimizer {
   OptimizerConfig config_;
 };
 
-std::unique_ptr<Optimizer> make_adamw(const OptimizerConfig& config) {
-  return std::make_unique<AdamWRule>(config);
-}
-
 }  // namespace
 
-namespace optimizer_rules {
-
 OptimizerRule adamw() {
-  return {.make = make_adamw};
+  return {.make = make_rule<AdamWRule>};
 }
 
-}  // namespace optimizer_rules
-}  // namespace concertina
+}  // namespace concertina::optimizer_rules

@@ -4,7 +4,7 @@
 // implementations; with `adapt_all` they follow the paper's algorithm too.
 #include "models/optimizer.h"
 
-namespace concertina {
+namespace concertina::optimizer_rules {
 namespace {
 
 class LambOptimizer final : public Optimizer {
@@ -30,19 +30,12 @@ class LambOptimizer final : public Optimizer {
   bool adapt_all_;
 };
 
-std::unique_ptr<Optimizer> make_lamb(const OptimizerConfig& config) {
-  return std::make_unique<LambOptimizer>(config);
-}
-
 }  // namespace
 
-namespace optimizer_rules {
-
 OptimizerRule lamb() {
-  return {.make = make_lamb,
+  return {.make = make_rule<LambOptimizer>,
           .options = {
               {"adapt_all", false, "tensors without weight decay have the trust ratio as well"}}};
 }
 
-}  // namespace optimizer_rules
-}  // namespace concertina
+}  // namespace concertina::optimizer_rules

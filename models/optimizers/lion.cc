@@ -3,7 +3,7 @@
 // times smaller than AdamW's, its decay larger by as much (section 5).
 #include "models/optimizer.h"
 
-namespace concertina {
+namespace concertina::optimizer_rules {
 namespace {
 
 class LionOptimizer final : public Optimizer {
@@ -31,19 +31,12 @@ class LionOptimizer final : public Optimizer {
   float beta1_, beta2_, decay_;
 };
 
-std::unique_ptr<Optimizer> make_lion(const OptimizerConfig& config) {
-  return std::make_unique<LionOptimizer>(config);
-}
-
 }  // namespace
 
-namespace optimizer_rules {
-
 OptimizerRule lion() {
-  return {.make = make_lion,
+  return {.make = make_rule<LionOptimizer>,
           .options = {{"beta1", 0.9, "share of the momentum in what the sign is of", 0, 0.9999},
                       {"beta2", 0.99, "what stays of the momentum", 0, 0.9999}}};
 }
 
-}  // namespace optimizer_rules
-}  // namespace concertina
+}  // namespace concertina::optimizer_rules

@@ -10,7 +10,7 @@
 
 #include "models/optimizer.h"
 
-namespace concertina {
+namespace concertina::optimizer_rules {
 namespace {
 
 constexpr float kLinear = 3.4445F, kCubic = -4.7750F, kQuintic = 2.0315F;
@@ -239,16 +239,10 @@ class MuonOptimizer final : public Optimizer {
   std::unique_ptr<Optimizer> others_;
 };
 
-std::unique_ptr<Optimizer> make_muon(const OptimizerConfig& config) {
-  return std::make_unique<MuonOptimizer>(config);
-}
-
 }  // namespace
 
-namespace optimizer_rules {
-
 OptimizerRule muon() {
-  return {.make = make_muon,
+  return {.make = make_rule<MuonOptimizer>,
           .options = {{"momentum", 0.95, "what stays of a matrix's momentum", 0, 0.9999},
                       {"nesterov", true, "Nesterov's momentum: the step looks one ahead"},
                       {"iterations", std::int64_t{5}, "of Newton and Schulz's", 1, 20},
@@ -259,5 +253,4 @@ OptimizerRule muon() {
                        0, 1000}}};
 }
 
-}  // namespace optimizer_rules
-}  // namespace concertina
+}  // namespace concertina::optimizer_rules

@@ -2,7 +2,7 @@
 // weight_decay, which is added to the gradient (L2), not decoupled.
 #include "models/optimizer.h"
 
-namespace concertina {
+namespace concertina::optimizer_rules {
 namespace {
 
 class SgdOptimizer final : public Optimizer {
@@ -34,22 +34,15 @@ class SgdOptimizer final : public Optimizer {
   float decay_;
 };
 
-std::unique_ptr<Optimizer> make_sgd(const OptimizerConfig& config) {
-  return std::make_unique<SgdOptimizer>(config);
-}
-
 }  // namespace
-
-namespace optimizer_rules {
 
 OptimizerRule sgd() {
   return {
-      .make = make_sgd,
+      .make = make_rule<SgdOptimizer>,
       .options = {{"momentum", 0.9, "what stays of the last steps' sum", 0, 0.9999},
                   {"dampening", 0.0,
                    "share of a gradient that does not enter the sum, but at the first step", 0, 1},
                   {"nesterov", false, "Nesterov's momentum: the step looks one ahead"}}};
 }
 
-}  // namespace optimizer_rules
-}  // namespace concertina
+}  // namespace concertina::optimizer_rules

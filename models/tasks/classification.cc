@@ -2,17 +2,14 @@
 #include "models/task.h"
 
 namespace concertina::model_tasks {
-namespace {
 
-UnitPlan classification_head(const Trunk& trunk) {
-  return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::rows, label_field()));
-}
-
-}  // namespace
-
-extern const Task classification{.head = classification_head,
-                                 .about = "tell the class of a text or an image",
-                                 .reads = one_row,
-                                 .classes = true};
+extern const Task classification{
+    .head =
+        [](const Trunk& trunk) {
+          return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::rows, label_field()));
+        },
+    .about = "tell the class of a text or an image",
+    .reads = one_row,
+    .classes = true};
 
 }  // namespace concertina::model_tasks

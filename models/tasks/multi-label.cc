@@ -3,18 +3,16 @@
 #include "models/task.h"
 
 namespace concertina::model_tasks {
-namespace {
 
-UnitPlan multi_label_head(const Trunk& trunk) {
-  return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::binary, scores_field(trunk.classes)));
-}
-
-}  // namespace
-
-extern const Task multi_label{.head = multi_label_head,
-                              .about = "tell all classes that a text is of",
-                              .reads = one_row,
-                              .targets = TargetKind::labels,
-                              .classes = true};
+extern const Task multi_label{
+    .head =
+        [](const Trunk& trunk) {
+          return head(trunk.shape,
+                      sample_head(trunk, HeadSpec::Loss::binary, scores_field(trunk.classes)));
+        },
+    .about = "tell all classes that a text is of",
+    .reads = one_row,
+    .targets = TargetKind::labels,
+    .classes = true};
 
 }  // namespace concertina::model_tasks

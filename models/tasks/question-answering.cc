@@ -8,12 +8,11 @@ namespace {
 
 UnitPlan question_answering_head(const Trunk& trunk) {
   require_whole_sample(trunk, "question-answering");
-  HeadSpec spec;
-  spec.norm = trunk.norm;
-  spec.logits = {.name = "span", .in = trunk.shape.width, .out = 2, .std = trunk.std};
-  spec.loss = HeadSpec::Loss::spans;
-  spec.reads = {start_field(), end_field()};
-  return head(trunk.shape, spec);
+  return head(trunk.shape,
+              {.norm = trunk.norm,
+               .logits = {.name = "span", .in = trunk.shape.width, .out = 2, .std = trunk.std},
+               .loss = HeadSpec::Loss::spans,
+               .reads = {start_field(), end_field()}});
 }
 
 }  // namespace

@@ -310,12 +310,11 @@ std::string describe_attention(GraphBuilder& graph, const UnitShape& shape,
 BranchPlan attention_branch(const UnitShape& shape, const AttentionSpec& spec) {
   BranchPlan plan;
   for (const DenseSpec& dense : {qkv_spec(shape, spec), proj_spec(shape, spec)})
-    for (ParameterSpec& parameter : dense.parameters()) plan.parameters.push_back(parameter);
+    append(plan.parameters, dense.parameters());
   const AttentionShape heads = attention_shape(shape, spec);
   if (spec.norm_eps)
     for (const char* name : {"q_norm", "k_norm"})
-      for (ParameterSpec& parameter : head_norm(spec, name).parameters(heads.head_dim))
-        plan.parameters.push_back(parameter);
+      append(plan.parameters, head_norm(spec, name).parameters(heads.head_dim));
   plan.scratch_columns = heads.width();
   CONCERTINA_CHECK(!shape.packed || (spec.causal && !spec.padded),
                    "packed documents are of causal models");

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "core/rotary.h"
-#include "models/units/half_block.h"
+#include "models/units/block.h"
 
 namespace concertina {
 

@@ -35,32 +35,7 @@ struct Grads {
   }
 };
 
-/// The tables that there are, in the order of the parameters.
-class Tables final : public UnitPart {
- public:
-  explicit Tables(const EmbeddingSpec& spec) : positions_(spec.positions), types_(spec.types > 0) {}
-
-  std::size_t parameters() const override {
-    return 1 + static_cast<std::size_t>(positions_) + static_cast<std::size_t>(types_);
-  }
-  void attach(std::span<const View> weights, void* /*packed*/) override {
-    wte = weights[0];
-    if (positions_) wpe = weights[1];
-    if (types_) wtt = weights[parameters() - 1];
-  }
-  UnitGradient wte_gradient(std::span<const UnitGradient> all) const { return own(all, 0); }
-  UnitGradient wpe_gradient(std::span<const UnitGradient> all) const {
-    return positions_ ? own(all, 1) : UnitGradient{};
-  }
-  UnitGradient wtt_gradient(std::span<const UnitGradient> all) const {
-    return types_ ? own(all, parameters() - 1) : UnitGradient{};
-  }
-
-  View wte, wpe, wtt;
-
- private:
-  bool positions_, types_;
-};
+enum Table { kWte, kWpe, kWtt };
 
 class Embedding final : public PartedUnit {
  public:
@@ -68,7 +43,7 @@ class Embedding final : public PartedUnit {
       : shape_(shape),
         spec_(spec),
         backend_(backend),
-        tables_(spec),
+        tables_({true, spec.positions, spec.types > 0}),
         norm_(spec.norm.value_or(NormSpec()), backend),
         dropout_(shape, backend) {
     std::vector<UnitPart*> parts{&tables_};
@@ -84,12 +59,12 @@ class Embedding final : public PartedUnit {
     const Saved s = slots_in<Saved>(io.saved, shape_, spec_);
     const View x = spec_.norm ? s.x : io.output;
     backend_.run(Embed{.tokens = io.fields[kTokens],
-                       .wte = tables_.wte,
-                       .wpe = tables_.wpe,
+                       .wte = tables_[kWte],
+                       .wpe = tables_[kWpe],
                        .t = shape_.tokens,
                        .x = x,
                        .types = types(io),
-                       .wtt = tables_.wtt,
+                       .wtt = tables_[kWtt],
                        .starts = starts(io)});
     if (spec_.norm) norm_.forward(x, s, io.output);
     if (dropout_.drops(io)) dropout_.forward(io, io.output, {}, io.output);
@@ -106,8 +81,9 @@ class Embedding final : public PartedUnit {
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     const Grads g = slots_in<Grads>(io.grads, shape_, spec_);
     const View dy = Dropout::gradient(io.output_grad, g.dropped);
-    const UnitGradient wte = tables_.wte_gradient(gradients), wpe = tables_.wpe_gradient(gradients),
-                       wtt = tables_.wtt_gradient(gradients);
+    const UnitGradient wte = tables_.gradient(gradients, kWte),
+                       wpe = tables_.gradient(gradients, kWpe),
+                       wtt = tables_.gradient(gradients, kWtt);
     for (const UnitGradient& other : {wpe, wtt})
       CONCERTINA_CHECK(other.view.empty() || other.accumulate == wte.accumulate,
                        "all tables start a leaf of the gradient sum at the same microbatch");
@@ -124,8 +100,6 @@ class Embedding final : public PartedUnit {
     const Saved s = slots_in<Saved>(io.saved, shape_, spec_);
     norm_.backward_weight(dy, s.x, s, gradients);
   }
-
-  UnitResult result(void*) const override { return {}; }
 
  private:
   /// The last field; not read where nothing goes by position.
@@ -155,7 +129,8 @@ std::string describe_embedding(GraphBuilder& graph, const EmbeddingSpec& spec) {
     return graph.add("Gather", {graph.parameter(table), indices}, {{"axis", std::int64_t{0}}});
   };
   std::string x = rows(kTokenTable, graph.tokens_input("input_ids"));
-  // Where there is one type there is nothing to say: the programs that feed such a model have no such input.
+  // Where there is one type there is nothing to say: the programs that feed such a model have no
+  // such input.
   if (spec.types == 1)
     x = graph.add("Add", {x, rows("wtt", graph.index(0))});
   else if (spec.types > 1)
@@ -177,9 +152,7 @@ UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec) {
   if (spec.types > 0)
     plan.spec.parameters.push_back({"wtt", {spec.types, shape.width}, true, init, ""});
   const auto tables = static_cast<double>(plan.spec.parameters.size());
-  if (spec.norm)
-    for (ParameterSpec& parameter : spec.norm->parameters(shape.width))
-      plan.spec.parameters.push_back(parameter);
+  if (spec.norm) append(plan.spec.parameters, spec.norm->parameters(shape.width));
   plan.spec.reads = {tokens_field(shape.tokens)};
   if (spec.types > 1) plan.spec.reads.push_back(types_field(shape.tokens));
   if (reads_starts(shape, spec)) plan.spec.reads.push_back(starts_field(shape.tokens));

@@ -336,9 +336,7 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
   const std::int64_t rows = loss_shape(shape, spec).rows();
   double product = spec.logits.flops(rows);
   UnitPlan plan;
-  const auto add = [&](const std::vector<ParameterSpec>& list) {
-    plan.spec.parameters.insert(plan.spec.parameters.end(), list.begin(), list.end());
-  };
+  const auto add = [&](const auto& list) { append(plan.spec.parameters, list); };
   if (spec.norm) add(spec.norm->parameters(shape.width));
   if (spec.transform) {
     product += spec.transform->map.flops(rows);

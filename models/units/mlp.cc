@@ -11,27 +11,38 @@
 namespace concertina {
 namespace {
 
+/// Columns of the first map.
+std::int64_t up_columns(const MlpSpec& spec) {
+  return spec.gated ? 2 * spec.hidden : spec.hidden;
+}
+
+/// [R,F]: the input of the last map, and what the activation's gradient needs: of a gated MLP
+/// [R,2F], gate and up.
 struct Saved {
-  View g, aux;  // [R,F], [R,F] (what the activation's gradient needs)
+  View g, u;
   static auto slots(const UnitShape& s, const MlpSpec& spec) {
     return std::array{Slot{&Saved::g, s.rows() * spec.hidden, s.compute},
-                      Slot{&Saved::aux, s.rows() * spec.hidden, s.compute}};
+                      Slot{&Saved::u, s.rows() * up_columns(spec), s.compute}};
   }
 };
 
+/// The gradients before the activation, of u's columns; of a gated MLP also that of g, which is
+/// scratch of I.
 struct Grads {
-  View du;  // [R,F]: before the activation
+  View du, dg;
   static auto slots(const UnitShape& s, const MlpSpec& spec) {
-    return std::array{Slot{&Grads::du, s.rows() * spec.hidden, s.compute}};
+    return std::array{Slot{&Grads::du, s.rows() * up_columns(spec), s.compute},
+                      Slot{&Grads::dg, spec.gated ? s.rows() * spec.hidden : 0, s.compute}};
   }
 };
 
 DenseSpec up_spec(const UnitShape& s, const MlpSpec& spec) {
-  return {.name = "up",
+  return {.name = spec.gated ? "gate_up" : "up",
           .in = s.width,
-          .out = spec.hidden,
+          .out = up_columns(spec),
           .std = spec.std,
-          .matrices = {spec.hidden},
+          .bias = !spec.gated,
+          .matrices = std::vector(spec.gated ? 2 : 1, spec.hidden),
           .split = DenseSpec::Split::columns};
 }
 DenseSpec down_spec(const UnitShape& s, const MlpSpec& spec) {
@@ -39,6 +50,7 @@ DenseSpec down_spec(const UnitShape& s, const MlpSpec& spec) {
           .in = spec.hidden,
           .out = s.width,
           .std = spec.residual_std,
+          .bias = !spec.gated,
           .matrices = {s.width},
           .split = DenseSpec::Split::rows};
 }
@@ -57,6 +69,7 @@ class MlpBranch final : public Branch {
   MlpBranch(const UnitShape& shape, const MlpSpec& spec, Backend& backend)
       : shape_(shape),
         spec_(spec),
+        backend_(backend),
         up_(up_spec(shape, spec), shape.rows(), shape, backend),
         down_(down_spec(shape, spec), shape.rows(), shape, backend) {}
 
@@ -65,7 +78,12 @@ class MlpBranch final : public Branch {
   void forward(const UnitIo& /*io*/, const BranchMemory& memory, View h, Epilogue last,
                View y) override {
     const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
-    up_.forward(h, {spec_.activation, s.aux}, s.g);
+    if (spec_.gated) {
+      up_.forward(h, {}, s.u);
+      backend_.run(GatedSilu{.u = s.u, .width = spec_.hidden, .y = s.g});
+    } else {
+      up_.forward(h, {spec_.activation, s.u}, s.g);
+    }
     if (!y.empty()) down_.forward(s.g, last, y);
   }
 
@@ -73,7 +91,12 @@ class MlpBranch final : public Branch {
                       Epilogue last, View dh) override {
     const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
     const Grads g = slots_in<Grads>(memory.grads, shape_, spec_);
-    down_.backward_input(du, {spec_.activation, s.aux}, g.du);
+    if (spec_.gated) {
+      down_.backward_input(du, {}, g.dg);
+      backend_.run(GatedSiluInput{.dy = g.dg, .u = s.u, .width = spec_.hidden, .du = g.du});
+    } else {
+      down_.backward_input(du, {spec_.activation, s.u}, g.du);
+    }
     if (!dh.empty()) up_.backward_input(g.du, last, dh);
   }
 
@@ -87,8 +110,17 @@ class MlpBranch final : public Branch {
  private:
   UnitShape shape_;
   MlpSpec spec_;
+  Backend& backend_;
   Dense up_, down_;
 };
+
+/// [...,hidden] of u[...,2 hidden].
+std::string describe_gate(GraphBuilder& graph, std::int64_t hidden, const std::string& u) {
+  const std::vector<std::string> halves = graph.add_many(
+      "Split", 2, {u, graph.indices({hidden, hidden})}, {{"axis", std::int64_t{-1}}});
+  const std::string silu = graph.add("Mul", {halves[0], graph.add("Sigmoid", {halves[0]})});
+  return graph.add("Mul", {silu, halves[1]});
+}
 
 }  // namespace
 
@@ -108,9 +140,10 @@ BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
   BranchPlan plan;
   double product = 0;
   for (const DenseSpec& dense : {up_spec(shape, spec), down_spec(shape, spec)}) {
-    for (ParameterSpec& parameter : dense.parameters()) plan.parameters.push_back(parameter);
+    append(plan.parameters, dense.parameters());
     product += dense.flops(shape.rows());
   }
+  const std::int64_t moved = spec.hidden + up_columns(spec);
   plan.cost = {.forward_flops = product,
                .input_flops = product,
                .weight_flops = product,
@@ -118,15 +151,17 @@ BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
                .grad_bytes = slot_bytes<Grads>(shape, spec),
                .again_flops = up_spec(shape, spec).flops(shape.rows()),
                .model_flops = product,
-               .forward_moved = shape.moved(2 * spec.hidden),
-               .input_moved = shape.moved(4 * spec.hidden),
+               .forward_moved = shape.moved(moved),
+               .input_moved = shape.moved(2 * moved),
                .split = {.parts = spec.hidden}};
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<MlpBranch>(shape, spec, backend);
   };
   plan.describe = [shape, spec](GraphBuilder& graph, const std::string& x) {
     const std::string u = up_spec(shape, spec).describe(graph, x);
-    return down_spec(shape, spec).describe(graph, describe_activation(graph, spec.activation, u));
+    return down_spec(shape, spec)
+        .describe(graph, spec.gated ? describe_gate(graph, spec.hidden, u)
+                                    : describe_activation(graph, spec.activation, u));
   };
   return plan;
 }

@@ -27,54 +27,42 @@ void Norm::attach(std::span<const View> weights, void* /*packed*/) {
 }
 
 void Norm::forward(View x, const NormStatistics& kept, View y) const {
-  if (centers())
-    backend_.run(LayerNorm{.x = x,
-                           .gamma = gamma_,
-                           .beta = beta_,
-                           .y = y,
-                           .mean = kept.mean,
-                           .rstd = kept.rstd,
-                           .eps = spec_.eps});
-  else
-    backend_.run(RmsNorm{.x = x, .gamma = gamma_, .y = y, .rstd = kept.rstd, .eps = spec_.eps});
+  by_kind([&]<bool kCentered>() {
+    backend_.run(NormForward<kCentered>{.x = x,
+                                        .gamma = gamma_,
+                                        .beta = beta_,
+                                        .y = y,
+                                        .mean = kept.mean,
+                                        .rstd = kept.rstd,
+                                        .eps = spec_.eps});
+  });
 }
 
 void Norm::backward_input(View dy, View x, const NormStatistics& kept, View residual_grad,
                           View dx) const {
-  if (centers())
-    backend_.run(LayerNormInput{.dy = dy,
-                                .x = x,
-                                .gamma = gamma_,
-                                .mean = kept.mean,
-                                .rstd = kept.rstd,
-                                .residual_grad = residual_grad,
-                                .dx = dx});
-  else
-    backend_.run(RmsNormInput{.dy = dy,
-                              .x = x,
-                              .gamma = gamma_,
-                              .rstd = kept.rstd,
-                              .residual_grad = residual_grad,
-                              .dx = dx});
+  by_kind([&]<bool kCentered>() {
+    backend_.run(NormInput<kCentered>{.dy = dy,
+                                      .x = x,
+                                      .gamma = gamma_,
+                                      .mean = kept.mean,
+                                      .rstd = kept.rstd,
+                                      .residual_grad = residual_grad,
+                                      .dx = dx});
+  });
 }
 
 void Norm::backward_weight(View dy, View x, const NormStatistics& kept,
                            std::span<const UnitGradient> gradients) const {
   const UnitGradient& weight = own(gradients, kWeight);
-  if (centers())
-    backend_.run(LayerNormWeight{.dy = dy,
-                                 .x = x,
-                                 .mean = kept.mean,
-                                 .rstd = kept.rstd,
-                                 .dgamma = weight.view,
-                                 .dbeta = own(gradients, kBias).view,
-                                 .accumulate = weight.accumulate});
-  else
-    backend_.run(RmsNormWeight{.dy = dy,
-                               .x = x,
-                               .rstd = kept.rstd,
-                               .dgamma = weight.view,
-                               .accumulate = weight.accumulate});
+  by_kind([&]<bool kCentered>() {
+    backend_.run(NormWeight<kCentered>{.dy = dy,
+                                       .x = x,
+                                       .mean = kept.mean,
+                                       .rstd = kept.rstd,
+                                       .dgamma = weight.view,
+                                       .dbeta = kCentered ? own(gradients, kBias).view : View{},
+                                       .accumulate = weight.accumulate});
+  });
 }
 
 }  // namespace concertina

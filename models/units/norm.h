@@ -48,6 +48,11 @@ class Norm final : public UnitPart {
  private:
   enum Parameter { kWeight, kBias };
   bool centers() const { return spec_.kind == NormSpec::Kind::layer; }
+  /// run.template operator()<centers()>()
+  template <class Run>
+  void by_kind(const Run& run) const {
+    centers() ? run.template operator()<true>() : run.template operator()<false>();
+  }
 
   NormSpec spec_;
   Backend& backend_;

@@ -1,8 +1,28 @@
 #include "models/units/part.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace concertina {
+
+std::size_t Tables::index_of(std::size_t table) const {
+  return static_cast<std::size_t>(
+      std::count(there_.begin(), there_.begin() + static_cast<std::ptrdiff_t>(table), true));
+}
+
+std::size_t Tables::parameters() const {
+  return index_of(there_.size());
+}
+
+void Tables::attach(std::span<const View> weights, void* /*packed*/) {
+  for (std::size_t table = 0; table < views_.size(); ++table)
+    if (there_[table]) views_[table] = weights[index_of(table)];
+}
+
+UnitGradient Tables::gradient(std::span<const UnitGradient> gradients, std::size_t table) const {
+  return there_[table] ? own(gradients, index_of(table)) : UnitGradient{};
+}
 
 void PartedUnit::add_parts(std::span<UnitPart* const> parts) {
   std::size_t first = 0;

@@ -37,6 +37,24 @@ class UnitPart {
   std::size_t first_ = 0;
 };
 
+/// Tables and vectors that a unit reads as they are. Those that are absent are empty and have no
+/// gradient.
+class Tables final : public UnitPart {
+ public:
+  explicit Tables(std::vector<bool> there) : there_(std::move(there)), views_(there_.size()) {}
+
+  std::size_t parameters() const override;
+  void attach(std::span<const View> weights, void* packed) override;
+  View operator[](std::size_t table) const { return views_[table]; }
+  UnitGradient gradient(std::span<const UnitGradient> gradients, std::size_t table) const;
+
+ private:
+  std::size_t index_of(std::size_t table) const;
+
+  std::vector<bool> there_;
+  std::vector<View> views_;
+};
+
 /// A unit that leaves its parameters to its parts.
 class PartedUnit : public Unit {
  public:

@@ -40,25 +40,7 @@ struct Grads {
   }
 };
 
-class Places final : public UnitPart {
- public:
-  std::size_t parameters() const override { return kParameters; }
-  void attach(std::span<const View> weights, void* /*packed*/) override {
-    cls = weights[kClass];
-    wpe = weights[kPositions];
-  }
-  const UnitGradient& cls_gradient(std::span<const UnitGradient> all) const {
-    return own(all, kClass);
-  }
-  const UnitGradient& wpe_gradient(std::span<const UnitGradient> all) const {
-    return own(all, kPositions);
-  }
-
-  View cls, wpe;
-
- private:
-  enum Parameter { kClass, kPositions, kParameters };
-};
+enum Table { kClass, kPositions };
 
 class PatchEmbedding final : public PartedUnit {
  public:
@@ -84,7 +66,8 @@ class PatchEmbedding final : public PartedUnit {
                               .patch = spec_.patch,
                               .patches = s.patches});
     patch_.forward(s.patches, {}, s.x);
-    backend_.run(JoinClass{.x = s.x, .cls = places_.cls, .wpe = places_.wpe, .y = io.output});
+    backend_.run(
+        JoinClass{.x = s.x, .cls = places_[kClass], .wpe = places_[kPositions], .y = io.output});
     if (dropout_.drops(io)) dropout_.forward(io, io.output, {}, io.output);
   }
 
@@ -98,21 +81,19 @@ class PatchEmbedding final : public PartedUnit {
     const Saved s = slots_in<Saved>(io.saved, shape_, spec_);
     const Grads g = slots_in<Grads>(io.grads, shape_, spec_);
     patch_.backward_weight(s.patches, g.dx, gradients);
-    const UnitGradient& cls = places_.cls_gradient(gradients);
+    const UnitGradient cls = places_.gradient(gradients, kClass);
     backend_.run(JoinClassWeight{.dy = Dropout::gradient(io.output_grad, g.dropped),
                                  .dcls = cls.view,
-                                 .dwpe = places_.wpe_gradient(gradients).view,
+                                 .dwpe = places_.gradient(gradients, kPositions).view,
                                  .accumulate = cls.accumulate});
   }
-
-  UnitResult result(void*) const override { return {}; }
 
  private:
   UnitShape shape_;
   PatchEmbeddingSpec spec_;
   Backend& backend_;
   Dense patch_;
-  Places places_;
+  Tables places_{{true, true}};
   Dropout dropout_;
 };
 

@@ -67,7 +67,6 @@ class OnRows final : public Unit {
   void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) override {
     inner_->backward_weight(of_rows_read(io), gradients);
   }
-  UnitResult result(void*) const override { return {}; }
 
  private:
   Saved saved(const UnitIo& io) const { return slots_in<Saved>(io.saved, rows_, read_); }

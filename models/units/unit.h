@@ -100,13 +100,17 @@ class Unit {
   virtual void backward_input(const UnitIo& io) = 0;
   /// `gradients` in the order of UnitSpec::parameters.
   virtual void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) = 0;
-  virtual UnitResult result(void* saved) const = 0;
+  virtual UnitResult result(void* /*saved*/) const { return {}; }
 };
 
 /// Describes inference, without dropout and loss: adds what makes y [samples,T,C] of `x` (of a unit
 /// that ends a model: its outputs, and no y), and returns the name of y. A unit that begins a model
 /// adds the inputs that it reads; its `x` is empty.
 using UnitGraph = std::function<std::string(GraphBuilder& graph, const std::string& x)>;
+
+inline void append(std::vector<ParameterSpec>& all, const std::vector<ParameterSpec>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
 
 /// A unit without a backend, and how to make it on one.
 struct UnitPlan {

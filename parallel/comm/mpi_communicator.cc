@@ -118,33 +118,18 @@ class MpiCommunicator final : public Communicator {
 
   Work isend(ConstBytes data, int to) override {
     check_rank(to, "isend");
-    MpiWork& state = take(pools_->single, "isend", messages_);
-    Work work(&state);
-    state.send(data, to);
-    return work;
+    return start("isend", messages_, [&](MpiWork& work) { work.send(data, to); });
   }
-
   Work irecv(Bytes data, int from) override {
     check_rank(from, "irecv");
-    MpiWork& state = take(pools_->single, "irecv", messages_);
-    Work work(&state);
-    state.receive(data, from);
-    return work;
+    return start("irecv", messages_, [&](MpiWork& work) { work.receive(data, from); });
   }
-
   Work broadcast(Bytes data, int root) override {
     check_rank(root, "broadcast");
-    MpiWork& state = take(pools_->collective, "broadcast", collectives_);
-    Work work(&state);
-    state.broadcast(data, root);
-    return work;
+    return start("broadcast", collectives_, [&](MpiWork& work) { work.broadcast(data, root); });
   }
-
   void barrier() override {
-    MpiWork& state = take(pools_->collective, "barrier", collectives_);
-    Work work(&state);
-    state.barrier();
-    work.wait();
+    start("barrier", collectives_, [](MpiWork& work) { work.barrier(); }).wait();
   }
 
   void abort(int code) override { abort_job(code); }
@@ -159,19 +144,23 @@ class MpiCommunicator final : public Communicator {
     return std::make_unique<MpiWork>(pool, pools_->channel, requests);
   }
 
-  MpiWork& take(WorkPool<MpiWork>& pool, const char* operation, const Handle& comm) {
-    MpiWork& work = pool.take([&] { return make(pool); });
-    work.begin(operation, comm.get());
+  /// `begin` posts what the work consists of, or plans it for the line.
+  template <class Begin>
+  Work start(const char* operation, const Handle& comm, const Begin& begin) {
+    WorkPool<MpiWork>& pool = &comm == &messages_ ? pools_->single : pools_->collective;
+    MpiWork& state = pool.take([&] { return make(pool); });
+    state.begin(operation, comm.get());
+    Work work(&state);
+    begin(state);
     return work;
   }
 
   Work start_exchange(const char* operation, std::span<const Send> sends,
                       std::span<const Receive> receives) override {
-    MpiWork& state = take(pools_->collective, operation, collectives_);
-    Work work(&state);
-    state.plan_exchange(sends, receives);
-    line_up(state);
-    return work;
+    return start(operation, collectives_, [&](MpiWork& work) {
+      work.plan_exchange(sends, receives);
+      line_up(work);
+    });
   }
 
   Work start_all_gather(std::span<const Bytes> blocks) override {
@@ -179,16 +168,15 @@ class MpiCommunicator final : public Communicator {
     for (const Bytes block : blocks) bytes += block.size();
     if (bytes > std::min<std::size_t>(kDoublingBytes, pools_->channel.chunk_bytes))
       return Communicator::start_all_gather(blocks);
-    MpiWork& state = take(pools_->collective, "all_gather", collectives_);
-    Work work(&state);
-    state.plan_gather(blocks);
-    line_up(state);
-    return work;
+    return start("all_gather", collectives_, [&](MpiWork& work) {
+      work.plan_gather(blocks);
+      line_up(work);
+    });
   }
 
-  void line_up(MpiWork& state) {
-    state.join(pools_->line);
-    if (!state.done()) pools_->line.push(state);
+  void line_up(MpiWork& work) {
+    work.join(pools_->line);
+    if (!work.done()) pools_->line.push(work);
   }
 
   Handle collectives_, messages_;

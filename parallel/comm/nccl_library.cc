@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/cuda/base/library.h"
 #include "core/error.h"
 #include "parallel/comm/tensor_communicator.h"
 
@@ -16,21 +15,7 @@ struct Loaded : cuda::Library {
   int version = 0;
 
   Loaded() : Library("NCCL", fmt::format("libnccl.so.{}", NCCL_MAJOR)) {
-    find("ncclGetVersion", functions.get_version);
-    find("ncclGetUniqueId", functions.get_unique_id);
-    find("ncclCommInitRankConfig", functions.comm_init);
-    find("ncclCommSplit", functions.comm_split);
-    find("ncclCommFinalize", functions.comm_finalize);
-    find("ncclCommDestroy", functions.comm_destroy);
-    find("ncclCommAbort", functions.comm_abort);
-    find("ncclCommGetAsyncError", functions.comm_state);
-    find("ncclGetErrorString", functions.error_string);
-    find("ncclGetLastError", functions.last_error);
-    find("ncclGroupStart", functions.group_start);
-    find("ncclGroupEnd", functions.group_end);
-    find("ncclSend", functions.send);
-    find("ncclRecv", functions.receive);
-    find("ncclBroadcast", functions.broadcast);
+    CONCERTINA_NCCL(CONCERTINA_LIBRARY_FIND)
     if (problem().empty()) check_version();
   }
 

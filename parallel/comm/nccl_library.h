@@ -6,25 +6,30 @@
 
 #include <string>
 
+#include "core/cuda/base/library.h"
+
 namespace concertina {
+
+#define CONCERTINA_NCCL(X)             \
+  X(get_version, ncclGetVersion)       \
+  X(get_unique_id, ncclGetUniqueId)    \
+  X(comm_init, ncclCommInitRankConfig) \
+  X(comm_split, ncclCommSplit)         \
+  X(comm_finalize, ncclCommFinalize)   \
+  X(comm_destroy, ncclCommDestroy)     \
+  X(comm_abort, ncclCommAbort)         \
+  X(comm_state, ncclCommGetAsyncError) \
+  X(error_string, ncclGetErrorString)  \
+  X(last_error, ncclGetLastError)      \
+  X(group_start, ncclGroupStart)       \
+  X(group_end, ncclGroupEnd)           \
+  X(send, ncclSend)                    \
+  X(receive, ncclRecv)                 \
+  X(broadcast, ncclBroadcast)
 
 /// The functions in use, under their own names.
 struct Nccl {
-  decltype(&::ncclGetVersion) get_version;
-  decltype(&::ncclGetUniqueId) get_unique_id;
-  decltype(&::ncclCommInitRankConfig) comm_init;
-  decltype(&::ncclCommSplit) comm_split;
-  decltype(&::ncclCommFinalize) comm_finalize;
-  decltype(&::ncclCommDestroy) comm_destroy;
-  decltype(&::ncclCommAbort) comm_abort;
-  decltype(&::ncclCommGetAsyncError) comm_state;
-  decltype(&::ncclGetErrorString) error_string;
-  decltype(&::ncclGetLastError) last_error;
-  decltype(&::ncclGroupStart) group_start;
-  decltype(&::ncclGroupEnd) group_end;
-  decltype(&::ncclSend) send;
-  decltype(&::ncclRecv) receive;
-  decltype(&::ncclBroadcast) broadcast;
+  CONCERTINA_NCCL(CONCERTINA_LIBRARY_MEMBER)
 };
 
 /// Why NCCL cannot be used here, or "". Loads the library at the first call.

@@ -1,25 +1,49 @@
 #include "parallel/plan/fit_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 #include "parallel/plan/layout_faults.h"
 
 namespace concertina {
 namespace {
 
+constexpr const char* kKey = "parallel.layout";
+
 void validate_stages(const Pipeline& pipeline, int p, const LayoutLimits& limits, int world) {
-  if (pipeline.stages.empty()) throw faults::no_stages(p, limits.units);
+  if (pipeline.stages.empty())
+    throw_input(fmt::format("pipeline {} has no stages", p), kKey,
+                fmt::format("stages that hold units [0, {})", limits.units));
   int next = 0;
   for (int s = 0; s < std::ssize(pipeline.stages); ++s) {
     const auto& [rank, first, last] = pipeline.stages[s];
-    if (rank < 0 || rank >= world) throw faults::no_such_rank(p, s, rank, world);
-    if (last <= first) throw faults::empty_stage(p, s, {first, last});
-    if (first != next) throw faults::units_out_of_order(p, s, first, next);
+    const auto refuse = [&](std::string what, std::string fix) {
+      throw_input(std::move(what), fmt::format("{}, pipeline {}, stage {}", kKey, p, s),
+                  std::move(fix));
+    };
+    if (rank < 0 || rank >= world)
+      refuse(fmt::format("rank {} does not exist", rank), fmt::format("a rank in [0, {})", world));
+    if (last <= first)
+      refuse(fmt::format("the stage is empty: units [{}, {})", first, last),
+             "at least one unit per stage");
+    if (first != next)
+      refuse(fmt::format("units start at {}, but the stages before end at {}", first, next),
+             "every unit once and in order in each pipeline");
     next = last;
   }
-  if (next != limits.units) throw faults::units_missing(p, next, limits.units);
+  if (next != limits.units)
+    throw_input(fmt::format("the stages hold units [0, {}), but the model has {}", next,
+                            counted(limits.units, "unit")),
+                fmt::format("{}, pipeline {}", kKey, p),
+                fmt::format("the last stage ends at {}", limits.units));
+}
+
+std::string each_once(int microbatches) {
+  return fmt::format("each of the {} microbatches once", microbatches);
 }
 
 void validate_microbatches(const Layout& layout, const LayoutLimits& limits) {
@@ -29,15 +53,26 @@ void validate_microbatches(const Layout& layout, const LayoutLimits& limits) {
   std::sort(order.begin(), order.end());
   const int leaf = limits.microbatches / limits.leaves;
   int next = 0;
-  for (const auto& [first, p] : order) {
-    const Pipeline& pipeline = layout.pipelines[p];
-    if (pipeline.last_microbatch <= first) throw faults::no_microbatches(pipeline, p);
+  for (const auto& entry : order) {
+    const int first = entry.first, p = entry.second;
+    const int last = layout.pipelines[p].last_microbatch;
+    const auto range = [first, last] { return fmt::format("microbatches [{}, {})", first, last); };
+    const auto refuse = [p](std::string what, std::string fix) {
+      throw_input(std::move(what), fmt::format("{}, pipeline {}", kKey, p), std::move(fix));
+    };
+    if (last <= first)
+      refuse("the pipeline is empty: " + range(), "at least one microbatch per pipeline");
     if (first != next)
-      throw faults::microbatches_out_of_order(pipeline, p, next, limits.microbatches);
-    if (pipeline.last_microbatch % leaf != 0) throw faults::leaf_cut(pipeline, p, leaf);
-    next = pipeline.last_microbatch;
+      refuse(fmt::format("{}, expected to start at {}", range(), next),
+             each_once(limits.microbatches));
+    if (last % leaf != 0)
+      refuse(range() + " cut a leaf of the gradient sum in two",
+             fmt::format("multiples of {}, or another numerics.leaves", leaf));
+    next = last;
   }
-  if (next != limits.microbatches) throw faults::microbatches_missing(next, limits.microbatches);
+  if (next != limits.microbatches)
+    throw_input(fmt::format("the pipelines hold microbatches [0, {})", next), kKey,
+                each_once(limits.microbatches));
 }
 
 /// All ranks have a stage but those that are meant to be spare.
@@ -45,10 +80,15 @@ void validate_ranks(const Layout& layout, int working, int world) {
   const std::vector<int> used = working_ranks(layout);
   const int count = static_cast<int>(used.size());
   if (count == working) return;
-  if (count > working) throw faults::too_many_work(count, working, world);
+  if (count > working)
+    throw_input(fmt::format("{} work, {} of {} are to be spare", counted(count, "rank"),
+                            world - working, world),
+                "parallel.spare", fmt::format("parallel.spare = {}", world - count));
   int idle = 0;
   while (idle < count && used[static_cast<std::size_t>(idle)] == idle) ++idle;
-  throw faults::idle_rank(idle, count, working, world);
+  throw_input(fmt::format("rank {} has no stage", idle), kKey,
+              fmt::format("a stage for every one of {}, fewer ranks, or parallel.spare = {}",
+                          counted(working, "rank"), world - count));
 }
 
 }  // namespace
@@ -74,7 +114,8 @@ void validate(const Layout& layout, const LayoutLimits& limits, int world) {
   CONCERTINA_CHECK(limits.leaves > 0 && limits.microbatches % limits.leaves == 0,
                    "{} leaves of {} microbatches", limits.leaves, limits.microbatches);
   if (world == 0) world = limits.world;
-  if (layout.pipelines.empty()) throw faults::no_pipelines();
+  if (layout.pipelines.empty())
+    throw_input("the layout has no pipelines", kKey, "a list of pipelines");
   for (int p = 0; p < std::ssize(layout.pipelines); ++p)
     validate_stages(layout.pipelines[p], p, limits, world);
   validate_microbatches(layout, limits);

@@ -13,22 +13,6 @@ Error fault(std::string what, std::string where, std::string fix) {
   return {Exit::bad_input, std::move(what), std::move(where), std::move(fix)};
 }
 
-std::string pipeline_place(int p) {
-  return fmt::format("{}, pipeline {}", kLayoutKey, p);
-}
-
-Error stage_fault(int p, int s, std::string what, std::string fix) {
-  return fault(std::move(what), fmt::format("{}, stage {}", pipeline_place(p), s), std::move(fix));
-}
-
-std::string range_text(const Pipeline& pipeline) {
-  return fmt::format("[{}, {})", pipeline.first_microbatch, pipeline.last_microbatch);
-}
-
-std::string each_microbatch_once(int microbatches) {
-  return fmt::format("each of the {} microbatches once", microbatches);
-}
-
 /// The grids that fit as many ranks, or else the most ranks below that any grid fits, and the rule.
 std::string grids_that_fit(const LayoutLimits& limits, const Folding& folding) {
   LayoutLimits nearest = limits;
@@ -113,79 +97,6 @@ Error no_such_grid(const LayoutLimits& limits, std::optional<int> pp, std::optio
   if (dp) asked += fmt::format(" {} dp = {}", pp ? "and" : "with", *dp);
   return fault(fmt::format("no layout{} fits {}", asked, counted(limits.world, "rank")),
                "parallel.pp, parallel.dp", others);
-}
-
-Error no_such_cut(int units, int stages) {
-  return fault(
-      fmt::format("cannot cut {} into {}", counted(units, "unit"), counted(stages, "stage")),
-      "parallel.pp", fmt::format("between 1 and {}", counted(units, "stage")));
-}
-
-Error no_pipelines() {
-  return fault("the layout has no pipelines", kLayoutKey, "a list of pipelines");
-}
-
-Error no_stages(int p, int units) {
-  return fault(fmt::format("pipeline {} has no stages", p), kLayoutKey,
-               fmt::format("stages that hold units [0, {})", units));
-}
-
-Error no_such_rank(int p, int s, int rank, int world) {
-  return stage_fault(p, s, fmt::format("rank {} does not exist", rank),
-                     fmt::format("a rank in [0, {})", world));
-}
-
-Error empty_stage(int p, int s, UnitRange units) {
-  return stage_fault(p, s,
-                     fmt::format("the stage is empty: units [{}, {})", units.first, units.last),
-                     "at least one unit per stage");
-}
-
-Error units_out_of_order(int p, int s, int first, int expected) {
-  return stage_fault(
-      p, s, fmt::format("units start at {}, but the stages before end at {}", first, expected),
-      "every unit once and in order in each pipeline");
-}
-
-Error units_missing(int p, int last, int units) {
-  return fault(fmt::format("the stages hold units [0, {}), but the model has {}", last,
-                           counted(units, "unit")),
-               pipeline_place(p), fmt::format("the last stage ends at {}", units));
-}
-
-Error no_microbatches(const Pipeline& pipeline, int p) {
-  return fault("the pipeline is empty: microbatches " + range_text(pipeline), pipeline_place(p),
-               "at least one microbatch per pipeline");
-}
-
-Error microbatches_out_of_order(const Pipeline& pipeline, int p, int expected, int microbatches) {
-  return fault(
-      fmt::format("microbatches {}, expected to start at {}", range_text(pipeline), expected),
-      pipeline_place(p), each_microbatch_once(microbatches));
-}
-
-Error leaf_cut(const Pipeline& pipeline, int p, int leaf_microbatches) {
-  return fault(
-      fmt::format("microbatches {} cut a leaf of the gradient sum in two", range_text(pipeline)),
-      pipeline_place(p),
-      fmt::format("multiples of {}, or another numerics.leaves", leaf_microbatches));
-}
-
-Error microbatches_missing(int last, int microbatches) {
-  return fault(fmt::format("the pipelines hold microbatches [0, {})", last), kLayoutKey,
-               each_microbatch_once(microbatches));
-}
-
-Error too_many_work(int holding, int working, int world) {
-  return fault(fmt::format("{} work, {} of {} are to be spare", counted(holding, "rank"),
-                           world - working, world),
-               "parallel.spare", fmt::format("parallel.spare = {}", world - holding));
-}
-
-Error idle_rank(int rank, int holding, int working, int world) {
-  return fault(fmt::format("rank {} has no stage", rank), kLayoutKey,
-               fmt::format("a stage for every one of {}, fewer ranks, or parallel.spare = {}",
-                           counted(working, "rank"), world - holding));
 }
 
 Error no_form_with_chunks(std::string_view schedule, int chunks, const std::string& rule) {

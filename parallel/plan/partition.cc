@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "parallel/plan/layout_faults.h"
+#include "core/text/number_text.h"
 #include "partitioner_table.h"
 
 namespace concertina {
@@ -44,7 +44,10 @@ std::vector<UnitRange> partition(const std::vector<double>& costs, int parts,
                                  std::string_view name) {
   const Partitioner make = lookup(partitioners(), name, "partitioner", "parallel.partition");
   const int units = static_cast<int>(costs.size());
-  if (parts < 1 || parts > units) throw faults::no_such_cut(units, parts);
+  if (parts < 1 || parts > units)
+    throw_input(
+        fmt::format("cannot cut {} into {}", counted(units, "unit"), counted(parts, "stage")),
+        "parallel.pp", fmt::format("between 1 and {}", counted(units, "stage")));
   for (int unit = 0; unit < units; ++unit)
     if (!std::isfinite(costs[unit]) || costs[unit] < 0)
       throw_input(fmt::format("unit {} costs {}", unit, costs[unit]), "the partitioner's costs",

@@ -64,20 +64,4 @@ std::vector<TreeMerge> merges(std::vector<TreeNode>& nodes, int leaves) {
   return order;
 }
 
-std::vector<TreeMerge> merges_after(int leaf, const std::vector<bool>& done) {
-  std::vector<TreeMerge> path;  // splits from the root down to the leaf
-  for (TreeNode node{0, static_cast<int>(done.size())}; node.leaves() > 1;) {
-    const TreeSplit children = split(node);
-    path.push_back({children.left, children.right});
-    node = leaf < children.left.last ? children.left : children.right;
-  }
-  const auto complete = [&](const TreeMerge& merge) {
-    return std::all_of(done.begin() + merge.left.first, done.begin() + merge.right.last,
-                       [](bool leaf_done) { return leaf_done; });
-  };
-  std::reverse(path.begin(), path.end());
-  path.erase(std::find_if_not(path.begin(), path.end(), complete), path.end());
-  return path;
-}
-
 }  // namespace concertina

@@ -38,8 +38,4 @@ struct TreeMerge {
 /// disjoint; `nodes` becomes what is left, ascending: the root, if they hold every leaf.
 std::vector<TreeMerge> merges(std::vector<TreeNode>& nodes, int leaves);
 
-/// The additions that finishing `leaf` makes possible: up the tree as long as the sibling is
-/// complete. `done[leaf]` says which leaves are finished on this rank, `leaf` included.
-std::vector<TreeMerge> merges_after(int leaf, const std::vector<bool>& done);
-
 }  // namespace concertina

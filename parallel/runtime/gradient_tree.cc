@@ -37,36 +37,31 @@ GradientTree::GradientTree(const std::vector<int>& order, int microbatches, int 
     steps_.resize(static_cast<std::size_t>(highest - lowest + 1));
   }
   Numbers numbers;
-  std::map<int, int> missing;               // leaf under way -> microbatches to come
-  std::map<std::pair<int, int>, int> held;  // node -> buffer
-  std::vector<bool> done(static_cast<std::size_t>(leaves), false);
+  std::map<int, int> missing;    // leaf under way -> microbatches to come
+  std::map<TreeNode, int> held;  // node -> buffer
   for (const int microbatch : order) {
     const int leaf = microbatch / run;
+    const TreeNode node{leaf, leaf + 1};
     Step& step = steps_[static_cast<std::size_t>(microbatch - first_)];
     CONCERTINA_CHECK(step.buffer < 0, "microbatch {} has two gradients", microbatch);
     const auto [at, fresh] = missing.try_emplace(leaf, run);
-    if (fresh) held[{leaf, leaf + 1}] = numbers.take();
-    step.buffer = held.at({leaf, leaf + 1});
+    if (fresh) held[node] = numbers.take();
+    step.buffer = held.at(node);
     step.accumulate = !fresh;
     step.last = microbatch == order.back();
     if (--at->second > 0) continue;
-    done[static_cast<std::size_t>(leaf)] = true;
-    for (const TreeMerge& merge : merges_after(leaf, done)) {
-      const int left = held.at({merge.left.first, merge.left.last});
-      const int right = held.at({merge.right.first, merge.right.last});
+    nodes_.push_back(node);
+    for (const TreeMerge& merge : merges(nodes_, leaves)) {
+      const int left = held.extract(merge.left).mapped();
+      const int right = held.extract(merge.right).mapped();
       step.additions.push_back({left, right});
-      held.erase({merge.left.first, merge.left.last});
-      held.erase({merge.right.first, merge.right.last});
       held[{merge.left.first, merge.right.last}] = left;
       numbers.give(right);
     }
   }
   for (const auto& [leaf, count] : missing)
     CONCERTINA_CHECK(count == 0, "leaf {} lacks {} microbatches on this rank", leaf, count);
-  for (const auto& [node, buffer] : held) {
-    nodes_.push_back({node.first, node.second});
-    node_buffers_.push_back(buffer);
-  }
+  for (const TreeNode& node : nodes_) node_buffers_.push_back(held.at(node));
   buffers_ = numbers.most();
 }
 

@@ -59,23 +59,19 @@ class RoundMover {
     made.kinds = state_.make_block(made.kind_elements, state_.kinds().size());
   }
 
-  View new_weights(const Move& move) {
+  /// The elements of a move: of the weights, or of one kind of optimizer state.
+  View new_place(const Move& move, std::size_t kind) {
     const NewBlocks& made = blocks_.at(move.bucket);
-    return View{made.weights.data(), made.weight_elements, DType::f32}.slice(move.begin,
-                                                                             move.count());
-  }
-  View old_weights(const Move& move) const {
-    return state_.weights()[move.source].slice(move.begin, move.count());
-  }
-
-  View new_kind(const Move& move, std::size_t kind) {
-    const NewBlocks& made = blocks_.at(move.bucket);
+    if (!move.kinds)
+      return View{made.weights.data(), made.weight_elements, DType::f32}.slice(move.begin,
+                                                                               move.count());
     const View all{
         static_cast<std::byte*>(made.kinds.data()) + kind * block_bytes(made.kind_elements, 1),
         made.kind_elements, DType::f32};
     return all.slice(move.begin - own_state(to_, move.bucket, move.to)->begin, move.count());
   }
-  View old_kind(const Move& move, std::size_t kind) const {
+  View old_place(const Move& move, std::size_t kind) const {
+    if (!move.kinds) return state_.weights()[move.source].slice(move.begin, move.count());
     return state_.part(move.bucket, kind)
         .slice(move.begin - own_state(from_, move.bucket, move.from)->begin, move.count());
   }
@@ -83,24 +79,14 @@ class RoundMover {
   void add(const Move& move) {
     const int me = state_.rank();
     if (move.from != me && move.to != me) return;
-    if (!move.kinds) {
+    for (std::size_t k = 0; k < (move.kinds ? state_.kinds().size() : 1); ++k) {
       if (move.from == move.to)
-        state_.memory().copy(old_weights(move).data, new_weights(move).data,
-                             old_weights(move).bytes());
+        state_.memory().copy(old_place(move, k).data, new_place(move, k).data,
+                             old_place(move, k).bytes());
       else if (move.from == me)
-        add_pieces(bytes_of(old_weights(move)), move.to, sends_);
+        add_pieces(bytes_of(old_place(move, k)), move.to, sends_);
       else
-        add_pieces(bytes_of(new_weights(move)), move.from, receives_);
-      return;
-    }
-    for (std::size_t k = 0; k < state_.kinds().size(); ++k) {
-      if (move.from == move.to)
-        state_.memory().copy(old_kind(move, k).data, new_kind(move, k).data,
-                             old_kind(move, k).bytes());
-      else if (move.from == me)
-        add_pieces(bytes_of(old_kind(move, k)), move.to, sends_);
-      else
-        add_pieces(bytes_of(new_kind(move, k)), move.from, receives_);
+        add_pieces(bytes_of(new_place(move, k)), move.from, receives_);
     }
   }
 

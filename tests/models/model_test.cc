@@ -106,6 +106,16 @@ TEST(GptTest, CostsCountWhatIsComputed) {
   EXPECT_EQ(model->spec().boundary_bytes, 40U * 48U * 4U);
 }
 
+TEST(ModelTest, EveryLayerNormHasTheEpsilonOfTheFamily) {
+  for (const char* family : {"gpt", "neox", "bert"}) {
+    ModelConfig config = kSmall;
+    config.options["norm_eps"] = 0.5;
+    for (const GraphNode& node : make_model(family, config)->describe().nodes)
+      if (node.op == "LayerNormalization")
+        EXPECT_EQ(std::get<float>(node.attributes.at("epsilon")), 0.5F) << family << node.name;
+  }
+}
+
 TEST(ModelTest, TheLastMlpOfAClassificationHasOneRowASample) {
   for (const Entry<Family>& family : models()) {
     if (family.name == "neox") continue;  // its last MLP is in one unit with attention

@@ -32,11 +32,12 @@ void apply(const TreeMerge& merge, Sums& sums) {
 /// What a rank holds after the leaves of `order`.
 Sums run_rank(const std::vector<int>& order, const std::vector<float>& values) {
   Sums sums;
-  std::vector<bool> done(values.size(), false);
+  std::vector<TreeNode> nodes;
   for (const int leaf : order) {
     sums[{leaf, leaf + 1}] = values[leaf];
-    done[leaf] = true;
-    for (const TreeMerge& merge : merges_after(leaf, done)) apply(merge, sums);
+    nodes.push_back({leaf, leaf + 1});
+    for (const TreeMerge& merge : merges(nodes, static_cast<int>(values.size())))
+      apply(merge, sums);
   }
   return sums;
 }

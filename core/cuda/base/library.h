@@ -25,6 +25,7 @@ class Library {
   const std::string& problem() const { return problem_; }
   void refuse(std::string problem) { problem_ = std::move(problem); }
 
+ protected:
   /// Sets `function` to the library's of this name; where there is none, that is the problem.
   template <class F>
   void find(const char* function_name, F& function) {
@@ -37,5 +38,10 @@ class Library {
   std::string name_, problem_;
   void* library_ = nullptr;
 };
+
+// What a list X(member, function) of a library's functions becomes: the members of a struct that
+// has them, and in a Library with such `functions` the search for each.
+#define CONCERTINA_LIBRARY_MEMBER(member, function) decltype(&::function) member;
+#define CONCERTINA_LIBRARY_FIND(member, function) find(#function, functions.member);
 
 }  // namespace concertina::cuda

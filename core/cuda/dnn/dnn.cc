@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "core/cuda/base/library.h"
 #include "core/cuda/dnn/attention.h"
 #include "core/error.h"
 
@@ -18,18 +17,7 @@ struct Loaded : Library {
   Dnn functions{};
 
   Loaded() : Library("cuDNN", fmt::format("libcudnn.so.{}", CUDNN_MAJOR)) {
-    find("cudnnCreate", functions.create);
-    find("cudnnDestroy", functions.destroy);
-    find("cudnnSetStream", functions.set_stream);
-    find("cudnnGetVersion", functions.version);
-    find("cudnnGetErrorString", functions.error_string);
-    find("cudnnGetLastErrorString", functions.last_error);
-    find("cudnnBackendCreateDescriptor", functions.descriptor_create);
-    find("cudnnBackendDestroyDescriptor", functions.descriptor_destroy);
-    find("cudnnBackendSetAttribute", functions.descriptor_set);
-    find("cudnnBackendGetAttribute", functions.descriptor_get);
-    find("cudnnBackendFinalize", functions.descriptor_finalize);
-    find("cudnnBackendExecute", functions.execute);
+    CONCERTINA_CUDNN(CONCERTINA_LIBRARY_FIND)
     if (!problem().empty()) return;
     const auto version = static_cast<std::int64_t>(functions.version());
     if (version < kLeastVersion)

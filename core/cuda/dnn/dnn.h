@@ -7,22 +7,27 @@
 #include <span>
 #include <utility>
 
+#include "core/cuda/base/library.h"
+
 namespace concertina::cuda {
+
+#define CONCERTINA_CUDNN(X)                            \
+  X(create, cudnnCreate)                               \
+  X(destroy, cudnnDestroy)                             \
+  X(set_stream, cudnnSetStream)                        \
+  X(version, cudnnGetVersion)                          \
+  X(error_string, cudnnGetErrorString)                 \
+  X(last_error, cudnnGetLastErrorString)               \
+  X(descriptor_create, cudnnBackendCreateDescriptor)   \
+  X(descriptor_destroy, cudnnBackendDestroyDescriptor) \
+  X(descriptor_set, cudnnBackendSetAttribute)          \
+  X(descriptor_get, cudnnBackendGetAttribute)          \
+  X(descriptor_finalize, cudnnBackendFinalize)         \
+  X(execute, cudnnBackendExecute)
 
 /// The functions in use, under their own names.
 struct Dnn {
-  decltype(&::cudnnCreate) create;
-  decltype(&::cudnnDestroy) destroy;
-  decltype(&::cudnnSetStream) set_stream;
-  decltype(&::cudnnGetVersion) version;
-  decltype(&::cudnnGetErrorString) error_string;
-  decltype(&::cudnnGetLastErrorString) last_error;
-  decltype(&::cudnnBackendCreateDescriptor) descriptor_create;
-  decltype(&::cudnnBackendDestroyDescriptor) descriptor_destroy;
-  decltype(&::cudnnBackendSetAttribute) descriptor_set;
-  decltype(&::cudnnBackendGetAttribute) descriptor_get;
-  decltype(&::cudnnBackendFinalize) descriptor_finalize;
-  decltype(&::cudnnBackendExecute) execute;
+  CONCERTINA_CUDNN(CONCERTINA_LIBRARY_MEMBER)
 };
 
 /// Loads the library at the first call. Throws a failure where dnn_problem() (dnn_attention.h) is

@@ -43,35 +43,16 @@ struct ErfForm {
   }
 };
 
-template <class T, class Form>
+template <class Form>
 struct Activate {
-  static constexpr int kMost = 16 / sizeof(T);
-  const T* u;
-  T* y;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float v[N];
-    load(u + i, v);
-#pragma unroll
-    for (int k = 0; k < N; ++k) v[k] = Form::of(v[k]).x;
-    store(y + i, v);
-  }
+  static constexpr int kRead = 1, kWritten = 1;
+  __device__ void operator()(float u, float& y) const { y = Form::of(u).x; }
 };
 
-template <class T, class Form>
+template <class Form>
 struct ActivateBackward {
-  static constexpr int kMost = 16 / sizeof(T);
-  const T *dy, *u;
-  T* dx;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float v[N], g[N];
-    load(u + i, v);
-    load(dy + i, g);
-#pragma unroll
-    for (int k = 0; k < N; ++k) g[k] *= Form::of(v[k]).y;
-    store(dx + i, g);
-  }
+  static constexpr int kRead = 2, kWritten = 1;
+  __device__ void operator()(float dy, float u, float& dx) const { dx = dy * Form::of(u).y; }
 };
 
 /// f.template operator()<T, Form>()
@@ -94,41 +75,20 @@ void with_form(DType type, Epilogue::Kind kind, F&& f) {
   });
 }
 
-template <class T>
 struct TanhElement {
-  static constexpr int kMost = 16 / sizeof(T);
-  const T* x;
-  T* y;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float v[N];
-    load(x + i, v);
-#pragma unroll
-    for (int k = 0; k < N; ++k) v[k] = tanhf(v[k]);
-    store(y + i, v);
-  }
+  static constexpr int kRead = 1, kWritten = 1;
+  __device__ void operator()(float x, float& y) const { y = tanhf(x); }
 };
 
-template <class T>
 struct TanhBackward {
-  static constexpr int kMost = 16 / sizeof(T);
-  const T *dy, *y;
-  T* dx;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float v[N], g[N];
-    load(y + i, v);
-    load(dy + i, g);
-#pragma unroll
-    for (int k = 0; k < N; ++k) g[k] *= 1.0F - v[k] * v[k];
-    store(dx + i, g);
-  }
+  static constexpr int kRead = 2, kWritten = 1;
+  __device__ void operator()(float dy, float y, float& dx) const { dx = dy * (1.0F - y * y); }
 };
 
 /// A thread has N elements of y[R,F] or dy[R,F], and the two parts of u[R,2F] that are theirs.
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads) gate(const T* u, T* y, Int count, Int f) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x) * N;
+  const Int at = first_element<N>();
   if (at >= count) return;
   const T* from = u + at / f * 2 * f + at % f;
   float x[N], v[N];
@@ -142,7 +102,7 @@ __global__ void __launch_bounds__(kElementThreads) gate(const T* u, T* y, Int co
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads)
     gate_backward(const T* dy, const T* u, T* du, Int count, Int f) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x) * N;
+  const Int at = first_element<N>();
   if (at >= count) return;
   const Int of_gate = at / f * 2 * f + at % f;
   float x[N], v[N], d[N];
@@ -163,46 +123,41 @@ __global__ void __launch_bounds__(kElementThreads)
 
 void activate(cudaStream_t stream, Epilogue::Kind kind, View u, View y) {
   with_form(u.dtype, kind, [&]<class T, class Form>() {
-    over("activation", stream, static_cast<Int>(u.count), aligned({u, y}),
-         Activate<T, Form>{u.as<T>(), y.as<T>()});
+    by_element<T>("activation", stream, Activate<Form>(), {u, y});
   });
 }
 
 void activate_backward(cudaStream_t stream, Epilogue::Kind kind, View dy, View u, View dx) {
   with_form(u.dtype, kind, [&]<class T, class Form>() {
-    over("activation backward", stream, static_cast<Int>(u.count), aligned({dy, u, dx}),
-         ActivateBackward<T, Form>{dy.as<T>(), u.as<T>(), dx.as<T>()});
+    by_element<T>("activation backward", stream, ActivateBackward<Form>(), {dy, u, dx});
   });
 }
 
 void run(cudaStream_t stream, const GatedSilu& op, void* /*scratch*/) {
   const auto count = static_cast<Int>(op.y.count);
   with_access(op.u.dtype, op.width, {op.u, op.y}, [&]<class T, int N>() {
-    launch("gated silu", {dim3(blocks_for(count, Int{kElementThreads} * N)), kElementThreads},
-           stream, gate<T, N>, op.u.as<T>(), op.y.as<T>(), count, op.width);
+    launch("gated silu", elements_grid(count, N), stream, gate<T, N>, op.u.as<T>(), op.y.as<T>(),
+           count, op.width);
   });
 }
 
 void run(cudaStream_t stream, const GatedSiluInput& op, void* /*scratch*/) {
   const auto count = static_cast<Int>(op.dy.count);
   with_access(op.u.dtype, op.width, {op.dy, op.u, op.du}, [&]<class T, int N>() {
-    launch("gated silu backward",
-           {dim3(blocks_for(count, Int{kElementThreads} * N)), kElementThreads}, stream,
-           gate_backward<T, N>, op.dy.as<T>(), op.u.as<T>(), op.du.as<T>(), count, op.width);
+    launch("gated silu backward", elements_grid(count, N), stream, gate_backward<T, N>,
+           op.dy.as<T>(), op.u.as<T>(), op.du.as<T>(), count, op.width);
   });
 }
 
 void run(cudaStream_t stream, const Tanh& op, void* /*scratch*/) {
   with_type(op.x.dtype, [&]<class T>() {
-    over("tanh", stream, static_cast<Int>(op.y.count), aligned({op.x, op.y}),
-         TanhElement<T>{op.x.as<T>(), op.y.as<T>()});
+    by_element<T>("tanh", stream, TanhElement(), {op.x, op.y});
   });
 }
 
 void run(cudaStream_t stream, const TanhInput& op, void* /*scratch*/) {
   with_type(op.y.dtype, [&]<class T>() {
-    over("tanh backward", stream, static_cast<Int>(op.dx.count), aligned({op.dy, op.y, op.dx}),
-         TanhBackward<T>{op.dy.as<T>(), op.y.as<T>(), op.dx.as<T>()});
+    by_element<T>("tanh backward", stream, TanhBackward(), {op.dy, op.y, op.dx});
   });
 }
 
@@ -215,7 +170,6 @@ void run(cudaStream_t stream, const ActivationInput& op, void* /*scratch*/) {
 // Legend: R rows, T tokens a sample, H heads that turn, D columns of a head; N elements an access.
 namespace {
 
-constexpr unsigned kRotaryThreads = 256;
 constexpr Int kMostPairs = 256;  // of one launch
 
 /// From the host, so that every backend has the same angles: one rounded product each.
@@ -224,10 +178,10 @@ struct Frequencies {
 };
 
 /// Writes the sines and cosines of pairs [first, first + pairs).
-__global__ void __launch_bounds__(kRotaryThreads)
+__global__ void __launch_bounds__(kElementThreads)
     fill_rotary_table(Frequencies frequencies, float* table, Int tokens, Int half, Int first,
                       Int pairs, double magnitude) {
-  const Int at = static_cast<Int>(blockIdx.x) * kRotaryThreads + threadIdx.x;
+  const Int at = first_element<1>();
   if (at >= tokens * pairs) return;
   const Int t = at / pairs, i = at % pairs;
   const double angle = static_cast<double>(t) * frequencies.of[i];
@@ -237,10 +191,10 @@ __global__ void __launch_bounds__(kRotaryThreads)
 }
 
 template <class T, int N>
-__global__ void __launch_bounds__(kRotaryThreads)
+__global__ void __launch_bounds__(kElementThreads)
     rotate_pairs(T* x, const float* table, Int rows, Int stride, Int heads, Int head_dim, Int half,
                  Int tokens, float sign) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kRotaryThreads + threadIdx.x) * N;
+  const Int at = first_element<N>();
   if (at >= rows * heads * half) return;
   const Int i = at % half, head = at / half % heads, row = at / half / heads;
   T *low = x + row * stride + head * head_dim + i, *high = low + half;
@@ -268,22 +222,19 @@ void run(cudaStream_t stream, const RotaryTable& op, void* /*scratch*/) {
     const Int pairs = std::min(kMostPairs, half - first);
     Frequencies frequencies{};
     for (Int i = 0; i < pairs; ++i) frequencies.of[i] = rotary_frequency(op.spec, first + i);
-    launch("rotary table", {dim3(blocks_for(op.tokens * pairs, kRotaryThreads)), kRotaryThreads},
-           stream, fill_rotary_table, frequencies, op.table.f32(), op.tokens, half, first, pairs,
-           op.spec.magnitude);
+    launch("rotary table", elements_grid(op.tokens * pairs, 1), stream, fill_rotary_table,
+           frequencies, op.table.f32(), op.tokens, half, first, pairs, op.spec.magnitude);
   }
 }
 
 void run(cudaStream_t stream, const Rotate& op, void* /*scratch*/) {
   const Int half = op.columns / 2, rows = static_cast<Int>(op.x.count) / op.stride;
-  with_access(
-      op.x.dtype, std::gcd(std::gcd(op.stride, op.head_dim), half), {op.x, op.table},
-      [&]<class T, int N>() {
-        launch("rotary embedding",
-               {dim3(blocks_for(rows * op.heads * half, Int{kRotaryThreads} * N)), kRotaryThreads},
-               stream, rotate_pairs<T, N>, op.x.as<T>(), op.table.f32(), rows, op.stride, op.heads,
-               op.head_dim, half, op.tokens, op.inverse ? -1.0F : 1.0F);
-      });
+  with_access(op.x.dtype, std::gcd(std::gcd(op.stride, op.head_dim), half), {op.x, op.table},
+              [&]<class T, int N>() {
+                launch("rotary embedding", elements_grid(rows * op.heads * half, N), stream,
+                       rotate_pairs<T, N>, op.x.as<T>(), op.table.f32(), rows, op.stride, op.heads,
+                       op.head_dim, half, op.tokens, op.inverse ? -1.0F : 1.0F);
+              });
 }
 
 }  // namespace concertina::cuda

@@ -4,12 +4,23 @@
 // after the last whole access are done one by one by the first threads of the grid.
 #pragma once
 
+#include <utility>
+
 #include "core/cuda/kernels/launch.cuh"
 #include "core/cuda/kernels/vector.cuh"
 
 namespace concertina::cuda {
 
 inline constexpr unsigned kElementThreads = 256;
+
+/// For a thread per access of n of `count` elements, and the first element of the calling one.
+inline Grid elements_grid(Int count, int n) {
+  return {dim3(blocks_for(count, Int{kElementThreads} * n)), kElementThreads};
+}
+template <int N>
+__device__ inline Int first_element() {
+  return (static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x) * N;
+}
 
 /// f.template operator()<N>(i) for each access of the calling thread.
 template <int N, class F>
@@ -29,11 +40,44 @@ void over(const char* name, cudaStream_t stream, Int count, bool aligned, F f) {
   if (count == 0) return;
   constexpr int kMost = F::kMost;
   if (aligned)
-    launch(name, {dim3(blocks_for(count, kElementThreads * kMost)), kElementThreads}, stream,
-           each_element<kMost, F>, f, count);
+    launch(name, elements_grid(count, kMost), stream, each_element<kMost, F>, f, count);
   else
-    launch(name, {dim3(blocks_for(count, kElementThreads)), kElementThreads}, stream,
-           each_element<1, F>, f, count);
+    launch(name, elements_grid(count, 1), stream, each_element<1, F>, f, count);
+}
+
+/// Applies `rule` to the elements of K buffers at one place, which it takes in the order of the
+/// buffers: it reads those of the first Rule::kRead, and writes those of the last Rule::kWritten.
+template <class T, class Rule, int K>
+struct ByElement {
+  static constexpr int kMost = 16 / sizeof(T);
+  Rule rule;
+  T* buffers[K];
+  template <int N>
+  __device__ void operator()(Int i) const {
+    float v[K][N];
+#pragma unroll
+    for (int b = 0; b < Rule::kRead; ++b) load(buffers[b] + i, v[b]);
+#pragma unroll
+    for (int k = 0; k < N; ++k) apply(v, k, std::make_integer_sequence<int, K>{});
+#pragma unroll
+    for (int b = K - Rule::kWritten; b < K; ++b) store(buffers[b] + i, v[b]);
+  }
+  template <int N, int... B>
+  __device__ void apply(float (&v)[K][N], int k, std::integer_sequence<int, B...>) const {
+    rule(v[B][k]...);
+  }
+};
+
+/// Runs that over all elements of `buffers`, which are of type T and equally long.
+template <class T, class Rule, int K>
+void by_element(const char* name, cudaStream_t stream, const Rule& rule, const View (&buffers)[K]) {
+  ByElement<T, Rule, K> f{rule, {}};
+  bool all_aligned = true;
+  for (int b = 0; b < K; ++b) {
+    f.buffers[b] = buffers[b].template as<T>();
+    all_aligned = all_aligned && aligned({buffers[b]});
+  }
+  over(name, stream, static_cast<Int>(buffers[0].count), all_aligned, f);
 }
 
 }  // namespace concertina::cuda

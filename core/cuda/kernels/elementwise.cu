@@ -10,19 +10,9 @@ namespace concertina::cuda {
 namespace {
 
 struct AxpbyElement {
-  static constexpr int kMost = 4;
+  static constexpr int kRead = 2, kWritten = 1;
   float a, b;
-  const float* x;
-  float* y;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float u[N], v[N];
-    load(x + i, u);
-    load(y + i, v);
-#pragma unroll
-    for (int k = 0; k < N; ++k) v[k] = a * u[k] + b * v[k];
-    store(y + i, v);
-  }
+  __device__ void operator()(float x, float& y) const { y = a * x + b * y; }
 };
 
 __global__ void __launch_bounds__(kElementThreads)
@@ -52,8 +42,7 @@ __global__ void __launch_bounds__(kElementThreads)
 }  // namespace
 
 void run(cudaStream_t stream, const Axpby& op, void* /*scratch*/) {
-  over("axpby", stream, static_cast<Int>(op.y.count), aligned({op.x, op.y}),
-       AxpbyElement{op.a, op.b, op.x.f32(), op.y.f32()});
+  by_element<float>("axpby", stream, AxpbyElement{op.a, op.b}, {op.x, op.y});
 }
 
 void run(cudaStream_t stream, const SumSquares& op, double* sums) {

@@ -4,29 +4,24 @@
 // Legend: S samples, N patches of P x P pixels, C width. Templates: N elements an access.
 #include <numeric>
 
-#include "core/model/batch.h"
 #include "core/cuda/kernels/column_sums.cuh"
+#include "core/cuda/kernels/elements.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
 #include "core/cuda/kernels/vector.cuh"
+#include "core/model/batch.h"
 
 namespace concertina::cuda {
 namespace {
-
-constexpr unsigned kTokenThreads = 256;
-
-Grid elements_grid(Int count, int n) {
-  return {dim3(blocks_for(count, Int{kTokenThreads} * n)), kTokenThreads};
-}
 
 struct PatchShape {
   Int channels, height, width, patch;
 };
 
 template <class T, int N>
-__global__ void __launch_bounds__(kTokenThreads)
+__global__ void __launch_bounds__(kElementThreads)
     cut_patches(const float* image, PatchShape s, T* patches, Int count) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x) * N;
+  const Int at = first_element<N>();
   if (at >= count) return;
   const Int p = s.patch, across = s.width / p, down = s.height / p;
   const Int x = at % p, y = at / p % p, channel = at / (p * p) % s.channels;
@@ -40,9 +35,9 @@ __global__ void __launch_bounds__(kTokenThreads)
 }
 
 template <class T, int N>
-__global__ void __launch_bounds__(kTokenThreads)
+__global__ void __launch_bounds__(kElementThreads)
     join_class(const T* x, const float* cls, const float* wpe, T* y, Int count, Int all, Int c) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x) * N;
+  const Int at = first_element<N>();
   if (at >= count) return;
   const Int place = at % all, sample = at / all;
   float v[N], position[N];
@@ -58,27 +53,27 @@ __global__ void __launch_bounds__(kTokenThreads)
 
 /// `width` elements of each sample, whose samples start each stride.
 template <class T, int N>
-__global__ void __launch_bounds__(kTokenThreads)
+__global__ void __launch_bounds__(kElementThreads)
     copy_parts(const T* from, Int from_stride, T* to, Int to_stride, Int count, Int width) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x) * N;
+  const Int at = first_element<N>();
   if (at >= count) return;
   float v[N];
   load(from + at / width * from_stride + at % width, v);
   store(to + at / width * to_stride + at % width, v);
 }
 
-__global__ void __launch_bounds__(kTokenThreads)
+__global__ void __launch_bounds__(kElementThreads)
     find_last_rows(const int* lengths, int* places, Int count, Int t) {
-  const Int s = static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x;
+  const Int s = first_element<1>();
   if (s < count)
     places[s] = static_cast<int>(max(Int{1}, min(static_cast<Int>(lengths[s]), t)) - 1);
 }
 
 /// One row of targets[S,T] a thread, which counts those with a target before it: T loads that all
 /// threads of a sample share, in place of a scan. places[S,M], taken[S,M]; `count`: S T.
-__global__ void __launch_bounds__(kTokenThreads)
+__global__ void __launch_bounds__(kElementThreads)
     find_targets(const int* targets, int* places, int* taken, Int count, Int t, Int most) {
-  const Int at = static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x;
+  const Int at = first_element<1>();
   if (at >= count) return;
   const Int row = at % t, sample = at / t;
   Int before = 0, all = 0;
@@ -108,9 +103,9 @@ struct RowPlaces {
 
 /// `count` elements of y[S each,C]; x[S T,C].
 template <class T, int N>
-__global__ void __launch_bounds__(kTokenThreads)
+__global__ void __launch_bounds__(kElementThreads)
     take_rows(const T* x, RowPlaces rows, T* y, Int count) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x) * N;
+  const Int at = first_element<N>();
   if (at >= count) return;
   const Int from = rows.element(at);
   float v[N] = {};
@@ -120,9 +115,9 @@ __global__ void __launch_bounds__(kTokenThreads)
 
 /// dx[S T,C], which is 0; `count` elements of dy[S each,C].
 template <class T, int N>
-__global__ void __launch_bounds__(kTokenThreads)
+__global__ void __launch_bounds__(kElementThreads)
     spread_rows(const T* dy, RowPlaces rows, T* dx, Int count) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kTokenThreads + threadIdx.x) * N;
+  const Int at = first_element<N>();
   if (at >= count) return;
   const Int to = rows.element(at);
   if (to < 0) return;

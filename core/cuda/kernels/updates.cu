@@ -17,95 +17,44 @@ __device__ inline float adam_direction(const AdamWConstants& k, float gradient, 
   return m * k.correction1 / (sqrtf(v) * k.correction2 + k.eps);
 }
 
-/// With the constants of one step.
+// Rules by element: of gradient, weight and moments.
 struct AdamWElement {
-  static constexpr int kMost = 4;
+  static constexpr int kRead = 4, kWritten = 3;
   AdamWConstants k;
-  float *w, *m, *v;
-  const float* g;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float weight[N], first[N], second[N], grad[N];
-    load(w + i, weight);
-    load(m + i, first);
-    load(v + i, second);
-    load(g + i, grad);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float update = adam_direction(k, grad[j], first[j], second[j]);
-      weight[j] = weight[j] - k.decay * weight[j] - k.lr * update;
-    }
-    store(m + i, first);
-    store(v + i, second);
-    store(w + i, weight);
+  __device__ void operator()(float g, float& w, float& m, float& v) const {
+    const float update = adam_direction(k, g, m, v);
+    w = w - k.decay * w - k.lr * update;
   }
 };
 
 struct SgdElement {
-  static constexpr int kMost = 4;
+  static constexpr int kRead = 3, kWritten = 2;
   SgdRule k;
-  float *w, *m;
-  const float* g;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float weight[N], moment[N], grad[N];
-    load(w + i, weight);
-    load(m + i, moment);
-    load(g + i, grad);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float d = k.grad_scale * grad[j] + k.decay * weight[j];
-      moment[j] = k.momentum * moment[j] + k.fresh * d;
-      weight[j] = weight[j] - k.lr * (k.nesterov ? d + k.momentum * moment[j] : moment[j]);
-    }
-    store(m + i, moment);
-    store(w + i, weight);
+  __device__ void operator()(float g, float& w, float& m) const {
+    const float d = k.grad_scale * g + k.decay * w;
+    m = k.momentum * m + k.fresh * d;
+    w = w - k.lr * (k.nesterov ? d + k.momentum * m : m);
   }
 };
 
 struct LionElement {
-  static constexpr int kMost = 4;
+  static constexpr int kRead = 3, kWritten = 2;
   LionRule k;
-  float *w, *m;
-  const float* g;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float weight[N], moment[N], grad[N];
-    load(w + i, weight);
-    load(m + i, moment);
-    load(g + i, grad);
-#pragma unroll
-    for (int j = 0; j < N; ++j) {
-      const float scaled = k.grad_scale * grad[j];
-      const float c = k.beta1 * moment[j] + (1 - k.beta1) * scaled;
-      const float sign = c > 0 ? 1.0F : c < 0 ? -1.0F : 0.0F;
-      moment[j] = k.beta2 * moment[j] + (1 - k.beta2) * scaled;
-      weight[j] = weight[j] - k.lr * (sign + k.decay * weight[j]);
-    }
-    store(m + i, moment);
-    store(w + i, weight);
+  __device__ void operator()(float g, float& w, float& m) const {
+    const float scaled = k.grad_scale * g;
+    const float c = k.beta1 * m + (1 - k.beta1) * scaled;
+    const float sign = c > 0 ? 1.0F : c < 0 ? -1.0F : 0.0F;
+    m = k.beta2 * m + (1 - k.beta2) * scaled;
+    w = w - k.lr * (sign + k.decay * w);
   }
 };
 
 /// The direction u of LAMB takes the place of the gradient.
 struct LambElement {
-  static constexpr int kMost = 4;
+  static constexpr int kRead = 4, kWritten = 3;
   AdamWConstants k;
-  const float* w;
-  float *m, *v, *g;
-  template <int N>
-  __device__ void operator()(Int i) const {
-    float weight[N], first[N], second[N], grad[N];
-    load(w + i, weight);
-    load(m + i, first);
-    load(v + i, second);
-    load(g + i, grad);
-#pragma unroll
-    for (int j = 0; j < N; ++j)
-      grad[j] = adam_direction(k, grad[j], first[j], second[j]) + k.decay * weight[j];
-    store(m + i, first);
-    store(v + i, second);
-    store(g + i, grad);
+  __device__ void operator()(float w, float& g, float& m, float& v) const {
+    g = adam_direction(k, g, m, v) + k.decay * w;
   }
 };
 
@@ -174,25 +123,21 @@ Int sum_pieces(cudaStream_t stream, View x, double* sums) {
 }  // namespace
 
 void run(cudaStream_t stream, const AdamWUpdate& op, void* /*scratch*/) {
-  over("adamw", stream, static_cast<Int>(op.w.count), aligned({op.w, op.m, op.v, op.g}),
-       AdamWElement{constants_of(op.rule), op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32()});
+  by_element<float>("adamw", stream, AdamWElement{constants_of(op.rule)}, {op.g, op.w, op.m, op.v});
 }
 
 void run(cudaStream_t stream, const SgdUpdate& op, void* /*scratch*/) {
-  over("sgd", stream, static_cast<Int>(op.w.count), aligned({op.w, op.m, op.g}),
-       SgdElement{op.rule, op.w.f32(), op.m.f32(), op.g.f32()});
+  by_element<float>("sgd", stream, SgdElement{op.rule}, {op.g, op.w, op.m});
 }
 
 void run(cudaStream_t stream, const LionUpdate& op, void* /*scratch*/) {
-  over("lion", stream, static_cast<Int>(op.w.count), aligned({op.w, op.m, op.g}),
-       LionElement{op.rule, op.w.f32(), op.m.f32(), op.g.f32()});
+  by_element<float>("lion", stream, LionElement{op.rule}, {op.g, op.w, op.m});
 }
 
 void run(cudaStream_t stream, const LambUpdate& op, void* scratch) {
   if (op.w.count == 0) return;
   const Int count = static_cast<Int>(op.w.count);
-  over("lamb", stream, count, aligned({op.w, op.m, op.v, op.g}),
-       LambElement{op.rule.constants(), op.w.f32(), op.m.f32(), op.v.f32(), op.g.f32()});
+  by_element<float>("lamb", stream, LambElement{op.rule.constants()}, {op.w, op.g, op.m, op.v});
   auto* const sums = static_cast<double*>(scratch);
   const Int pieces = sum_pieces(stream, op.w, sums);
   sum_pieces(stream, op.g, sums + pieces);

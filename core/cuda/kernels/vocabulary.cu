@@ -2,12 +2,13 @@
 // elements an access.
 #include <cfloat>
 
-#include "core/model/batch.h"
 #include "core/cuda/kernels/column_sums.cuh"
+#include "core/cuda/kernels/elements.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
 #include "core/cuda/kernels/reduce.cuh"
 #include "core/cuda/kernels/vector.cuh"
+#include "core/model/batch.h"
 
 namespace concertina::cuda {
 // Token, type and position embedding. The gradient of the token table adds rows of one token in row
@@ -16,14 +17,12 @@ namespace concertina::cuda {
 // adds each run of equal tokens.
 namespace {
 
-constexpr unsigned kEmbedThreads = 256;
-
 /// wtt and wpe may be null; and types, which are 0 then.
 template <class T, int N>
-__global__ void __launch_bounds__(kEmbedThreads)
+__global__ void __launch_bounds__(kElementThreads)
     embed(const int* tokens, const float* wte, const int* types, const float* wtt, const float* wpe,
           T* x, Int rows, Int t, Int c) {
-  const Int at = (static_cast<Int>(blockIdx.x) * kEmbedThreads + threadIdx.x) * N;
+  const Int at = first_element<N>();
   if (at >= rows * c) return;
   const Int row = at / c, column = at % c;
   float token[N], type[N] = {}, position[N] = {};
@@ -36,18 +35,18 @@ __global__ void __launch_bounds__(kEmbedThreads)
 }
 
 /// order[R]: the rows by token, those of one token in row order; sorted[R]: their tokens.
-__global__ void __launch_bounds__(kEmbedThreads)
+__global__ void __launch_bounds__(kElementThreads)
     sort_rows(const int* tokens, int* order, int* sorted, int rows) {
-  __shared__ int others[kEmbedThreads];
-  const int row = static_cast<int>(blockIdx.x * kEmbedThreads + threadIdx.x);
+  __shared__ int others[kElementThreads];
+  const int row = static_cast<int>(blockIdx.x * kElementThreads + threadIdx.x);
   const int token = row < rows ? tokens[row] : 0;
   int before = 0;
-  for (int first = 0; first < rows; first += static_cast<int>(kEmbedThreads)) {
+  for (int first = 0; first < rows; first += static_cast<int>(kElementThreads)) {
     __syncthreads();
     const int mine = first + static_cast<int>(threadIdx.x);
     if (mine < rows) others[threadIdx.x] = tokens[mine];
     __syncthreads();
-    const int count = min(static_cast<int>(kEmbedThreads), rows - first);
+    const int count = min(static_cast<int>(kElementThreads), rows - first);
     for (int i = 0; i < count; ++i)
       before += others[i] < token || (others[i] == token && first + i < row) ? 1 : 0;
   }
@@ -71,7 +70,7 @@ __device__ int end_of_run(const int* sorted, int first, int count) {
 }
 
 template <class T, int N>
-__global__ void __launch_bounds__(kEmbedThreads)
+__global__ void __launch_bounds__(kElementThreads)
     add_tokens(const int* order, const int* sorted, const T* dx, float* dwte, int rows, Int c) {
   const int first = static_cast<int>(blockIdx.x);
   if (first > 0 && sorted[first - 1] == sorted[first]) return;  // another block's run
@@ -131,9 +130,8 @@ void add_types(cudaStream_t stream, const EmbedWeight& op, Int rows, Int c, void
 void run(cudaStream_t stream, const Embed& op, void* /*scratch*/) {
   const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.x.count) / rows;
   with_access(op.x.dtype, c, {op.wte, op.wtt, op.wpe, op.x}, [&]<class T, int N>() {
-    launch("embedding", {dim3(blocks_for(rows * c, kEmbedThreads * N)), kEmbedThreads}, stream,
-           embed<T, N>, op.tokens.i32(), op.wte.f32(), op.types.i32(), op.wtt.f32(), op.wpe.f32(),
-           op.x.as<T>(), rows, op.t, c);
+    launch("embedding", elements_grid(rows * c, N), stream, embed<T, N>, op.tokens.i32(),
+           op.wte.f32(), op.types.i32(), op.wtt.f32(), op.wpe.f32(), op.x.as<T>(), rows, op.t, c);
   });
 }
 
@@ -141,12 +139,12 @@ void run(cudaStream_t stream, const EmbedWeight& op, void* scratch) {
   const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.dx.count) / rows;
   check_scratch(2 * op.tokens.bytes(), kScratchBytes, "embedding backward");
   auto *order = static_cast<int*>(scratch), *sorted = order + rows;
-  launch("embedding backward: sort", {dim3(blocks_for(rows, kEmbedThreads)), kEmbedThreads}, stream,
-         sort_rows, op.tokens.i32(), order, sorted, static_cast<int>(rows));
+  launch("embedding backward: sort", elements_grid(rows, 1), stream, sort_rows, op.tokens.i32(),
+         order, sorted, static_cast<int>(rows));
   if (!op.accumulate)
     check(cudaMemsetAsync(op.dwte.data, 0, op.dwte.bytes(), stream), "cudaMemsetAsync");
   with_access(op.dx.dtype, c, {op.dx, op.dwte, op.dwpe}, [&]<class T, int N>() {
-    const unsigned threads = c / N > 128 ? kEmbedThreads : 64;
+    const unsigned threads = c / N > 128 ? kElementThreads : 64;
     launch("embedding backward: tokens",
            {dim3(static_cast<unsigned>(rows), blocks_for(c, threads * N)), threads}, stream,
            add_tokens<T, N>, order, sorted, op.dx.as<T>(), op.dwte.f32(), static_cast<int>(rows),

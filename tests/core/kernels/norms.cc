@@ -64,21 +64,21 @@ Outputs run_rms_norm(Backend& backend, unsigned seed, std::int64_t rows, std::in
   const Buffer skip = data.normal(rows * width, 1, 0, compute);
   const Buffer dy = data.normal(rows * width, 1, 0, compute), gamma = data.normal(width);
   const Buffer y(x.size(), compute), rstd(static_cast<std::size_t>(rows));
-  backend.run(RmsNorm{x.view(), gamma.view(), y.view(), rstd.view(), eps});
+  backend.run(RmsNorm{x.view(), gamma.view(), {}, y.view(), {}, rstd.view(), eps});
 
   const Buffer dx(x.size(), compute), dx_skip(x.size(), compute);
   const Buffer in_skip(skip.values(), compute), in_dy(dy.values(), compute);
   const auto input = [&](const Buffer& grad, View residual, const Buffer& to) {
     backend.run(
-        RmsNormInput{grad.view(), x.view(), gamma.view(), rstd.view(), residual, to.view()});
+        RmsNormInput{grad.view(), x.view(), gamma.view(), {}, rstd.view(), residual, to.view()});
   };
   input(dy, {}, dx);
   input(dy, skip.view(), dx_skip);
   input(dy, in_skip.view(), in_skip);
   input(in_dy, skip.view(), in_dy);
   const Buffer dgamma(gamma.size()), dgamma_sum = data.normal(width);
-  backend.run(RmsNormWeight{dy.view(), x.view(), rstd.view(), dgamma.view(), false});
-  backend.run(RmsNormWeight{dy.view(), x.view(), rstd.view(), dgamma_sum.view(), true});
+  backend.run(RmsNormWeight{dy.view(), x.view(), {}, rstd.view(), dgamma.view(), {}, false});
+  backend.run(RmsNormWeight{dy.view(), x.view(), {}, rstd.view(), dgamma_sum.view(), {}, true});
   backend.synchronize();
   EXPECT_EQ(dx_skip.values(), in_skip.values()) << "dx may be residual_grad";
   EXPECT_EQ(dx_skip.values(), in_dy.values()) << "dx may be dy";
@@ -114,9 +114,9 @@ void norm_rates(KernelRates& rates, DType compute) {
   rates.fused("layer norm", 2 * bytes, LayerNorm{x, gamma, beta, y, mean, rstd});
   rates.fused("layer norm dx", 4 * bytes, LayerNormInput{dy, x, gamma, mean, rstd, y, y});
   rates.fused("layer norm dW", 2 * bytes, LayerNormWeight{dy, x, mean, rstd, gamma, beta, false});
-  rates.fused("rms norm", 2 * bytes, RmsNorm{x, gamma, y, rstd});
-  rates.fused("rms norm dx", 4 * bytes, RmsNormInput{dy, x, gamma, rstd, y, y});
-  rates.fused("rms norm dW", 2 * bytes, RmsNormWeight{dy, x, rstd, gamma, false});
+  rates.fused("rms norm", 2 * bytes, RmsNorm{x, gamma, {}, y, {}, rstd});
+  rates.fused("rms norm dx", 4 * bytes, RmsNormInput{dy, x, gamma, {}, rstd, y, y});
+  rates.fused("rms norm dW", 2 * bytes, RmsNormWeight{dy, x, {}, rstd, gamma, {}, false});
 }
 
 namespace oracle {

@@ -1,7 +1,11 @@
-// A half-block: a branch, a norm and the skip around them.
-//   before the branch (pre-norm, GPT-2):  output = x + dropout(branch(norm(x)))
-//   after the skip (post-norm, BERT):     output = norm(x + dropout(branch(x)))
-// Parameters: those of the norm, then those of the branch.
+// Blocks: branches, their norms and the skip around them.
+//   a half-block, norm before the branch (GPT-2):  output = x + dropout(branch(norm(x)))
+//   a half-block, norm after the skip (BERT):      output = norm(x + dropout(branch(x)))
+//   a parallel block, a whole layer:               output = x + dropout(attention(norm(x)) +
+//                                                                       mlp(norm'(x)))
+// where norm' is a norm of its own (GPT-NeoX, Black et al. 2022) or the same (GPT-J, Wang &
+// Komatsuzaki 2021; Phi).
+// Parameters: those of the norm, of norm' ("mlp_ln") where there is one, then of each branch.
 #pragma once
 
 #include <functional>
@@ -11,13 +15,13 @@
 
 namespace concertina {
 
-/// Memory of a branch: its share of its half-block's.
+/// Memory of a branch: its share of its block's.
 struct BranchMemory {
   void* saved = nullptr;  // F -> I and W
   void* grads = nullptr;  // I -> W
 };
 
-/// u[R,C] = branch(h[R,C]), as a half-block calls it.
+/// u[R,C] = branch(h[R,C]), as a block calls it.
 class Branch {
  public:
   virtual ~Branch() = default;
@@ -51,5 +55,9 @@ enum class NormPlace { before_branch, after_skip };
 
 UnitPlan half_block(const UnitShape& shape, NormPlace place, const NormSpec& norm,
                     BranchPlan branch);
+
+/// `shared_norm`: both branches read the same rows.
+UnitPlan parallel_block(const UnitShape& shape, const NormSpec& norm, bool shared_norm,
+                        BranchPlan attention, BranchPlan mlp);
 
 }  // namespace concertina

@@ -1,5 +1,5 @@
-// Random calls of every kernel of core/ops.h, a file per group beside this: its cases, its rates
-// (rates.h), and the oracle's gradients against finite differences.
+// Random calls of every kernel of core/ops.h, a file per group beside this: its cases and its rates
+// (rates.h).
 // Invariant: a case is a pure function of its seed, so that it can be run on two backends and the
 // results compared.
 #pragma once
@@ -45,6 +45,17 @@ inline double tolerance(DType compute) {
   return compute == DType::bf16 ? 1e-2 : 1e-5;
 }
 
+/// Poisoned scratch for the operators made so far.
+class Workspace {
+ public:
+  explicit Workspace(Backend& backend) : memory_(buffer_of_bytes(backend.workspace_bytes())) {
+    backend.set_workspace(memory_.data());
+  }
+
+ private:
+  Buffer memory_;
+};
+
 /// One round of cases, which draws their sizes from `data`.
 struct CaseRound {
   unsigned seed;
@@ -55,14 +66,16 @@ struct CaseRound {
 
   DType compute() const { return precision.storage; }
 
-  /// Adds the case run(backend, seed, sizes..., and where it takes it the type of activations).
+  /// Adds the case run(backend, numbers, sizes..., and where it takes it the type of activations).
   template <class Run, class... Sizes>
   KernelCase& add(const std::string& name, Run run, Sizes... sizes) {
     return push(name, [=, seed = seed, type = compute()](Backend& backend) {
-      if constexpr (std::is_invocable_v<Run, Backend&, unsigned, Sizes..., DType>)
-        return run(backend, seed, sizes..., type);
+      Data numbers(seed);
+      const Workspace workspace(backend);
+      if constexpr (std::is_invocable_v<Run, Backend&, Data&, Sizes..., DType>)
+        return run(backend, numbers, sizes..., type);
       else
-        return run(backend, seed, sizes...);
+        return run(backend, numbers, sizes...);
     });
   }
 
@@ -79,19 +92,8 @@ void add_token_row_cases(CaseRound& round);
 void add_elementwise_cases(CaseRound& round);
 void add_update_cases(CaseRound& round);
 
-/// Poisoned scratch for the operators made so far.
-class Workspace {
- public:
-  explicit Workspace(Backend& backend) : memory_(buffer_of_bytes(backend.workspace_bytes())) {
-    backend.set_workspace(memory_.data());
-  }
-
- private:
-  Buffer memory_;
-};
-
-inline void keep(Outputs& outputs, std::string name, const Buffer& buffer, double scale = 0) {
-  outputs.push_back({std::move(name), buffer.values(), scale});
+inline Output output(std::string name, const Buffer& buffer, double scale = 0) {
+  return {std::move(name), buffer.values(), scale};
 }
 
 inline double largest(const Buffer& buffer) {

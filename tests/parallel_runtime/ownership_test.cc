@@ -91,7 +91,7 @@ RC_GTEST_PROP(Ownership, WholeTensorsHaveOneOwnerAndLoadsAreEven, ()) {
   ModelSpec model;
   model.units.resize(static_cast<std::size_t>(units));
   for (int u = 0; u < units; ++u) {
-    UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
+    UnitSpec& unit = model.units[u];
     unit.name = std::to_string(u);
     for (std::size_t i = 0; i < counts.size(); ++i)
       unit.parameters.push_back({"p" + std::to_string(i), {counts[i]}, false, {}, ""});
@@ -115,8 +115,7 @@ RC_GTEST_PROP(Ownership, WholeTensorsHaveOneOwnerAndLoadsAreEven, ()) {
       RC_ASSERT(part.begin == element);
       RC_ASSERT(part.first_block == block);
       for (const TensorRun& run : tensor_runs(buckets[b], part))
-        RC_ASSERT(run.end - run.begin ==
-                  buckets[b].tensors[static_cast<std::size_t>(run.tensor)].count);
+        RC_ASSERT(run.end - run.begin == buckets[b].tensors[run.tensor].count);
       loads[owners[b].ranks[i]] += part.count();
       element = part.end;
       block = part.last_block;
@@ -162,7 +161,7 @@ TEST(Ownership, HoldersAreTheRanksOfAllUses) {
   ModelSpec model;
   model.units.resize(4);
   for (int u = 0; u < 4; ++u) {
-    UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
+    UnitSpec& unit = model.units[u];
     unit.name = std::to_string(u);
     unit.parameters.push_back({"own", {100}, false, {}, ""});
     if (u % 3 == 0) unit.parameters.push_back({"tied", {50}, false, {}, "tied"});

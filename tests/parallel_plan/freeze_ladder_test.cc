@@ -93,8 +93,7 @@ TEST(FreezeLadder, OfStagesIsWhatTheSimulatorSays) {
     const double share = static_cast<double>(layers) / stages;
     for (int s = 0; s < stages; ++s) {
       const double trained = std::clamp((s + 1) * share - frozen, 0.0, share);
-      costs.stages[static_cast<std::size_t>(s)] = {
-          .forward = share, .input = trained, .weight = trained};
+      costs.stages[s] = {.forward = share, .input = trained, .weight = trained};
     }
     const double step = simulate(make_plan(layout, "gpipe"), layout, costs).makespan;
     RC_ASSERT(std::abs(gpipe_step({layers, stages, microbatches}, frozen) - step) < 1e-9);

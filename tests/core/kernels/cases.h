@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -91,6 +92,36 @@ void add_vocabulary_cases(CaseRound& round);
 void add_token_row_cases(CaseRound& round);
 void add_elementwise_cases(CaseRound& round);
 void add_update_cases(CaseRound& round);
+
+/// A linear map with its packed weights; what its products give is poisoned before.
+class PackedMap {
+ public:
+  PackedMap(Backend& backend, const LinearShape& shape)
+      : backend_(backend), map_(backend.linear(shape)) {}
+
+  void pack(const Buffer& weight) {
+    packed_ = buffer_of_bytes(map_->packed_bytes());
+    backend_.run(PackWeights{*map_, weight.view(), packed_.data()});
+  }
+  Buffer forward(const Buffer& x, View bias, const Epilogue& epilogue = {}) const {
+    Buffer y(map_->shape().rows * map_->shape().out, map_->shape().compute);
+    backend_.run(LinearForward{*map_, x.view(), packed_.data(), bias, epilogue, y.view()});
+    return y;
+  }
+  Buffer backward(const Buffer& dy, const Epilogue& epilogue = {}) const {
+    Buffer dx(map_->shape().rows * map_->shape().in, map_->shape().compute);
+    backend_.run(LinearInput{*map_, dy.view(), packed_.data(), epilogue, dx.view()});
+    return dx;
+  }
+  void weight(const Buffer& x, const Buffer& dy, View dw, View db, bool accumulate) const {
+    backend_.run(LinearWeight{*map_, x.view(), dy.view(), dw, db, accumulate});
+  }
+
+ private:
+  Backend& backend_;
+  std::unique_ptr<Linear> map_;
+  Buffer packed_;
+};
 
 inline Output output(std::string name, const Buffer& buffer, double scale = 0) {
   return {std::move(name), buffer.values(), scale};

@@ -13,36 +13,6 @@
 namespace concertina {
 namespace {
 
-/// A linear map with its packed weights.
-class PackedMap {
- public:
-  PackedMap(Backend& backend, const LinearShape& shape)
-      : backend_(backend), map_(backend.linear(shape)) {}
-
-  void pack(const Buffer& weight) {
-    packed_ = buffer_of_bytes(map_->packed_bytes());
-    backend_.run(PackWeights{*map_, weight.view(), packed_.data()});
-  }
-  Buffer forward(const Buffer& x, View bias, const Epilogue& epilogue = {}) const {
-    Buffer y(map_->shape().rows * map_->shape().out, map_->shape().compute);
-    backend_.run(LinearForward{*map_, x.view(), packed_.data(), bias, epilogue, y.view()});
-    return y;
-  }
-  Buffer backward(const Buffer& dy, const Epilogue& epilogue = {}) const {
-    Buffer dx(map_->shape().rows * map_->shape().in, map_->shape().compute);
-    backend_.run(LinearInput{*map_, dy.view(), packed_.data(), epilogue, dx.view()});
-    return dx;
-  }
-  void weight(const Buffer& x, const Buffer& dy, View dw, View db, bool accumulate) const {
-    backend_.run(LinearWeight{*map_, x.view(), dy.view(), dw, db, accumulate});
-  }
-
- private:
-  Backend& backend_;
-  std::unique_ptr<Linear> map_;
-  Buffer packed_;
-};
-
 /// Two maps as in an MLP: `up` [I,O] with a GELU after it feeds `down` [O,I], optionally stored
 /// transposed. Every epilogue and both directions.
 Outputs run_linear(Backend& backend, Data& data, const LinearShape& up_shape) {

@@ -1,7 +1,5 @@
 #include "tests/oracle_backend.h"
 
-#include <vector>
-
 #include "core/error.h"
 #include "tests/oracle/activations.h"
 #include "tests/oracle/elementwise.h"
@@ -14,7 +12,7 @@
 namespace concertina {
 namespace {
 
-using oracle::Out;
+using oracle::Out, oracle::Values, oracle::values_of;
 
 class OracleLinear final : public Linear {
  public:
@@ -33,39 +31,30 @@ class OracleLinear final : public Linear {
   }
 
   void forward(const LinearForward& op) override {
-    const std::vector<float> in = to_floats(op.x);
-    std::vector<double> u(op.y.count);
-    oracle::linear(shape(), in.data(), static_cast<const float*>(op.packed), op.bias.f32(),
-                   u.data());
-    Out out(op.y), operand(op.epilogue.operand);
+    const Values u = oracle::linear(shape(), values_of(op.x), static_cast<const float*>(op.packed),
+                                    values_of(op.bias));
+    Out y(op.y), operand(op.epilogue.operand);
     for (std::size_t i = 0; i < u.size(); ++i) {
-      if (op.epilogue.is_activation()) {
-        const oracle::Activation f = oracle::activation(op.epilogue.kind);
-        operand[i] = static_cast<float>(f.slope(u[i]));
-        u[i] = f.value(u[i]);
-      }
-      if (op.epilogue.kind == Epilogue::Kind::residual) u[i] += static_cast<double>(operand[i]);
-      out[i] = static_cast<float>(u[i]);
+      y[i] = u[i] + (op.epilogue.kind == Epilogue::Kind::residual ? operand[i] : 0);
+      if (!op.epilogue.is_activation()) continue;
+      const oracle::Activation f = oracle::activation(op.epilogue.kind);
+      y[i] = f.value(u[i]);
+      operand[i] = f.slope(u[i]);
     }
   }
 
   void backward_input(const LinearInput& op) override {
-    const std::vector<float> grad = to_floats(op.dy), operand = to_floats(op.epilogue.operand);
-    std::vector<double> sums(op.dx.count);
-    oracle::linear_backward_input(shape(), grad.data(), static_cast<const float*>(op.packed),
-                                  sums.data());
-    Out out(op.dx);
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (op.epilogue.is_activation()) sums[i] *= static_cast<double>(operand[i]);
-      if (op.epilogue.kind == Epilogue::Kind::residual) sums[i] += static_cast<double>(operand[i]);
-      out[i] = static_cast<float>(sums[i]);
-    }
+    const Values sums = oracle::linear_backward_input(shape(), values_of(op.dy),
+                                                      static_cast<const float*>(op.packed)),
+                 operand = values_of(op.epilogue.operand);
+    Out dx(op.dx);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      dx[i] = sums[i] * (op.epilogue.is_activation() ? operand[i] : 1) +
+              (op.epilogue.kind == Epilogue::Kind::residual ? operand[i] : 0);
   }
 
   void backward_weight(const LinearWeight& op) override {
-    const std::vector<float> in = to_floats(op.x), grad = to_floats(op.dy);
-    oracle::linear_backward_weight(shape(), in.data(), grad.data(), op.dweight.f32(),
-                                   op.dbias.f32(), op.accumulate);
+    oracle::linear_backward_weight(shape(), op);
   }
 };
 
@@ -74,17 +63,16 @@ class OracleAttention final : public Attention {
   using Attention::Attention;
 
   void forward(const AttentionForward& op) override {
-    const std::vector<float> in = to_floats(op.qkv);
     require(op.lengths, op.mask, op.starts);
-    Out out(op.y);
-    oracle::attention(shape(), in.data(), op.lengths.i32(), out.data(), op.lse.f32(), op.mask);
+    const Values qkv = values_of(op.qkv);
+    Out y(op.y), lse(op.lse);
+    oracle::attention(shape(), qkv, op.lengths.i32(), y, lse, op.mask);
   }
   void backward(const AttentionBackward& op) override {
-    const std::vector<float> grad = to_floats(op.dy), in = to_floats(op.qkv);
     require(op.lengths, op.mask, op.starts);
-    Out out(op.dqkv);
-    oracle::attention_backward(shape(), grad.data(), in.data(), op.lengths.i32(), out.data(),
-                               op.mask);
+    const Values dy = values_of(op.dy), qkv = values_of(op.qkv);
+    Out dqkv(op.dqkv);
+    oracle::attention_backward(shape(), dy, qkv, op.lengths.i32(), dqkv, op.mask);
   }
 };
 

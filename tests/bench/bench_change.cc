@@ -12,17 +12,13 @@
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/machine/gather.h"
-#include "experiments/predict/link_probe.h"
-#include "experiments/predict/machine_file.h"
 #include "experiments/predict/move_probe.h"
 #include "experiments/run/planning.h"
 #include "parallel/predict/move_costs.h"
 #include "tests/bench/benches.h"
 
-namespace concertina::change_bench {
-namespace {
-
-using Json = nlohmann::ordered_json;
+namespace concertina {
+namespace change_bench {
 
 constexpr int kWarmChanges = 3;  // each way
 
@@ -118,22 +114,6 @@ std::pair<int, int> busiest_pair(const PairBytes& bytes, const std::vector<int>&
   return busiest;
 }
 
-/// Links by class, and the one between the ranks of `pair`, which is also that of its class.
-MachineModel measure_links(Communicator& world, const std::vector<int>& hosts,
-                           std::pair<int, int> pair, std::size_t bytes) {
-  MachineModel machine;
-  machine.ranks_per_host = ranks_per_host(hosts);
-  const LinkClasses classes = probe_classes(world, hosts, bytes);
-  machine.local = classes.local;
-  machine.remote = classes.remote;
-  const auto [a, b] = pair;
-  if (a != b) {
-    const bool remote = hosts[at(a)] != hosts[at(b)];
-    (remote ? machine.remote : machine.local) = probe_link(world, a, b, bytes, remote);
-  }
-  return machine_from_json(gather_json(world, to_json(machine))[0], "the probe of rank 0");
-}
-
 RunConfig other_layout(const RunConfig& config, const Assignment& usual, const std::string& to) {
   if (!to.empty()) return with_layout_keys(config, to, "--to");
   const bool one_stage = usual.layout.pipelines.front().stages.size() == 1;
@@ -150,9 +130,7 @@ struct ChangeOptions : ConfigOptions {
 int run(const ChangeOptions& options, MpiEnvironment& mpi) {
   const RunConfig& config = options.config;
   Communicator& world = mpi.world();
-  if (world.size() == 1)
-    throw_input("one rank has nobody to share a layout with", "this launch",
-                "mpirun -n 2 concertina_bench change");
+  require_ranks(world, "share a layout", "change");
   TimedTrainer bench(config, world);
   const Assignment from = bench.trainer.assignment();
   const Assignment to =
@@ -165,7 +143,7 @@ int run(const ChangeOptions& options, MpiEnvironment& mpi) {
   const auto pair = busiest_pair(pair_bytes(there.plan(), there.kinds()), hosts);
 
   for (int i = 0; i < options.warmup; ++i) bench.step();
-  MachineModel machine = measure_links(world, hosts, pair, static_cast<std::size_t>(options.bytes));
+  MachineModel machine = probe_links(world, hosts, options.bytes, pair);
   probe_move(world, bench.trainer.tensors(), bench.trainer.tensor_memory(), hosts, from,
              machine.moves);
   std::vector<double> factors;
@@ -201,24 +179,21 @@ int run(const ChangeOptions& options, MpiEnvironment& mpi) {
 void declare(CLI::App& app, ChangeOptions& options) {
   app.add_option("--to", options.to,
                  "the other layout: keys of [parallel] on top of the config, \"parallel.pp=1\"");
-  app.add_option("--rounds", options.rounds, "measured changes there and back")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--warmup", options.warmup, "steps before the first change")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--bytes", options.bytes, "size of a message that probes the link")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
+  add_number(app, "--rounds", options.rounds, "measured changes there and back");
+  add_number(app, "--warmup", options.warmup, "steps before the first change",
+             CLI::NonNegativeNumber);
+  add_number(app, "--bytes", options.bytes, "size of a message that probes the link",
+             CLI::Range(1, 1 << 30));
   options.defaults = bench_model();
   std::erase(options.defaults, "numerics.leaves=1");  // replicas need more
 }
 
-}  // namespace
+}  // namespace change_bench
 
 Command bench_change() {
-  return make_command<ChangeOptions>(
-      "a change of the layout between two steps, there and back, and its prediction", declare, run);
+  return make_command<change_bench::ChangeOptions>(
+      "a change of the layout between two steps, there and back, and its prediction",
+      change_bench::declare, change_bench::run);
 }
 
-}  // namespace concertina::change_bench
+}  // namespace concertina

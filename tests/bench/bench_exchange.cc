@@ -13,8 +13,6 @@
 #include "core/index.h"
 #include "core/step_history.h"
 #include "experiments/machine/gather.h"
-#include "experiments/predict/link_probe.h"
-#include "experiments/predict/machine_file.h"
 #include "experiments/predict/report_parts.h"
 #include "parallel/generate/assign.h"
 #include "parallel/predict/move_costs.h"
@@ -23,10 +21,8 @@
 #include "parallel/simulate/simulate.h"
 #include "tests/bench/benches.h"
 
-namespace concertina::exchange_bench {
-namespace {
-
-using Json = nlohmann::ordered_json;
+namespace concertina {
+namespace exchange_bench {
 
 struct ExchangeOptions : CommandOptions {
   double bytes = 16e6;  // of all gradients of a replica
@@ -127,18 +123,14 @@ Halves measure_halves(const ExchangeProblem& problem, Communicator& world,
   ExchangingRank subject(problem, world);
   std::vector<double> reduce, gather;
   for (int round = 0; round < options.warmup + options.rounds; ++round) {
-    std::array<double, 2> seconds{};
-    world.barrier();
-    double start = now();
-    subject.reduce();
-    seconds[0] = now() - start;
-    world.barrier();
-    start = now();
-    subject.gather();
-    seconds[1] = now() - start;
-    const std::vector<double> all = gather_values(world, seconds);
-    std::array<double, 2> slowest{};
-    for (std::size_t i = 0; i < all.size(); ++i) slowest[i % 2] = std::max(slowest[i % 2], all[i]);
+    const auto timed = [&](const auto& half) {
+      world.barrier();
+      const double start = now();
+      half();
+      return now() - start;
+    };
+    const std::array seconds{timed([&] { subject.reduce(); }), timed([&] { subject.gather(); })};
+    const auto slowest = largest_values(world, seconds);
     if (round < options.warmup) continue;
     reduce.push_back(slowest[0]);
     gather.push_back(slowest[1]);
@@ -167,17 +159,6 @@ double predict_seconds(const ExchangeProblem& problem, const MachineModel& machi
   return simulate(problem.assignment.plan, problem.assignment.layout, costs).makespan;
 }
 
-/// The links between these ranks, for messages of `bytes`.
-MachineModel probe_links(Communicator& world, const std::vector<int>& hosts, std::size_t bytes) {
-  MachineModel machine;
-  machine.ranks_per_host = ranks_per_host(hosts);
-  const LinkClasses classes = probe_classes(world, hosts, bytes);
-  machine.local = classes.local;
-  machine.remote = classes.remote;
-  const Json of_first = gather_json(world, to_json(machine))[0];
-  return machine_from_json(of_first, "the probe of rank 0");
-}
-
 /// Seconds in which a ring all-reduce of `bytes` would pass over `link`, between `ranks` ranks, as
 /// far as its bandwidth decides: 2 (ranks - 1) / ranks bytes in and out of each rank.
 double ring_seconds(double bytes, int ranks, const LinkCosts& link) {
@@ -186,9 +167,7 @@ double ring_seconds(double bytes, int ranks, const LinkCosts& link) {
 
 int run(const ExchangeOptions& options, MpiEnvironment& mpi) {
   Communicator& world = mpi.world();
-  if (world.size() == 1)
-    throw_input("one rank has nobody to exchange gradients with", "this launch",
-                "mpirun -n 2 concertina_bench exchange");
+  require_ranks(world, "exchange gradients", "exchange");
   const std::vector<int> hosts = host_of_ranks(world);
   const ExchangeProblem problem(hosts, options);
   const MachineModel machine =
@@ -220,35 +199,26 @@ int run(const ExchangeOptions& options, MpiEnvironment& mpi) {
 }
 
 void declare(CLI::App& app, ExchangeOptions& options) {
-  app.add_option("--bytes", options.bytes, "gradients of a replica, in bytes")
-      ->check(CLI::Range(64.0, 1e12))
-      ->capture_default_str();
-  app.add_option("--buckets", options.buckets, "buckets that they are exchanged in")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "measured rounds")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--warmup", options.warmup, "rounds before them")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--bound", options.bound, "multiple of a ring's bound that fails (0: none)")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--off", options.off, "percent by which the prediction may be off")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_number(app, "--bytes", options.bytes, "gradients of a replica, in bytes",
+             CLI::Range(64.0, 1e12));
+  add_number(app, "--buckets", options.buckets, "buckets that they are exchanged in",
+             CLI::Range(1, 10000));
+  add_number(app, "--rounds", options.rounds, "measured rounds");
+  add_number(app, "--warmup", options.warmup, "rounds before them", CLI::NonNegativeNumber);
+  add_number(app, "--bound", options.bound, "multiple of a ring's bound that fails (0: none)",
+             CLI::NonNegativeNumber);
+  add_number(app, "--off", options.off, "percent by which the prediction may be off");
   app.add_option("--links", options.links, "a machine file, in place of probing the links");
   app.add_option("--exchange", options.exchange, "the scheme, as parallel.exchange names it")
       ->capture_default_str();
 }
 
-}  // namespace
+}  // namespace exchange_bench
 
 Command bench_exchange() {
-  return make_command<ExchangeOptions>(
-      "gradients and weights between replicas, measured, predicted and as a ring's bound", declare,
-      run);
+  return make_command<exchange_bench::ExchangeOptions>(
+      "gradients and weights between replicas, measured, predicted and as a ring's bound",
+      exchange_bench::declare, exchange_bench::run);
 }
 
-}  // namespace concertina::exchange_bench
+}  // namespace concertina

@@ -11,10 +11,8 @@
 #include "experiments/machine/gather.h"
 #include "tests/bench/benches.h"
 
-namespace concertina::executor_bench {
-namespace {
-
-using Json = nlohmann::ordered_json;
+namespace concertina {
+namespace executor_bench {
 
 /// Seconds of one step of one rank.
 enum StepPart { kStep, kStage, kLoad, kUpdate, kWait, kOverhead, kParts };
@@ -98,19 +96,16 @@ int run(const ExecutorOptions& options, MpiEnvironment& mpi) {
 }
 
 void declare(CLI::App& app, ExecutorOptions& options) {
-  app.add_option("--steps", options.steps, "measured steps, with tracing and without")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--bound", options.bound, "percent of the step that make it fail")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_number(app, "--steps", options.steps, "measured steps, with tracing and without");
+  add_number(app, "--bound", options.bound, "percent of the step that make it fail");
   options.defaults = bench_model();
 }
 
-}  // namespace
+}  // namespace executor_bench
 
 Command bench_executor() {
-  return make_command<ExecutorOptions>("what the executor itself takes of a step", declare, run);
+  return make_command<executor_bench::ExecutorOptions>(
+      "what the executor itself takes of a step", executor_bench::declare, executor_bench::run);
 }
 
-}  // namespace concertina::executor_bench
+}  // namespace concertina

@@ -16,10 +16,8 @@
 #include "parallel/simulate/simulate.h"
 #include "tests/bench/benches.h"
 
-namespace concertina::prediction_bench {
-namespace {
-
-using Json = nlohmann::ordered_json;
+namespace concertina {
+namespace prediction_bench {
 
 constexpr double kSame = 0.01;  // schedules that differ by less have no rank
 constexpr double kTie = 0.001;  // predictions that differ by less say nothing of the order
@@ -134,26 +132,21 @@ void declare(CLI::App& app, PredictionOptions& options) {
                  "NAME or NAME:CHUNKS; costs are measured in the first one's steps")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--steps", options.steps, "measured steps of each")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--warmup", options.warmup, "steps before them")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--bound", options.bound, "percent off that make it fail")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_number(app, "--steps", options.steps, "measured steps of each");
+  add_number(app, "--warmup", options.warmup, "steps before them", CLI::NonNegativeNumber);
+  add_number(app, "--bound", options.bound, "percent off that make it fail");
   // Small enough for a minute, large enough that units take milliseconds.
   options.defaults = {"model.layers=4",       "model.width=256", "model.heads=4",
                       "model.context=256",    "model.vocab=256", "batch.global=16",
                       "batch.microbatches=8", "run.threads=1",   "parallel.dp=1"};
 }
 
-}  // namespace
+}  // namespace prediction_bench
 
 Command bench_prediction() {
-  return make_command<PredictionOptions>("predicted and measured step times of schedules", declare,
-                                         run);
+  return make_command<prediction_bench::PredictionOptions>(
+      "predicted and measured step times of schedules", prediction_bench::declare,
+      prediction_bench::run);
 }
 
-}  // namespace concertina::prediction_bench
+}  // namespace concertina

@@ -6,23 +6,34 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/commands/command.h"
+#include "experiments/predict/link_probe.h"
+#include "experiments/predict/machine_file.h"
 
 namespace concertina {
 
-/// Prints the result on rank 0. Returns the exit code: a failure where `result` is not "ok".
-int print_result(const nlohmann::ordered_json& result);
+using Json = nlohmann::ordered_json;
 
-namespace change_bench {
+/// Prints the result on rank 0. Returns the exit code: a failure where `result` is not "ok".
+int print_result(const Json& result);
+
+/// An option whose help has its default.
+template <class T>
+void add_number(CLI::App& app, const char* name, T& value, const char* help,
+                const CLI::Validator& check = CLI::PositiveNumber) {
+  app.add_option(name, value, help)->check(check)->capture_default_str();
+}
+
+/// Refuses a launch of one rank, which has nobody to `share`.
+void require_ranks(const Communicator& world, const char* share, const char* bench);
+
+/// The links between these ranks, for messages of `bytes`; `hosts`: by rank. Where `pair` is not
+/// {0, 0}, the link between these two is also that of its class. Collective, and the same on all.
+MachineModel probe_links(Communicator& world, const std::vector<int>& hosts, std::size_t bytes,
+                         std::pair<int, int> pair = {0, 0});
+
 Command bench_change();
-}
-namespace exchange_bench {
 Command bench_exchange();
-}
-namespace executor_bench {
 Command bench_executor();
-}
-namespace prediction_bench {
 Command bench_prediction();
-}
 
 }  // namespace concertina

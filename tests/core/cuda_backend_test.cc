@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "core/cuda/device.h"
-#include "core/error.h"
 #include "tests/buffer.h"
 #include "tests/core/cuda_staged_backend.h"
 #include "tests/core/kernels/cases.h"
+#include "tests/errors.h"
 #include "tests/oracle_backend.h"
 
 namespace concertina {
@@ -135,13 +135,9 @@ TEST_F(CudaBackendTest, MemoryIsCopiedInEveryDirection) {
 
 TEST_F(CudaBackendTest, ABlockThatDoesNotFitIsNamed) {
   const auto backend = cuda::make_cuda_backend({});
-  try {
-    backend->memory().allocate(std::size_t{1} << 50, "weights of stage 3");
-    FAIL() << "a petabyte";
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find("weights of stage 3: 1125899906842624 bytes"), std::string::npos)
-        << error.message();
-  }
+  const Error error =
+      thrown_by([&] { backend->memory().allocate(std::size_t{1} << 50, "weights of stage 3"); });
+  expect_has(error.message(), "weights of stage 3: 1125899906842624 bytes");
 }
 
 TEST_F(CudaBackendTest, RefusesWhatItCannotCompute) {
@@ -154,13 +150,8 @@ TEST_F(CudaBackendTest, RefusesWhatItCannotCompute) {
 
 /// Anywhere: also where there is no GPU, no driver, no library, no CUDA in the build.
 TEST(CudaErrorTest, ADeviceThatIsNotThereIsABadInput) {
-  try {
-    cuda::make_cuda_backend({.device = 4096});
-    FAIL() << "4097 GPUs";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_FALSE(error.fix().empty());
-  }
+  const Error error = input_error([&] { cuda::make_cuda_backend({.device = 4096}); });
+  EXPECT_FALSE(error.fix().empty());
 }
 
 }  // namespace

@@ -74,34 +74,21 @@ Map quantized(Map map) {
 std::vector<Buffer> products(Backend& backend, const Map& map, Products how) {
   LinearShape shape = map.shape;
   shape.products = how;
-  const auto linear = backend.linear(shape);
-  const Buffer workspace = buffer_of_bytes(backend.workspace_bytes());
-  const Buffer packed = buffer_of_bytes(linear->packed_bytes());
-  backend.set_workspace(workspace.data());
-  backend.run(PackWeights{*linear, map.w.view(), packed.data()});
-  const auto outputs = [&] { return Buffer(map.dy.size(), DType::bf16); };
-  const Buffer y = outputs(), residual = outputs(), gelu = outputs(), aux = outputs();
-  const Buffer dx(map.x.size(), DType::bf16), dw(map.w.size()), sum(map.old.values());
-  backend.run(LinearForward{*linear, map.x.view(), packed.data(), {}, {}, y.view()});
-  backend.run(LinearForward{*linear,
-                            map.x.view(),
-                            packed.data(),
-                            map.bias.view(),
-                            {Epilogue::Kind::residual, map.skip.view()},
-                            residual.view()});
-  backend.run(LinearForward{*linear,
-                            map.x.view(),
-                            packed.data(),
-                            map.bias.view(),
-                            {Epilogue::Kind::gelu, aux.view()},
-                            gelu.view()});
-  backend.run(LinearInput{*linear, map.dy.view(), packed.data(), {}, dx.view()});
-  backend.run(LinearWeight{*linear, map.x.view(), map.dy.view(), dw.view(), {}, false});
-  backend.run(LinearWeight{*linear, map.x.view(), map.dy.view(), sum.view(), {}, true});
-  backend.synchronize();
+  PackedMap linear(backend, shape);
+  const Workspace workspace(backend);
+  linear.pack(map.w);
+  const Buffer aux(map.dy.size(), DType::bf16), dw(map.w.size()), sum(map.old.values());
   std::vector<Buffer> results;
-  for (const Buffer* one : {&y, &residual, &gelu, &dx, &dw, &sum})
-    results.emplace_back(one->values());
+  results.push_back(linear.forward(map.x, {}));
+  results.push_back(
+      linear.forward(map.x, map.bias.view(), {Epilogue::Kind::residual, map.skip.view()}));
+  results.push_back(linear.forward(map.x, map.bias.view(), {Epilogue::Kind::gelu, aux.view()}));
+  results.push_back(linear.backward(map.dy));
+  linear.weight(map.x, map.dy, dw.view(), {}, false);
+  linear.weight(map.x, map.dy, sum.view(), {}, true);
+  backend.synchronize();
+  results.emplace_back(dw.values());
+  results.emplace_back(sum.values());
   return results;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/digest.h"
-#include "core/error.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -36,13 +36,8 @@ TEST_F(Failpoints, HappenWhereTheTextSaysAndAsOften) {
 TEST_F(Failpoints, OtherTextIsRefused) {
   for (const char* text : {"weight", "weight-bit@x", "weight-bit:rank", "weight-bit:rank=",
                            "weight-bit@3:rank=1x", "weight-bit;;optimizer-bit"}) {
-    try {
-      arm_failpoints(text);
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::bad_input) << text;
-      EXPECT_NE(error.where().find(kFailpointsVariable), std::string::npos);
-    }
+    const Error error = input_error([&] { arm_failpoints(text); });
+    expect_has(error.where(), kFailpointsVariable);
   }
 }
 

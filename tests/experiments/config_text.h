@@ -1,4 +1,4 @@
-// Configs from text, and the bad-input errors that they end in.
+// Configs from text and from files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "experiments/config/config.h"
 #include "experiments/config/config_toml.h"
+#include "tests/errors.h"
 
 namespace concertina {
 
@@ -33,23 +33,6 @@ inline RunConfig load_config(const std::vector<std::string>& files,
 
 inline RunConfig with_set(const std::string& assignment) {
   return load_config({}, {assignment});
-}
-
-/// The bad-input error that `body` throws; fails the test if it throws none.
-template <class Body>
-Error input_error(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(Exit::ok, "", "", "");
-}
-
-inline void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
 }
 
 class TempFile {

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "core/error.h"
 #include "io/datasets/dataset.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -113,12 +113,8 @@ TEST_F(SelectionTest, StartsAnewByAnotherFigureAndAfterALoss) {
 
 TEST_F(SelectionTest, RefusesWhatNoEvaluationHas) {
   config_.checkpoint.best = "validation_los";
-  try {
-    make();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.fix(), "\"validation_loss\"; one of: validation_loss");
-  }
+  const Error error = thrown_by([&] { make(); });
+  EXPECT_EQ(error.fix(), "\"validation_loss\"; one of: validation_loss");
   config_.checkpoint.best = "";
   config_.run.patience = 0;
   EXPECT_FALSE(make().active());

@@ -32,60 +32,46 @@ double kernels(double seconds) {
   return std::round(seconds / kKernel);
 }
 
-/// A rank on the emulated device, and what its steps issued.
-struct Trained {
-  explicit Trained(Communicator& world) : trainer(config, *backend, world) {
+/// A rank on the emulated device.
+struct EmulatedRank {
+  EmulatedRank(Communicator& world, bool profiles)
+      : trainer(config, profiles ? *profiled : *device, world) {
     emulation::kernels_take(kKernel);
     trainer.start();
     trainer.initialize();
-    trainer.engine().executor().recorder().keep(1, kSteps);
-    SyntheticSource source(config.model.context, config.model.vocab);
-    backend->clock().settle();
-    profile.reset();
-    const int made = emulation::events_made();
-    for (int step = 1; step <= kSteps; ++step) {
-      const int before = emulation::kernels_issued();
-      trainer.step(step, source);
-      issued = emulation::kernels_issued() - before;
-    }
-    events = emulation::events_made() - made;
   }
-  ~Trained() { emulation::kernels_take(-1); }
-  Trained(const Trained&) = delete;
-  Trained& operator=(const Trained&) = delete;
+  ~EmulatedRank() { emulation::kernels_take(-1); }
+  EmulatedRank(const EmulatedRank&) = delete;
+  EmulatedRank& operator=(const EmulatedRank&) = delete;
+
+  /// Returns the number of kernels that the step issued.
+  int step(int number) {
+    const int before = emulation::kernels_issued();
+    trainer.step(number, source);
+    return emulation::kernels_issued() - before;
+  }
 
   const RunConfig config = tiny_config();
   std::unique_ptr<Backend> device = cuda::make_cuda_backend({});
   Profile profile;
-  std::unique_ptr<Backend> backend = make_profile_backend(*device, profile);
-  Trainer trainer;
-  int issued = 0, events = 0;
-};
-
-/// Another, for steps of the test's own.
-struct Untrained {
-  explicit Untrained(Communicator& world) : trainer(config, *backend, world) {
-    emulation::kernels_take(kKernel);
-    trainer.start();
-    trainer.initialize();
-  }
-  ~Untrained() { emulation::kernels_take(-1); }
-  Untrained(const Untrained&) = delete;
-  Untrained& operator=(const Untrained&) = delete;
-  void step(int number) { trainer.step(number, source); }
-
-  const RunConfig config = tiny_config();
-  std::unique_ptr<Backend> backend = cuda::make_cuda_backend({});
+  std::unique_ptr<Backend> profiled = make_profile_backend(*device, profile);
   Trainer trainer;
   SyntheticSource source{config.model.context, config.model.vocab};
 };
 
-void on_one_rank(const std::function<void(Communicator&)>& body) {
-  run_threads(1, body);
-}
+/// One that has trained kSteps steps, which are recorded and profiled.
+struct Trained : EmulatedRank {
+  explicit Trained(Communicator& world) : EmulatedRank(world, true) {
+    trainer.engine().executor().recorder().keep(1, kSteps);
+    profiled->clock().settle();
+    profile.reset();
+    for (int number = 1; number <= kSteps; ++number) issued = step(number);
+  }
+  int issued = 0;
+};
 
 TEST(DeviceTimes, TheTraceHasThemAndNoIdleTime) {
-  on_one_rank([](Communicator& world) {
+  run_threads(1, [](Communicator& world) {
     Trained trained(world);
     const RunTrace trace = gather_trace(trained.trainer, trained.config, measure_offset(world));
     const std::vector<Action>& row = trace.plan.rows[0];
@@ -106,10 +92,10 @@ TEST(DeviceTimes, TheTraceHasThemAndNoIdleTime) {
 }
 
 TEST(DeviceTimes, CostsAreMadeOfThem) {
-  on_one_rank([](Communicator& world) {
+  run_threads(1, [](Communicator& world) {
     Trained trained(world);
     const StepRecord record = trained.trainer.engine().executor().recorder().last();
-    const MeasuredCosts costs = measure_costs(trained.trainer, *trained.backend, 1);
+    const MeasuredCosts costs = measure_costs(trained.trainer, *trained.profiled, 1);
     double forward = 0, all = 0;
     for (const UnitSeconds& unit : costs.units) {
       forward += kernels(unit.forward);
@@ -128,7 +114,7 @@ TEST(DeviceTimes, CostsAreMadeOfThem) {
 }
 
 TEST(DeviceTimes, TheProfileHasThem) {
-  on_one_rank([](Communicator& world) {
+  run_threads(1, [](Communicator& world) {
     Trained trained(world);
     double seconds = 0;
     for (const auto& [name, kernel] : trained.profile.kernels) {
@@ -142,13 +128,12 @@ TEST(DeviceTimes, TheProfileHasThem) {
 
 /// The same kernels, with the same times in the trace, in a fraction of the calls.
 TEST(DeviceTimes, GraphsSaveCallsAndKeepTimes) {
-  on_one_rank([](Communicator& world) {
-    Untrained rank(world);
+  run_threads(1, [](Communicator& world) {
+    EmulatedRank rank(world, false);
     int first_kernels = 0, first_calls = 0;
     for (int step = 1; step <= 4; ++step) {
-      const int kernels_before = emulation::kernels_issued(), before = emulation::calls_made();
-      rank.step(step);
-      const int issued = emulation::kernels_issued() - kernels_before;
+      const int before = emulation::calls_made();
+      const int issued = rank.step(step);
       const int calls = emulation::calls_made() - before;
       if (step == 1) first_kernels = issued, first_calls = calls;
       EXPECT_EQ(issued, first_kernels) << "step " << step;
@@ -163,8 +148,8 @@ TEST(DeviceTimes, GraphsSaveCallsAndKeepTimes) {
 }
 
 TEST(DeviceTimes, AStepMakesNoEvent) {
-  on_one_rank([](Communicator& world) {
-    Untrained rank(world);
+  run_threads(1, [](Communicator& world) {
+    EmulatedRank rank(world, false);
     rank.trainer.engine().executor().recorder().keep(2, 1);
     const int made = emulation::events_made();
     for (int step = 1; step <= kSteps; ++step) rank.step(step);

@@ -1,7 +1,7 @@
-// For LD_PRELOAD: system calls that fail, or kill the process, at a chosen call on chosen paths.
-// FAILING_CALL="NAME FIRST LAST WHAT PART": calls number FIRST to LAST of NAME (fsync, rename,
-// mkdir, unlinkat, write, fallocate, pwrite) on paths that hold PART; WHAT is an errno, or 0 for
-// SIGKILL.
+// For LD_PRELOAD: system calls that fail, kill the process, or are slow, at a chosen call on chosen
+// paths. FAILING_CALL="NAME FIRST LAST WHAT PART": calls number FIRST to LAST of NAME (fsync,
+// rename, mkdir, unlinkat, write, fallocate, pwrite, pread) on paths that hold PART; WHAT is an
+// errno, 0 for SIGKILL, or -SECONDS that the call takes longer.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -33,6 +33,7 @@ bool fails(const char* name, const char* path) {
   const int call = ++calls;
   if (call < plan.first || call > plan.last) return false;
   if (plan.code == 0) ::kill(::getpid(), SIGKILL);
+  if (plan.code < 0) return ::sleep(static_cast<unsigned>(-plan.code)) != 0;
   errno = plan.code;
   return true;
 }
@@ -75,6 +76,11 @@ int fallocate(int descriptor, int mode, off_t offset, off_t bytes) {
 ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, off_t offset) {
   static const auto real = next<ssize_t (*)(int, const void*, std::size_t, off_t)>("pwrite64");
   return fails("pwrite", descriptor) ? -1 : real(descriptor, data, bytes, offset);
+}
+
+ssize_t pread(int descriptor, void* data, std::size_t bytes, off_t offset) {
+  static const auto real = next<ssize_t (*)(int, void*, std::size_t, off_t)>("pread64");
+  return fails("pread", descriptor) ? -1 : real(descriptor, data, bytes, offset);
 }
 
 int rename(const char* from, const char* to) noexcept {

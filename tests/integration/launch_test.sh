@@ -1,10 +1,10 @@
 #!/bin/sh
 # Launches whose ranks were told different things, run on different processors, stand still, are slow
 # to store, or are stopped by signals.
-# usage: launch_test.sh CONCERTINA SLOW_STORAGE MPIRUN [MPIRUN_ARGS...]
-# SLOW_STORAGE: a library to preload (slow_storage.cc).
+# usage: launch_test.sh CONCERTINA FAILING_CALLS MPIRUN [MPIRUN_ARGS...]
+# FAILING_CALLS: a library to preload (failing_calls.cc).
 set -u
-binary=$(realpath -- "$1") slow=$(realpath -- "$2"); shift 2
+binary=$(realpath -- "$1") failing=$(realpath -- "$2"); shift 2
 mpirun=$*
 . "$(dirname -- "$0")/training_checks.sh"
 
@@ -106,14 +106,15 @@ grep -q 'numerics.isa: trained in baseline so far, goes on in avx2' err ||
 
 # Storage that takes longer than the watchdog's limit neither ends a run nor keeps it from loading.
 slowly() {
-  ranks=$1 name=$2; shift 2
-  exits 0 "slow storage: $ranks $name $*" $mpirun -n 1 env "LD_PRELOAD=$slow" "$binary" train \
+  call=$1 ranks=$2 name=$3; shift 3
+  exits 0 "slow storage: $call $ranks $name $*" $mpirun -n 1 env "LD_PRELOAD=$failing" \
+    "FAILING_CALL=$call 1 1 -3 /shard-" "$binary" train \
     @base.toml --set "run.name=$name" --set run.watchdog=1 "$@" : -n "$ranks" "$binary" train \
     @base.toml --set "run.name=$name" --set run.watchdog=1 "$@"
 }
-slowly 1 slow --set parallel.dp=2 --set checkpoint.every=2 --set run.steps=2
+slowly fsync 1 slow --set parallel.dp=2 --set checkpoint.every=2 --set run.steps=2
 grep -q 'saving a checkpoint' err || fail 'a slow save is not told'
-slowly 1 slow --set parallel.dp=2 --set run.steps=3
+slowly pread 1 slow --set parallel.dp=2 --set run.steps=3
 grep -q 'trained 3 steps' out || fail 'the slow run did not go on'
 exits 2 'too long a watchdog' "$binary" train @base.toml --set run.watchdog=1e11
 one_message 'run.watchdog = 100000000000.0 is out of range' 'too long a watchdog'

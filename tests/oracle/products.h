@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <vector>
 
-#include "core/operators.h"
-#include "core/rng.h"
+#include "tests/oracle/elementwise.h"
 #include "tests/oracle/values.h"
 
 namespace concertina::oracle {
@@ -77,45 +75,44 @@ inline Index weight_at(const LinearShape& s, Index i, Index o) {
   return s.transposed ? o * s.in + i : i * s.out + o;
 }
 
-/// u[R,O] = x[R,I] W + bias[O] (may be null).
-template <class T>
-void linear(const LinearShape& s, const T* x, const T* w, const T* bias, double* u) {
+/// u[R,O] = x[R,I] W + bias[O] (may be empty).
+inline Values linear(const LinearShape& s, const Values& x, const float* w, const Values& bias) {
+  Values u;
   for (Index r = 0; r < s.rows; ++r)
     for (Index o = 0; o < s.out; ++o) {
-      double sum = bias == nullptr ? 0 : static_cast<double>(bias[o]);
-      for (Index i = 0; i < s.in; ++i)
-        sum += static_cast<double>(x[r * s.in + i]) * static_cast<double>(w[weight_at(s, i, o)]);
-      u[r * s.out + o] = sum;
+      double sum = bias.empty() ? 0 : bias[o];
+      for (Index i = 0; i < s.in; ++i) sum += x[r * s.in + i] * w[weight_at(s, i, o)];
+      u.push_back(sum);
     }
+  return u;
 }
 
 /// dx[R,I] = dy[R,O] W^T.
-template <class T>
-void linear_backward_input(const LinearShape& s, const T* dy, const T* w, double* dx) {
+inline Values linear_backward_input(const LinearShape& s, const Values& dy, const float* w) {
+  Values dx;
   for (Index r = 0; r < s.rows; ++r)
     for (Index i = 0; i < s.in; ++i) {
       double sum = 0;
-      for (Index o = 0; o < s.out; ++o)
-        sum += static_cast<double>(dy[r * s.out + o]) * static_cast<double>(w[weight_at(s, i, o)]);
-      dx[r * s.in + i] = sum;
+      for (Index o = 0; o < s.out; ++o) sum += dy[r * s.out + o] * w[weight_at(s, i, o)];
+      dx.push_back(sum);
     }
+  return dx;
 }
 
-/// dw and dbias[O] (may be null) from x[R,I] and dy[R,O].
-template <class T>
-void linear_backward_weight(const LinearShape& s, const T* x, const T* dy, T* dw, T* dbias,
-                            bool accumulate) {
-  for (Index i = 0; dw != nullptr && i < s.in; ++i)
+/// dweight and dbias[O] (each may be empty) from x[R,I] and dy[R,O].
+inline void linear_backward_weight(const LinearShape& s, const LinearWeight& op) {
+  const Values x = values_of(op.x), dy = values_of(op.dy);
+  Out dw(op.dweight), dbias(op.dbias);
+  for (Index i = 0; !dw.empty() && i < s.in; ++i)
     for (Index o = 0; o < s.out; ++o) {
       double sum = 0;
-      for (Index r = 0; r < s.rows; ++r)
-        sum += static_cast<double>(x[r * s.in + i]) * static_cast<double>(dy[r * s.out + o]);
-      put(dw[weight_at(s, i, o)], sum, accumulate);
+      for (Index r = 0; r < s.rows; ++r) sum += x[r * s.in + i] * dy[r * s.out + o];
+      put(dw[weight_at(s, i, o)], sum, op.accumulate);
     }
-  for (Index o = 0; dbias != nullptr && o < s.out; ++o) {
+  for (Index o = 0; !dbias.empty() && o < s.out; ++o) {
     double sum = 0;
-    for (Index r = 0; r < s.rows; ++r) sum += static_cast<double>(dy[r * s.out + o]);
-    put(dbias[o], sum, accumulate);
+    for (Index r = 0; r < s.rows; ++r) sum += dy[r * s.out + o];
+    put(dbias[o], sum, op.accumulate);
   }
 }
 
@@ -127,14 +124,10 @@ struct Head {
   const DropoutMask& mask;
 
   /// The factor of the probability of key j for query t: 0 where it is dropped.
-  double kept(Index t, Index j) const {
+  double factor(Index t, Index j) const {
     if (mask.share == 0) return 1;
     const Index e = (head * s.tokens + t) * ((s.tokens + 3) / 4 * 4) + j;
-    const std::uint32_t word =
-        Rng(mask.at.seed, Purpose::attention_dropout)
-            .words(mask.at.step, mask.at.sample + static_cast<std::uint32_t>(sample), mask.at.unit,
-                   static_cast<std::uint32_t>(e / 4))[static_cast<std::size_t>(e % 4)];
-    return static_cast<double>(word) < std::floor(mask.share * 0x1p32) ? 0 : 1 / (1 - mask.share);
+    return kept(Purpose::attention_dropout, mask, sample, e) ? 1 / (1 - mask.share) : 0;
   }
   /// part: 0 q, 1 k, 2 v.
   Index qkv(Index t, Index part, Index d) const {
@@ -154,14 +147,11 @@ struct Head {
 };
 
 /// Row t of softmax(mask(q k^T / sqrt(D))) and its log-sum-exp.
-template <class T>
-double probabilities(const Head& h, const T* qkv, Index t, std::vector<double>& p) {
-  p.assign(static_cast<std::size_t>(h.seen(t)), 0);
+inline double probabilities(const Head& h, const Values& qkv, Index t, Values& p) {
+  p.assign(h.seen(t), 0);
   for (Index j = 0; j < h.seen(t); ++j) {
-    double dot = 0;
-    for (Index d = 0; d < h.s.head_dim; ++d)
-      dot += static_cast<double>(qkv[h.qkv(t, 0, d)]) * static_cast<double>(qkv[h.qkv(j, 1, d)]);
-    p[static_cast<std::size_t>(j)] = dot / std::sqrt(static_cast<double>(h.s.head_dim));
+    for (Index d = 0; d < h.s.head_dim; ++d) p[j] += qkv[h.qkv(t, 0, d)] * qkv[h.qkv(j, 1, d)];
+    p[j] /= std::sqrt(static_cast<double>(h.s.head_dim));
   }
   const double most = *std::max_element(p.begin(), p.end());
   double sum = 0;
@@ -171,64 +161,53 @@ double probabilities(const Head& h, const T* qkv, Index t, std::vector<double>& 
   return lse;
 }
 
-/// lengths[samples] may be null. The mask drops probabilities after the softmax.
-template <class T>
-void attention(const AttentionShape& s, const T* qkv, const std::int32_t* lengths, T* y, T* lse,
-               const DropoutMask& mask = {}) {
-  std::vector<double> p;
+/// Calls f(head, t) for each row of scores.
+template <class F>
+void each_row(const AttentionShape& s, const std::int32_t* lengths, const DropoutMask& mask, F f) {
   for (Index b = 0; b < s.samples; ++b)
     for (Index head = 0; head < s.heads; ++head)
-      for (Index t = 0; t < s.tokens; ++t) {
-        const Head h{s, b, head, lengths, mask};
-        lse[(b * s.heads + head) * s.tokens + t] = static_cast<T>(probabilities(h, qkv, t, p));
-        for (Index d = 0; d < s.head_dim; ++d) {
-          double sum = 0;
-          for (Index j = 0; j < h.seen(t); ++j)
-            sum += h.kept(t, j) * p[static_cast<std::size_t>(j)] *
-                   static_cast<double>(qkv[h.qkv(j, 2, d)]);
-          y[h.y(t, d)] = static_cast<T>(sum);
-        }
+      for (Index t = 0; t < s.tokens; ++t) f(Head{s, b, head, lengths, mask}, t);
+}
+
+/// y and lse of qkv; lengths[samples] may be null. The mask drops probabilities after the softmax.
+inline void attention(const AttentionShape& s, const Values& qkv, const std::int32_t* lengths,
+                      Values& y, Values& lse, const DropoutMask& mask = {}) {
+  Values p;
+  each_row(s, lengths, mask, [&](const Head& h, Index t) {
+    lse[(h.sample * s.heads + h.head) * s.tokens + t] = probabilities(h, qkv, t, p);
+    for (Index j = 0; j < h.seen(t); ++j) p[j] *= h.factor(t, j);
+    for (Index d = 0; d < s.head_dim; ++d) {
+      double& sum = y[h.y(t, d)] = 0;
+      for (Index j = 0; j < h.seen(t); ++j) sum += p[j] * qkv[h.qkv(j, 2, d)];
+    }
+  });
+}
+
+inline void attention_backward(const AttentionShape& s, const Values& dy, const Values& qkv,
+                               const std::int32_t* lengths, Values& dqkv,
+                               const DropoutMask& mask = {}) {
+  const double scale = 1 / std::sqrt(static_cast<double>(s.head_dim));
+  std::fill(dqkv.begin(), dqkv.end(), 0.0);
+  Values p;
+  each_row(s, lengths, mask, [&](const Head& h, Index t) {
+    probabilities(h, qkv, t, p);
+    Values dp(p.size());
+    double mean = 0;  // of dp under p
+    for (Index j = 0; j < h.seen(t); ++j) {
+      const double factor = h.factor(t, j);
+      for (Index d = 0; d < s.head_dim; ++d) {
+        dp[j] += factor * dy[h.y(t, d)] * qkv[h.qkv(j, 2, d)];
+        dqkv[h.qkv(j, 2, d)] += factor * p[j] * dy[h.y(t, d)];
       }
-}
-
-/// Adds what row t of one head contributes to dqkv (double, zeroed by the caller).
-template <class T>
-void attention_row_backward(const Head& h, const T* dy, const T* qkv, Index t, double* dqkv) {
-  const double scale = 1 / std::sqrt(static_cast<double>(h.s.head_dim));
-  std::vector<double> p, dp;
-  probabilities(h, qkv, t, p);
-  double mean = 0;  // of dp under p
-  for (Index j = 0; j < h.seen(t); ++j) {
-    const double kept = h.kept(t, j);
-    double dot = 0;
-    for (Index d = 0; d < h.s.head_dim; ++d) {
-      const auto grad = static_cast<double>(dy[h.y(t, d)]);
-      dot += grad * static_cast<double>(qkv[h.qkv(j, 2, d)]);
-      dqkv[h.qkv(j, 2, d)] += kept * p[static_cast<std::size_t>(j)] * grad;
+      mean += p[j] * dp[j];
     }
-    dp.push_back(kept * dot);
-    mean += p[static_cast<std::size_t>(j)] * kept * dot;
-  }
-  for (Index j = 0; j < h.seen(t); ++j) {
-    const auto at = static_cast<std::size_t>(j);
-    const double score_grad = p[at] * (dp[at] - mean) * scale;
-    for (Index d = 0; d < h.s.head_dim; ++d) {
-      dqkv[h.qkv(t, 0, d)] += score_grad * static_cast<double>(qkv[h.qkv(j, 1, d)]);
-      dqkv[h.qkv(j, 1, d)] += score_grad * static_cast<double>(qkv[h.qkv(t, 0, d)]);
-    }
-  }
-}
-
-template <class T>
-void attention_backward(const AttentionShape& s, const T* dy, const T* qkv,
-                        const std::int32_t* lengths, T* dqkv, const DropoutMask& mask = {}) {
-  std::vector<double> sums(static_cast<std::size_t>(s.samples * s.tokens * s.qkv_width()));
-  for (Index b = 0; b < s.samples; ++b)
-    for (Index head = 0; head < s.heads; ++head) {
-      const Head h{s, b, head, lengths, mask};
-      for (Index t = 0; t < s.tokens; ++t) attention_row_backward(h, dy, qkv, t, sums.data());
-    }
-  for (std::size_t i = 0; i < sums.size(); ++i) dqkv[i] = static_cast<T>(sums[i]);
+    for (Index j = 0; j < h.seen(t); ++j)
+      for (Index d = 0; d < s.head_dim; ++d) {
+        const double score_grad = p[j] * (dp[j] - mean) * scale;
+        dqkv[h.qkv(t, 0, d)] += score_grad * qkv[h.qkv(j, 1, d)];
+        dqkv[h.qkv(j, 1, d)] += score_grad * qkv[h.qkv(t, 0, d)];
+      }
+  });
 }
 
 }  // namespace concertina::oracle

@@ -10,67 +10,46 @@
 
 namespace concertina::oracle {
 
-template <class T>
-void image_patches(Index samples, Index channels, Index height, Index width, Index patch,
-                   const T* image, T* patches) {
-  for (Index s = 0; s < samples; ++s)
-    for (Index row = 0; row < height / patch; ++row)
-      for (Index column = 0; column < width / patch; ++column)
-        for (Index c = 0; c < channels; ++c)
-          for (Index y = 0; y < patch; ++y)
-            for (Index x = 0; x < patch; ++x)
-              *patches++ = image[((s * channels + c) * height + row * patch + y) * width +
-                                 column * patch + x];
-}
-
-/// places: of positions, N + 1.
-template <class T>
-void join_class(Index samples, Index places, Index width, const T* x, const T* cls, const T* wpe,
-                T* y) {
-  for (Index s = 0; s < samples; ++s)
-    for (Index n = 0; n < places; ++n)
-      for (Index c = 0; c < width; ++c)
-        *y++ = static_cast<T>(
-            static_cast<double>(n == 0 ? cls[c] : x[(s * (places - 1) + n - 1) * width + c]) +
-            static_cast<double>(wpe[n * width + c]));
-}
-
-template <class T>
-void join_class_weight(Index samples, Index places, Index width, const T* dy, T* dcls, T* dwpe,
-                       bool accumulate) {
-  for (Index n = 0; n < places; ++n)
-    for (Index c = 0; c < width; ++c) {
-      double sum = 0;
-      for (Index s = 0; s < samples; ++s)
-        sum += static_cast<double>(dy[(s * places + n) * width + c]);
-      put(dwpe[n * width + c], sum, accumulate);
-      if (n == 0) put(dcls[c], sum, accumulate);
-    }
-}
-
 inline void issue(const ImagePatches& op) {
-  Out out(op.patches);
-  image_patches(rows_of(op.image) / (op.channels * op.height * op.width), op.channels, op.height,
-                op.width, op.patch, op.image.f32(), out.data());
+  const Values image = values_of(op.image);
+  Out patches(op.patches);
+  const Index samples = count_of(op.image) / (op.channels * op.height * op.width);
+  auto to = patches.begin();
+  for (Index s = 0; s < samples; ++s)
+    for (Index row = 0; row < op.height; row += op.patch)
+      for (Index column = 0; column < op.width; column += op.patch)
+        for (Index c = 0; c < op.channels; ++c)
+          for (Index y = row; y < row + op.patch; ++y)
+            for (Index x = column; x < column + op.patch; ++x)
+              *to++ = image[((s * op.channels + c) * op.height + y) * op.width + x];
 }
 
 inline void issue(const JoinClass& op) {
-  const std::vector<float> in = to_floats(op.x);
-  Out out(op.y);
-  join_class(rows_of(op.y) / rows_of(op.wpe), rows_of(op.wpe) / rows_of(op.cls), rows_of(op.cls),
-             in.data(), op.cls.f32(), op.wpe.f32(), out.data());
+  const Values x = values_of(op.x), cls = values_of(op.cls), wpe = values_of(op.wpe);
+  Out y(op.y);
+  const Index width = count_of(op.cls), places = count_of(op.wpe) / width;
+  for (Index i = 0; i < count_of(op.y); ++i) {
+    const Index s = i / width / places, n = i / width % places, c = i % width;
+    y[i] = (n == 0 ? cls[c] : x[(s * (places - 1) + n - 1) * width + c]) + wpe[n * width + c];
+  }
 }
 
 inline void issue(const JoinClassWeight& op) {
-  join_class_weight(rows_of(op.dy) / rows_of(op.dwpe), rows_of(op.dwpe) / rows_of(op.dcls),
-                    rows_of(op.dcls), to_floats(op.dy).data(), op.dcls.f32(), op.dwpe.f32(),
-                    op.accumulate);
+  const Values dy = values_of(op.dy);
+  Out dcls(op.dcls), dwpe(op.dwpe);
+  const Index width = count_of(op.dcls), places = count_of(op.dwpe) / width;
+  for (Index i = 0; i < places * width; ++i) {
+    double sum = 0;
+    for (Index at = i; at < count_of(op.dy); at += places * width) sum += dy[at];
+    put(dwpe[i], sum, op.accumulate);
+    if (i < width) put(dcls[i], sum, op.accumulate);
+  }
 }
 
 inline void issue(const SplitClass& op) {
-  const std::vector<float> grad = to_floats(op.dy);
+  const Values grad = values_of(op.dy);
   Out out(op.dx);
-  const Index all = rows_of(op.dy) / op.samples, rest = rows_of(op.dx) / op.samples;
+  const Index all = count_of(op.dy) / op.samples, rest = count_of(op.dx) / op.samples;
   for (Index s = 0; s < op.samples; ++s)
     std::copy_n(grad.data() + s * all + (all - rest), rest, out.data() + s * rest);
 }
@@ -82,17 +61,16 @@ inline void issue(const FindLastRows& op) {
 }
 
 inline void issue(const FindTargets& op) {
-  const Index all = rows_of(op.targets) / op.samples, most = rows_of(op.places) / op.samples;
+  const Index all = count_of(op.targets) / op.samples, most = count_of(op.places) / op.samples;
   for (Index s = 0; s < op.samples; ++s) {
     std::vector<std::pair<Index, std::int32_t>> found;
     for (Index i = 0; i < all; ++i)
       if (const std::int32_t target = op.targets.i32()[s * all + i]; target >= 0)
         found.emplace_back(i, target);
-    found.resize(static_cast<std::size_t>(most), {-1, -1});
+    found.resize(most, {-1, -1});
     for (Index i = 0; i < most; ++i) {
-      const auto& [place, target] = found[static_cast<std::size_t>(i)];
-      op.places.i32()[s * most + i] = static_cast<std::int32_t>(place);
-      op.taken.i32()[s * most + i] = target;
+      op.places.i32()[s * most + i] = static_cast<std::int32_t>(found[i].first);
+      op.taken.i32()[s * most + i] = found[i].second;
     }
   }
 }
@@ -100,7 +78,7 @@ inline void issue(const FindTargets& op) {
 /// Calls f(first element in [S T,C], first element in [S M,C], C) for each row that is read.
 template <class F>
 void each_row_read(View places, Index samples, Index all, Index read, F&& f) {
-  const Index each = places.empty() ? 1 : rows_of(places) / samples;
+  const Index each = places.empty() ? 1 : count_of(places) / samples;
   const Index width = read / (samples * each);
   for (Index row = 0; row < samples * each; ++row)
     if (const Index place = places.empty() ? 0 : places.i32()[row]; place >= 0)
@@ -108,20 +86,20 @@ void each_row_read(View places, Index samples, Index all, Index read, F&& f) {
 }
 
 inline void issue(const TakeRows& op) {
-  const std::vector<float> in = to_floats(op.x);
+  const Values in = values_of(op.x);
   Out out(op.y);
-  std::fill_n(out.data(), op.y.count, 0.0F);
-  each_row_read(op.places, op.samples, rows_of(op.x), rows_of(op.y),
+  std::fill(out.begin(), out.end(), 0.0);
+  each_row_read(op.places, op.samples, count_of(op.x), count_of(op.y),
                 [&](Index all, Index read, Index width) {
                   std::copy_n(in.data() + all, width, out.data() + read);
                 });
 }
 
 inline void issue(const SpreadRows& op) {
-  const std::vector<float> grad = to_floats(op.dy);
+  const Values grad = values_of(op.dy);
   Out out(op.dx);
-  std::fill_n(out.data(), op.dx.count, 0.0F);
-  each_row_read(op.places, op.samples, rows_of(op.dx), rows_of(op.dy),
+  std::fill(out.begin(), out.end(), 0.0);
+  each_row_read(op.places, op.samples, count_of(op.dx), count_of(op.dy),
                 [&](Index all, Index read, Index width) {
                   std::copy_n(grad.data() + read, width, out.data() + all);
                 });

@@ -1,6 +1,6 @@
 // What the oracle's formulas (one header per group of kernels beside this) are written with.
-// Invariant of all of them: plain loops straight from the formulas with sums in double; nothing is
-// fused, blocked or recomputed cleverly. T is float (OracleBackend) or double (finite differences).
+// Invariant of all of them: plain loops straight from the formulas, all in double; nothing is
+// fused, blocked or recomputed cleverly.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,37 @@
 namespace concertina::oracle {
 
 using Index = std::int64_t;
+using Values = std::vector<double>;
 
 template <OperatorOp T>
 void issue(const T& op) {
   op.run();
 }
 
-inline Index rows_of(View per_row) {
-  return static_cast<Index>(per_row.count);
+inline Index count_of(View view) {
+  return static_cast<Index>(view.count);
+}
+
+inline Values values_of(View view) {
+  const std::vector<float> values = to_floats(view);
+  return {values.begin(), values.end()};
 }
 
 /// Stores `sum`, added to what is there if `accumulate`.
-template <class T>
-void put(T& to, double sum, bool accumulate) {
-  to = static_cast<T>(accumulate ? static_cast<double>(to) + sum : sum);
+inline void put(double& to, double sum, bool accumulate) {
+  to = accumulate ? to + sum : sum;
 }
 
 /// The values of a view, written back, rounded to its type, when this ends.
-class Out {
+class Out : public Values {
  public:
-  explicit Out(View view) : view_(view), values_(to_floats(view)) {}
+  explicit Out(View view) : Values(values_of(view)), view_(view) {}
   Out(const Out&) = delete;
   Out& operator=(const Out&) = delete;
-  ~Out() { assign(view_, values_); }
-  float* data() { return values_.data(); }
-  float& operator[](std::size_t i) { return values_[i]; }
+  ~Out() { concertina::assign(view_, {begin(), end()}); }
 
  private:
   View view_;
-  std::vector<float> values_;
 };
 
 }  // namespace concertina::oracle

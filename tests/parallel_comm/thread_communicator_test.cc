@@ -1,4 +1,5 @@
 #include "tests/threads/thread_communicator.h"
+#include "tests/errors.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,6 @@
 #include <tuple>
 #include <vector>
 
-#include "core/error.h"
 #include "core/memory.h"
 #include "parallel/comm/staged_communicator.h"
 #include "tests/late_copies.h"
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 /// Memory that only copy() reaches, as far as a communicator can tell.
-class CopiedMemory final : public Memory {
+class CopiedMemory : public Memory {
  public:
   void* allocate(std::size_t, std::string_view) override { return nullptr; }
   void release(void*, std::size_t) noexcept override {}
@@ -57,13 +57,8 @@ class CopiedMemory final : public Memory {
 };
 
 /// The same, with copies that take their time.
-class LateMemory final : public Memory {
+class LateMemory final : public CopiedMemory {
  public:
-  void* allocate(std::size_t, std::string_view) override { return nullptr; }
-  void release(void*, std::size_t) noexcept override {}
-  void copy(const void* from, void* to, std::size_t bytes) override {
-    if (bytes > 0) std::memmove(to, from, bytes);
-  }
   std::unique_ptr<Staging> make_staging(std::size_t bytes) override {
     return std::make_unique<test::LateStaging>(
         bytes, ++stagings_,
@@ -105,10 +100,10 @@ TEST(StagedCommunicator, OneBlockToAllIsCopiedOnce) {
     CopiedMemory memory;
     const auto staged = stage_through_host(comm, memory);
     std::vector<int> all(4);
-    all[static_cast<std::size_t>(comm.rank())] = comm.rank();
+    all[comm.rank()] = comm.rank();
     std::vector<Bytes> parts;
     for (int& one : all) parts.push_back(std::as_writable_bytes(std::span(&one, 1)));
-    staged->all_gather(parts[static_cast<std::size_t>(comm.rank())], parts).wait();
+    staged->all_gather(parts[comm.rank()], parts).wait();
     EXPECT_EQ(all, (std::vector{0, 1, 2, 3}));
     EXPECT_EQ(memory.copies(), 1 + 3);
   });
@@ -163,7 +158,7 @@ TEST(ThreadCommunicator, AFailingRankWakesAllOthers) {
       if (comm.rank() == 1) comm.irecv(Bytes(&byte, 1), 3).wait();  // not even from the culprit
       if (comm.rank() == 3) comm.isend(ConstBytes(&byte, 1), 2).wait();
     } catch (const Error& error) {
-      EXPECT_NE(error.message().find("rank 2 failed: rank two is broken"), std::string::npos);
+      expect_has(error.message(), "rank 2 failed: rank two is broken");
       ++woken;
       throw;
     }
@@ -177,21 +172,19 @@ TEST(ThreadCommunicator, WaitingForARankThatHasReturnedIsAnError) {
     std::byte byte{};
     if (comm.rank() == 1) comm.irecv(Bytes(&byte, 1), 0).wait();
   });
-  EXPECT_NE(text.find("rank 0 has returned without the other end"), std::string::npos) << text;
-  EXPECT_NE(text.find("rank 1, irecv from rank 0"), std::string::npos) << text;
+  expect_has(text, "rank 0 has returned without the other end");
+  expect_has(text, "rank 1, irecv from rank 0");
 }
 
 TEST(ThreadCommunicator, AbortEndsAllRanksWithItsCode) {
-  try {
+  const Error error = thrown_by([&] {
     run_threads(3, [](Communicator& comm) {
       if (comm.rank() == 1) comm.abort(75);
       comm.barrier();
     });
-    FAIL() << "did not throw";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::preempted);
-    EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos);
-  }
+  });
+  EXPECT_EQ(error.code(), Exit::preempted);
+  expect_has(error.what(), "rank 1");
 }
 
 TEST(ThreadCommunicator, ErrorsNameTheRanksOfTheJob) {
@@ -202,9 +195,9 @@ TEST(ThreadCommunicator, ErrorsNameTheRanksOfTheJob) {
     if (part->rank() == 0) part->isend(ConstBytes(bytes, 4), 1).wait();
     if (part->rank() == 1) part->irecv(Bytes(bytes, 8), 0).wait();
   });
-  EXPECT_NE(text.find("sizes differ"), std::string::npos) << text;
-  EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
-  EXPECT_NE(text.find("rank 2"), std::string::npos) << text;
+  expect_has(text, "sizes differ");
+  expect_has(text, "rank 1");
+  expect_has(text, "rank 2");
 }
 
 // An exception unwinds past a receive that is posted: nobody may write to its

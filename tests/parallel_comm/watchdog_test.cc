@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/index.h"
+#include "tests/errors.h"
 #include "tests/parallel_comm/allocation_counter.h"
 #include "tests/threads/thread_communicator.h"
 
@@ -31,8 +32,7 @@ TEST(Watchdog, NamesTheRankAndWhatItWaitsFor) {
   ASSERT_EQ(future.wait_for(20s), std::future_status::ready);
   const std::string report = future.get();
   EXPECT_EQ(report.find("rank 3: no progress for 0.1"), 0U) << report;
-  EXPECT_NE(report.find("RECV_F, stage 1, microbatch 5, waits for rank 2"), std::string::npos)
-      << report;
+  expect_has(report, "RECV_F, stage 1, microbatch 5, waits for rank 2");
 }
 
 TEST(Watchdog, BeatsKeepItQuiet) {
@@ -82,7 +82,7 @@ TEST(Watchdog, NamesThePeerOfALongWait) {
   });
   ASSERT_EQ(future.wait_for(20s), std::future_status::ready);
   const std::string report = future.get();
-  EXPECT_NE(report.find("gather, waits for rank 2"), std::string::npos) << report;
+  expect_has(report, "gather, waits for rank 2");
 }
 
 TEST(Watchdog, IsPatientAsLongAsItIsTold) {
@@ -210,7 +210,7 @@ TEST(Pace, ABusyLoopIsNamedByTheRankItselfWithItsStackAndWhoWaits) {
   for (const char* text : {"in F, stage 1, microbatch 7: it ", "ranks 0, 2 wait for it",
                            "RECV_F, stage 1, microbatch 6, rank 0", "rank 2 last did:",
                            "RECV_B, stage 0, microbatch 7, rank 1", "gather of norms and losses"})
-    EXPECT_NE(report.find(text), std::string::npos) << text << " is not in " << report;
+    expect_has(report, text);
 }
 
 TEST(Pace, AStuckThreadStands) {
@@ -244,7 +244,7 @@ TEST(Pace, ALostMessageIsACircleOfWhichOneSpeaks) {
   EXPECT_EQ(stall.silence, Silence::circle);
   EXPECT_EQ(stall.rank, 0);
   EXPECT_EQ(stall.waits_for, 1);
-  EXPECT_NE(headline(stall).find("a message is lost"), std::string::npos) << headline(stall);
+  expect_has(headline(stall), "a message is lost");
 }
 
 TEST(Pace, WhatReadsIsSlowAndNeverEnded) {
@@ -281,7 +281,7 @@ TEST(Pace, AHangEndsLongBeforeTheLimit) {
   });
   EXPECT_LT(std::chrono::steady_clock::now() - start, 12s);
   ASSERT_EQ(host.ends().size(), 1U);
-  EXPECT_NE(host.ends()[0].find("rank 0 on "), std::string::npos) << host.ends()[0];
+  expect_has(host.ends()[0], "rank 0 on ");
   EXPECT_EQ(end_seconds(0.01), 30);
   EXPECT_EQ(end_seconds(10), 200);
   EXPECT_EQ(report_seconds(0.01), 2);

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "parallel/comm/communicator.h"
 #include "parallel/comm/work_pool.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -74,7 +75,7 @@ TEST(Work, DestroyedUnfinishedIsLogged) {
   EXPECT_EQ(replaced.recycled, 1);
   EXPECT_EQ(kept.recycled, 1);
   const std::string text = log.text();
-  EXPECT_NE(text.find("dropped before it was done"), std::string::npos);
+  expect_has(text, "dropped before it was done");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
 }
 

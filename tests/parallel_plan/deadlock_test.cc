@@ -9,6 +9,7 @@
 
 #include "parallel/generate/passes.h"
 #include "parallel/plan/check.h"
+#include "tests/errors.h"
 #include "tests/parallel_plan/layouts.h"
 #include "tests/parallel_plan/random_plans.h"
 #include "tests/parallel_plan/rendezvous.h"
@@ -77,22 +78,6 @@ TEST(Deadlock, VerdictIsThatOfTheMachineOnRandomPlans) {
     EXPECT_GT(verdicts[verdict], 100) << verdict;
 }
 
-TEST(Deadlock, VerdictIsThatOfTheMachineOnEditedPlans) {
-  std::mt19937 random(2);
-  std::map<std::string, int> verdicts;
-  for (const Layout& layout : small_layouts()) {
-    const Plan plan = make_plan(layout, "1f1b");
-    for (int i = 0; i < 600 && !HasFailure(); ++i) {
-      Plan edited = plan;
-      for (auto edits = 1 + random() % 3; edits > 0; --edits)
-        edited = edit(edited, kEdits[random() % kEdits.size()], random);
-      ++verdicts[agree(edited, layout, 1)];
-    }
-  }
-  for (const char* verdict : {"runs", "wrong", "hangs on a stream"})
-    EXPECT_GT(verdicts[verdict], 10) << verdict;
-}
-
 /// Moves some transfers to other places of their rows.
 Plan with_moved_transfers(Plan plan, std::mt19937& random) {
   for (auto moves = 1 + random() % 5; moves > 0; --moves) {
@@ -147,9 +132,9 @@ TEST(Deadlock, ALongCycleIsShortened) {
   EXPECT_EQ(violation->rule, Rule::deadlock);
   EXPECT_LT(violation->text.size(), 2000U);
   EXPECT_LT(violation->places.size(), 50U);
-  EXPECT_NE(violation->text.find("\n... 490 more\n"), std::string::npos) << violation->text;
-  EXPECT_NE(violation->text.find("which waits itself"), std::string::npos) << violation->text;
-  EXPECT_NE(violation->text.find("which comes after action 0 500F0"), std::string::npos);
+  expect_has(violation->text, "\n... 490 more\n");
+  expect_has(violation->text, "which waits itself");
+  expect_has(violation->text, "which comes after action 0 500F0");
 }
 
 }  // namespace

@@ -5,12 +5,12 @@
 #include <random>
 #include <set>
 
-#include "core/error.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/infer_layout.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/plan/reduction_tree.h"
 #include "parallel/simulate/simulate.h"
+#include "tests/errors.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {
@@ -74,7 +74,7 @@ TEST(EverySchedule, RunsOnEveryKindOfLayoutOrSaysItsRule) {
         EXPECT_FALSE(schedule.value.any_layout);
         EXPECT_EQ(error.code(), Exit::bad_input);
         EXPECT_EQ(error.where(), "parallel.layout");
-        EXPECT_NE(error.fix().find(describe(schedule.value)), std::string::npos);
+        expect_has(error.fix(), describe(schedule.value));
       }
     }
   }
@@ -187,13 +187,8 @@ TEST(EverySchedule, AddsGradientsOfALeafInOrder) {
 TEST(EverySchedule, RefusesANumberOfChunksThatItHasNoFormFor) {
   for (const Entry<Schedule>& schedule : schedules()) {
     const Chunks& chunks = schedule.value.chunks;
-    try {
-      folding_of(schedule, chunks.most + 1);
-      ADD_FAILURE() << schedule.name;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::bad_input);
-      EXPECT_EQ(error.where(), "parallel.chunks");
-    }
+    const Error error = input_error([&] { folding_of(schedule, chunks.most + 1); });
+    EXPECT_EQ(error.where(), "parallel.chunks");
     EXPECT_EQ(folding_of(schedule, 0).chunks, chunks.usual);
     EXPECT_EQ(chunks.usual % chunks.step, 0);
   }

@@ -11,8 +11,8 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
 #include "core/index.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -143,95 +143,66 @@ TEST(ExchangeScheme, SendsOneSumPerHostWhereTheTreeAllows) {
   EXPECT_EQ(flow.share(1, 5, 1), (Share{{0, {0, 4}}}));
 }
 
-ExchangeRow direct(const ExchangeShape& shape, int me) {
-  return exchange_schemes()[0].value.row(shape, me);
-}
-
-/// Two holders' rows with one fault each, and a part of what is said of it.
+/// Holders' rows with one fault each, and a part of what is said of it.
 TEST(ExchangeScheme, RowsThatBreakARuleAreRefused) {
-  using Row = ExchangeRow (*)(const ExchangeShape&, int);
-  const std::pair<Row, const char*> wrong[] = {
-      {[](const ExchangeShape& shape, int me) {
-         ExchangeRow row = direct(shape, me);
+  using Break = void (*)(ExchangeRow & row, int me);
+  static Break break_row = nullptr;
+  const std::pair<Break, const char*> wrong[] = {
+      {[](ExchangeRow& row, int me) {
          if (me == 1) row.emplace_back();
-         return row;
        },
        "holder 1 has another number of phases"},
-      {[](const ExchangeShape& shape, int me) {
-         ExchangeRow row = direct(shape, me);
+      {[](ExchangeRow& row, int me) {
          if (me == 2) row[0].receives.pop_back();
-         return row;
        },
        "holder 2 does not receive chunk 2 from holder 0 in step 2"},
-      {[](const ExchangeShape& shape, int me) {
-         ExchangeRow row = direct(shape, me);
+      {[](ExchangeRow& row, int me) {
          if (me == 2) row[0].sends.pop_back();
-         return row;
        },
        "holder 2 does not send chunk 1 to holder 1 in step 2"},
-      {[](const ExchangeShape& shape, int me) {
-         ExchangeRow row = direct(shape, me);
+      {[](ExchangeRow& row, int me) {
          if (me == 0) row[0].sends[1].step = 1;
-         return row;
        },
        "holder 0 has messages of two peers, 1 and 2, in step 1"},
-      {[](const ExchangeShape& shape, int me) {
-         ExchangeRow row = direct(shape, me);
+      {[](ExchangeRow& row, int me) {
          if (me == 0) std::swap(row[0].sends[0], row[0].sends[1]);
-         return row;
        },
        "holder 0 has step 1 after step 2"},
-      {[](const ExchangeShape& shape, int me) {
-         ExchangeRow row = direct(shape, me);
+      {[](ExchangeRow& row, int me) {
          if (me == 0) row[0].sends[0].peer = 3;
-         return row;
        },
        "holder 0 names holder 3 or chunk 1"},
-      {[](const ExchangeShape& shape, int me) {
-         ExchangeRow row = direct(shape, me);  // and the same again
-         row.push_back(row[0]);
-         return row;
-       },
-       "holder 0 sends chunk 1 twice"},
-      {[](const ExchangeShape& shape, int me) {
-         ExchangeRow row = direct(shape, me);
+      {[](ExchangeRow& row, int) { row.push_back(row[0]); }, "holder 0 sends chunk 1 twice"},
+      {[](ExchangeRow& row, int me) {
          for (ShareMove& send : row[0].sends) send.chunk = me;
          for (ShareMove& receive : row[0].receives) receive.chunk = receive.peer;
-         return row;
        },
        "holder 0 sends its own chunk"},
-      {[](const ExchangeShape&, int) { return ExchangeRow(1); }, "holder 0 never sends chunk 1"},
-      {[](const ExchangeShape&, int me) {  // all of chunk 2 by way of holder 0, in one phase
-         ExchangePhase phase;
-         if (me == 0) phase = {{{1, 1, 1}, {2, 2, 2}}, {{1, 2, 0}, {2, 1, 2}, {2, 1, 0}}};
-         if (me == 1) phase = {{{2, 0, 2}, {2, 0, 0}}, {{1, 0, 1}, {2, 2, 1}}};
-         if (me == 2) phase = {{{1, 0, 0}, {2, 1, 1}}, {{2, 0, 2}}};
-         return ExchangeRow{phase};
+      {[](ExchangeRow& row, int) { row = ExchangeRow(1); }, "holder 0 never sends chunk 1"},
+      {[](ExchangeRow& row, int me) {  // all of chunk 2 by way of holder 0, in one phase
+         row = ExchangeRow(1);
+         if (me == 0) row[0] = {{{1, 1, 1}, {2, 2, 2}}, {{1, 2, 0}, {2, 1, 2}, {2, 1, 0}}};
+         if (me == 1) row[0] = {{{2, 0, 2}, {2, 0, 0}}, {{1, 0, 1}, {2, 2, 1}}};
+         if (me == 2) row[0] = {{{1, 0, 0}, {2, 1, 1}}, {{2, 0, 2}}};
        },
        "holder 0 receives of chunk 2 in phase 0, and has sent it by then"}};
-  for (const auto& [row, what] : wrong) {
-    const Entry<ExchangeScheme> scheme{"mine", {.row = row}};
-    try {
-      exchange_rows(scheme, {{0, 0, 0}});
-      ADD_FAILURE() << what;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::bad_input);
-      EXPECT_EQ(error.where(), "parallel.exchange");
-      EXPECT_NE(error.message().find(what), std::string::npos) << error.message();
-      EXPECT_NE(error.message().find("the exchange scheme 'mine' is wrong for 3 holders"),
-                std::string::npos);
-    }
+  const Entry<ExchangeScheme> scheme{"mine", {.row = [](const ExchangeShape& shape, int me) {
+                                       ExchangeRow row = exchange_schemes()[0].value.row(shape, me);
+                                       break_row(row, me);
+                                       return row;
+                                     }}};
+  for (const auto& [fault, what] : wrong) {
+    break_row = fault;
+    const Error error = input_error([&] { exchange_rows(scheme, {{0, 0, 0}}); });
+    EXPECT_EQ(error.where(), "parallel.exchange");
+    expect_has(error.message(), what);
+    expect_has(error.message(), "the exchange scheme 'mine' is wrong for 3 holders");
   }
 }
 
 TEST(ExchangeScheme, NamesAreListed) {
-  try {
-    (void)ExchangeChoice{"rings"}.find();
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_NE(error.fix().find("all-to-all"), std::string::npos) << error.fix();
-  }
+  const Error error = input_error([&] { (void)ExchangeChoice{"rings"}.find(); });
+  expect_has(error.fix(), "all-to-all");
 }
 
 }  // namespace

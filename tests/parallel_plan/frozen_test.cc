@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
-#include "core/error.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/plan_graph.h"
 #include "parallel/plan/plan_memory.h"
 #include "parallel/simulate/simulate.h"
+#include "tests/errors.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {
@@ -138,7 +138,7 @@ TEST(Frozen, APlanOfTheWholeModelIsRefusedAndCompletedFromAFile) {
     const auto violation = check(whole, layout, parts);
     ASSERT_TRUE(violation.has_value());
     EXPECT_EQ(violation->rule, Rule::cover);
-    EXPECT_NE(violation->text.find("frozen"), std::string::npos) << violation->text;
+    expect_has(violation->text, "frozen");
     const Plan plan = complete(whole, layout, "file");
     EXPECT_FALSE(check(plan, layout).has_value());
     EXPECT_EQ(complete(drop_frozen(whole, layout), layout, "file"), plan);
@@ -154,11 +154,11 @@ TEST(Frozen, TheCheckerWantsWhatIsDueAndNoMore) {
     changed.rows[rank].insert(changed.rows[rank].end() - 1, action);
     return check(changed, layout).value();
   };
-  EXPECT_NE(with(0, {Kind::B, 0, 0}).text.find("only runs forward"), std::string::npos);
-  EXPECT_NE(with(1, {Kind::W, 1, 2}).text.find("only runs forward"), std::string::npos);
-  EXPECT_NE(with(1, {Kind::RECV_B, 1, 0}).text.find("only runs forward"), std::string::npos);
-  EXPECT_NE(with(1, {Kind::REDUCE, 1, -1}).text.find("no gradient"), std::string::npos);
-  EXPECT_NE(with(2, {Kind::SEND_B, 2, 0}).text.find("takes no gradient"), std::string::npos);
+  expect_has(with(0, {Kind::B, 0, 0}).text, "only runs forward");
+  expect_has(with(1, {Kind::W, 1, 2}).text, "only runs forward");
+  expect_has(with(1, {Kind::RECV_B, 1, 0}).text, "only runs forward");
+  expect_has(with(1, {Kind::REDUCE, 1, -1}).text, "no gradient");
+  expect_has(with(2, {Kind::SEND_B, 2, 0}).text, "takes no gradient");
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
     for (std::size_t i = 0; i < plan.rows[rank].size(); ++i) {
       Plan changed = plan;
@@ -176,8 +176,7 @@ TEST(Frozen, APlanThatNeedsMoreSendBuffersThanThereAreIsADeadlock) {
       "text");
   const Violation violation = check(late, layout).value();
   EXPECT_EQ(violation.rule, Rule::send_buffer);
-  EXPECT_NE(violation.text.find("waits for the send buffer of"), std::string::npos)
-      << violation.text;
+  expect_has(violation.text, "waits for the send buffer of");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "parallel/plan/plan_grid.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -20,9 +21,8 @@ void expect_refused(const std::string& text, Rule rule, const std::string& why,
   } catch (const RefusedPlan& refused) {
     const Violation& violation = refused.violation();
     EXPECT_EQ(name_of(violation.rule), name_of(rule));
-    EXPECT_NE(violation.text.find(why), std::string::npos) << violation.text;
-    EXPECT_NE(grid_around(plan, violation.places).find(grid), std::string::npos)
-        << refused.message();
+    expect_has(violation.text, why);
+    expect_has(grid_around(plan, violation.places), grid);
     EXPECT_EQ(refused.where(), "x.csv");
   }
 }

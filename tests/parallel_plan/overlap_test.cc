@@ -65,7 +65,7 @@ Plan random_plan(const Layout& layout) {
     const std::size_t chosen = *rc::gen::elementOf(ready);
     const Action action = open[chosen];
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(chosen));
-    plan.rows[static_cast<std::size_t>(stages[action.stage].rank)].push_back(action);
+    plan.rows[stages[action.stage].rank].push_back(action);
     done.insert({action.kind, action.stage, action.microbatch});
   }
   return plan;

@@ -9,7 +9,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/error.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -121,14 +121,9 @@ TEST(Partition, UniformIgnoresCosts) {
 }
 
 TEST(Partition, RefusesWhatCannotBe) {
-  try {
-    partition({1, 1, 1}, 4);
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_EQ(error.message(), "cannot cut 3 units into 4 stages");
-    EXPECT_EQ(error.fix(), "between 1 and 3 stages");
-  }
+  const Error error = input_error([&] { partition({1, 1, 1}, 4); });
+  EXPECT_EQ(error.message(), "cannot cut 3 units into 4 stages");
+  EXPECT_EQ(error.fix(), "between 1 and 3 stages");
   EXPECT_THROW(partition({1, 1}, 0), Error);
   EXPECT_THROW(partition({1, -1}, 1), Error);
   EXPECT_THROW(partition({1, std::numeric_limits<double>::quiet_NaN()}, 1), Error);

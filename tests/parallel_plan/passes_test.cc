@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "parallel/plan/plan_grid.h"
 #include "parallel/simulate/simulate.h"
+#include "tests/errors.h"
 #include "tests/parallel_plan/layouts.h"
 
 namespace concertina {
@@ -31,14 +31,9 @@ TEST(Expand, RefusesAGeneratorThatForgetsWork) {
       rows[shape.stage_rank[stage]] = {{Kind::F, stage, 0}};
     return rows;
   }};
-  try {
-    expand(straight(2, 1), forgetful, "forgetful");
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_NE(error.message().find("'forgetful'"), std::string::npos);
-    EXPECT_NE(error.message().find("0B0 is missing on rank 0"), std::string::npos);
-  }
+  const Error error = input_error([&] { expand(straight(2, 1), forgetful, "forgetful"); });
+  expect_has(error.message(), "'forgetful'");
+  expect_has(error.message(), "0B0 is missing on rank 0");
 }
 
 TEST(MergeInputWeight, MergesNeighboursOnly) {
@@ -149,14 +144,8 @@ TEST(AddReduction, EndsEachRow) {
 }
 
 TEST(MakePlan, NamesTheSchedulesThatExist) {
-  try {
-    make_plan(straight(2, 2), "1f2b");
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_EQ(error.fix(),
-              fmt::format("1f1b (one of: {})", fmt::join(names_of(schedules()), ", ")));
-  }
+  const Error error = input_error([&] { make_plan(straight(2, 2), "1f2b"); });
+  EXPECT_EQ(error.fix(), fmt::format("1f1b (one of: {})", fmt::join(names_of(schedules()), ", ")));
 }
 
 TEST(MakePlan, KeepsToAMemoryBound) {
@@ -180,13 +169,8 @@ TEST(MakePlan, MergedPipelinesKeepBothDirectionsBusy) {
 
 TEST(Passes, APlanBeyondTheBoundIsRefusedBeforeItIsMade) {
   for (const char* name : {"1f1b", "zb-h1"}) {
-    try {
-      make_plan(straight(4096, 65536), name);
-      FAIL() << "made";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::bad_input);
-      EXPECT_NE(error.message().find("1879048192 actions"), std::string::npos) << error.message();
-    }
+    const Error error = input_error([&] { make_plan(straight(4096, 65536), name); });
+    expect_has(error.message(), "1879048192 actions");
   }
 }
 

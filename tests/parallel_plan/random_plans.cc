@@ -102,21 +102,6 @@ Plan random_plan(const Layout& layout, std::mt19937& random) {
   return plan;
 }
 
-std::string_view name_of(Edit edit) {
-  switch (edit) {
-    case Edit::swap:
-      return "swap";
-    case Edit::drop:
-      return "drop";
-    case Edit::duplicate:
-      return "duplicate";
-    case Edit::shift:
-      return "shift";
-    default:
-      return "misplace";
-  }
-}
-
 Plan edit(Plan plan, Edit edit, std::mt19937& random) {
   std::vector<Action>& row = plan.rows[below(static_cast<int>(plan.rows.size()), random)];
   const int count = static_cast<int>(row.size());

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <random>
-#include <string_view>
 
 #include "parallel/plan/schedule.h"
 
@@ -16,7 +15,6 @@ Plan random_plan(const Layout& layout, std::mt19937& random);
 enum class Edit { swap, drop, duplicate, shift, misplace };
 inline constexpr std::array kEdits{Edit::swap, Edit::drop, Edit::duplicate, Edit::shift,
                                    Edit::misplace};
-std::string_view name_of(Edit edit);
 
 /// One edit at a random place: two actions of a row change places, or one is dropped, repeated,
 /// moved within its row, or moved to another rank, stage or microbatch.

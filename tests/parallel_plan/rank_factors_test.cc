@@ -41,8 +41,7 @@ Measured measured(double noise) {
     const std::size_t sure = random() % 4;
     for (std::size_t pass = 0; pass < 12; ++pass)
       row.push_back(pass == sure || random() % 2 == 0
-                        ? factor * of_kind[static_cast<std::size_t>(all.kinds[pass])] *
-                              real(1 / (1 + noise), 1 + noise)
+                        ? factor * of_kind[all.kinds[pass]] * real(1 / (1 + noise), 1 + noise)
                         : 0);
   }
   return all;

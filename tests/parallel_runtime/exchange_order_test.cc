@@ -23,7 +23,7 @@ TEST(ExchangeOrder, InEachStepEveryRankReceivesFromOne) {
 TEST(ExchangeOrder, DoublingBringsEveryBlockToEveryRank) {
   for (int size = 1; size <= 40; ++size) {
     std::vector<std::set<int>> held(static_cast<std::size_t>(size));
-    for (int rank = 0; rank < size; ++rank) held[static_cast<std::size_t>(rank)] = {rank};
+    for (int rank = 0; rank < size; ++rank) held[rank] = {rank};
     int rounds = 0;
     for (; gather_round(rounds, size).blocks > 0; ++rounds) {
       const auto [distance, blocks] = gather_round(rounds, size);
@@ -31,8 +31,8 @@ TEST(ExchangeOrder, DoublingBringsEveryBlockToEveryRank) {
       for (int rank = 0; rank < size; ++rank)
         for (int i = 0; i < blocks; ++i) {
           const int from = (rank + distance) % size, block = (from + i) % size;
-          EXPECT_TRUE(before[static_cast<std::size_t>(from)].contains(block));
-          EXPECT_TRUE(held[static_cast<std::size_t>(rank)].insert(block).second) << "sent twice";
+          EXPECT_TRUE(before[from].contains(block));
+          EXPECT_TRUE(held[rank].insert(block).second) << "sent twice";
         }
     }
     for (const std::set<int>& blocks : held) EXPECT_EQ(static_cast<int>(blocks.size()), size);

@@ -118,7 +118,7 @@ class CheckedRank {
   }
   void expect_losses(int count) {
     for (int m = 0; m < kCheckedMicrobatches; ++m)
-      EXPECT_EQ(rank_.executor().losses()[static_cast<std::size_t>(m)],
+      EXPECT_EQ(rank_.executor().losses()[m],
                 m < count && last_stage(m).rank == world_.rank() ? m + 0.5 : 0.0);
   }
   void expect_times() {
@@ -174,45 +174,28 @@ void expect_runs(const ExecutorCase& one) {
       one.delivery);
 }
 
-TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemory) {
-  for (const Entry<Schedule>& schedule : schedules())
-    for (const NamedLayout& layout :
-         layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
-      const Plan compute = expand(layout.layout, schedule.value, schedule.name);
-      const auto complete = [&](const Plan& plan) {
-        return add_reduction(add_transfers({plan, layout.layout}));
-      };
-      const std::string name = layout.name + ", " + std::string(schedule.name);
-      expect_runs({layout, complete(merge_input_weight({compute, layout.layout})), name});
-      expect_runs({layout, complete(weights_at_the_end(compute)), name + ", split backwards",
-                   Delivery::eager});
-      expect_runs(
-          {layout,
-           complete(
-               pair_overlaps({merge_input_weight({compute, layout.layout}), layout.layout}).plan),
-           name + ", overlapped"});
-      if (HasFatalFailure()) return;
-    }
+/// With its backwards whole, split, and overlapped with forwards.
+void expect_runs_in_every_way(const NamedLayout& at, const Plan& compute, const std::string& name) {
+  const auto complete = [&](const Plan& plan) {
+    return add_reduction(add_transfers({plan, at.layout}));
+  };
+  const Plan merged = merge_input_weight({compute, at.layout});
+  const Plan& paired = at.layout.frozen_units == 0 ? merged : compute;
+  expect_runs({at, complete(merged), name});
+  expect_runs(
+      {at, complete(weights_at_the_end(compute)), name + ", split backwards", Delivery::eager});
+  expect_runs({at, complete(pair_overlaps({paired, at.layout}).plan), name + ", overlapped"});
 }
 
-TEST(Executor, RunsFrozenUnitsForwardAlone) {
+TEST(Executor, RunsEveryScheduleAtEveryLayoutInThePredictedMemoryWithAnyFrozenUnits) {
   for (const Entry<Schedule>& schedule : schedules())
-    for (NamedLayout& layout :
+    for (NamedLayout& at :
          layouts_of(schedule.value, kMarkedUnits, kCheckedMicrobatches, kCheckedLeaves)) {
-      const Plan compute = expand(layout.layout, schedule.value, schedule.name);
-      for (const int frozen : {1, 2, 4, 6}) {
-        layout.layout.frozen_units = frozen;
-        const auto complete = [&](const Plan& plan) {
-          return add_reduction(add_transfers({plan, layout.layout}));
-        };
-        const Plan plan = drop_frozen(compute, layout.layout);
-        const std::string name =
-            fmt::format("{}, {}, {} frozen", layout.name, schedule.name, frozen);
-        expect_runs({layout, complete(merge_input_weight({plan, layout.layout})), name});
-        expect_runs({layout, complete(weights_at_the_end(plan)), name + ", split backwards",
-                     Delivery::eager});
-        expect_runs(
-            {layout, complete(pair_overlaps({plan, layout.layout}).plan), name + ", overlapped"});
+      const Plan compute = expand(at.layout, schedule.value, schedule.name);
+      for (const int frozen : {0, 1, 2, 4, 6}) {
+        at.layout.frozen_units = frozen;
+        expect_runs_in_every_way(at, drop_frozen(compute, at.layout),
+                                 fmt::format("{}, {}, {} frozen", at.name, schedule.name, frozen));
         if (HasFatalFailure()) return;
       }
     }

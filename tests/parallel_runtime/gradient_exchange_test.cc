@@ -13,6 +13,7 @@
 #include "parallel/generate/passes.h"
 #include "tests/parallel_runtime/canonical.h"
 #include "tests/parallel_runtime/layouts.h"
+#include "tests/parallel_runtime/test_stage.h"
 #include "tests/threads/thread_communicator.h"
 
 namespace concertina {
@@ -38,7 +39,7 @@ Problem random_problem(std::mt19937& random) {
   const std::int64_t tied = pick(1, 9000);
   const int middle = pick(0, kUnits - 1);
   for (int u = 0; u < kUnits; ++u) {
-    UnitSpec& unit = model.units[static_cast<std::size_t>(u)];
+    UnitSpec& unit = model.units[u];
     unit.name = std::to_string(u);
     for (int p = pick(0, 3); p > 0; --p)
       unit.parameters.push_back({fmt::format("p{}", p),
@@ -67,12 +68,9 @@ Problem random_problem(std::mt19937& random) {
 void write_gradient(GradientExchange& exchange, const Problem& problem, int b, int unit,
                     int microbatch) {
   const GradientTarget target = exchange.begin(b, unit, microbatch);
-  for (const BucketTensor& tensor : problem.buckets[static_cast<std::size_t>(b)].tensors)
-    for (std::size_t e = tensor.offset; e < tensor.offset + tensor.count; ++e) {
-      const float value = gradient_value(b, unit, microbatch, e);
-      float& sum = target.gradient.f32()[e];
-      sum = target.accumulate ? sum + value : value;
-    }
+  for (const BucketTensor& tensor : problem.buckets[b].tensors)
+    give(target, tensor.offset, tensor.offset + tensor.count,
+         [&](std::size_t e) { return gradient_value(b, unit, microbatch, e); });
   exchange.end(b, unit, microbatch);
 }
 
@@ -95,7 +93,7 @@ void expect_parts(const GradientExchange& exchange, const Problem& problem,
   for (std::size_t b = 0; b < owners.size(); ++b) {
     const int me = owners[b].index_of(rank);
     if (me < 0) continue;
-    const Part& part = owners[b].parts[static_cast<std::size_t>(me)];
+    const Part& part = owners[b].parts[me];
     const View got = exchange.reduced(static_cast<int>(b));
     ASSERT_EQ(got.count, part.count()) << problem.buckets[b].name;
     for (const TensorRun& run : tensor_runs(problem.buckets[b], part))
@@ -129,7 +127,7 @@ void expect_canonical(const Problem& problem, const NamedLayout& one, std::strin
         const Groups groups(world, assignment);
         exchange.connect(groups, *backend);
         for (int step = 0; step < 2; ++step) {  // the second on what the first has left
-          run_row(exchange, problem, one.layout, plan.rows[static_cast<std::size_t>(rank)]);
+          run_row(exchange, problem, one.layout, plan.rows[rank]);
           expect_parts(exchange, problem, owners, rank);
           world.barrier();
         }

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "tests/buffer.h"
 #include "tests/parallel_runtime/canonical.h"
+#include "tests/parallel_runtime/test_stage.h"
 
 namespace concertina {
 namespace {
@@ -49,7 +50,7 @@ Case random_case(std::mt19937& random) {
 
 /// The largest nodes below `node` all of whose leaves are done, ascending.
 void complete_nodes(TreeNode node, const std::vector<bool>& done, std::vector<TreeNode>& nodes) {
-  const auto leaf = [&](int i) { return done[static_cast<std::size_t>(i)]; };
+  const auto leaf = [&](int i) { return done[i]; };
   bool all = true;
   for (int i = node.first; i < node.last; ++i) all = all && leaf(i);
   if (all) return nodes.push_back(node);
@@ -72,7 +73,7 @@ int buffers_needed(const Case& one) {
     most = std::max(most, static_cast<int>(nodes.size() + under_way.size()));
     if (under_way[m / run] < run) continue;
     under_way.erase(m / run);
-    done[static_cast<std::size_t>(m / run)] = true;
+    done[m / run] = true;
   }
   return most;
 }
@@ -85,17 +86,12 @@ void expect_canonical(const Case& one, Backend& backend) {
   tree.attach(views);
   for (int step = 0; step < 2; ++step) {  // the second on what the first has left
     for (const int m : one.order) {
-      const GradientTarget target = tree.begin(m);
-      for (std::size_t e = 0; e < kElements; ++e) {
-        const float value = gradient_value(0, 0, m, e);
-        float& sum = target.gradient.f32()[e];
-        sum = target.accumulate ? sum + value : value;
-      }
+      give(tree.begin(m), 0, kElements, [&](std::size_t e) { return gradient_value(0, 0, m, e); });
       EXPECT_EQ(tree.end(m, backend), m == one.order.back());
     }
     const int run = one.microbatches / one.leaves;
     std::vector<bool> done(static_cast<std::size_t>(one.leaves), false);
-    for (const int m : one.order) done[static_cast<std::size_t>(m / run)] = true;
+    for (const int m : one.order) done[m / run] = true;
     std::vector<TreeNode> expected;
     complete_nodes({0, one.leaves}, done, expected);
     ASSERT_EQ(tree.nodes(), expected);

@@ -20,8 +20,7 @@ inline Pipeline pipeline_over(const std::vector<int>& ranks, int units, int firs
   Pipeline pipeline;
   const int stages = static_cast<int>(ranks.size());
   for (int s = 0; s < stages; ++s)
-    pipeline.stages.push_back(
-        {ranks[static_cast<std::size_t>(s)], units * s / stages, units * (s + 1) / stages});
+    pipeline.stages.push_back({ranks[s], units * s / stages, units * (s + 1) / stages});
   pipeline.first_microbatch = first;
   pipeline.last_microbatch = last;
   return pipeline;

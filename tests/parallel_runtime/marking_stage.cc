@@ -138,14 +138,4 @@ void MarkingStage::write_input_grad(const MicrobatchIo& io) const {
     fill(io.input_grad.data, kBoundary, mark('g', at_.first_unit, io.microbatch));
 }
 
-void MarkingStage::contribute(int unit, const MicrobatchIo& io, GradientSink& sink) const {
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    if (buckets_[b].frozen || std::ranges::count(buckets_[b].uses, unit) == 0) continue;
-    const GradientTarget target = sink.begin(static_cast<int>(b), unit, io.microbatch);
-    for (std::size_t e = 0; e < target.gradient.count; ++e)
-      target.gradient.f32()[e] = (target.accumulate ? target.gradient.f32()[e] : 0.0F) + 1.0F;
-    sink.end(static_cast<int>(b), unit, io.microbatch);
-  }
-}
-
 }  // namespace concertina

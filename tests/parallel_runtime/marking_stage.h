@@ -2,15 +2,13 @@
 // the last that may read it has.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "core/model/stage.h"
 #include "parallel/plan/job.h"
-#include "parallel/plan/layout.h"
+#include "tests/parallel_runtime/test_stage.h"
 
 namespace concertina {
 
@@ -27,26 +25,18 @@ Job marked_job(int microbatches, int leaves);
 /// Writes and checks marks; poisons what it is the last to read. Row r of microbatch m has
 /// m * kMarkedRows + r in every field. Each element of each gradient gets 1 for each
 /// microbatch and use.
-class MarkingStage final : public Stage {
+class MarkingStage : public TestStage {
  public:
-  MarkingStage(StagePlacement at, const std::vector<Bucket>& buckets, int frozen)
-      : at_(at),
-        first_trained_(std::clamp(frozen, at.first_unit, at.last_unit)),
-        gives_gradient_(at.first_unit > frozen),
-        buckets_(buckets) {}
+  MarkingStage(const StagePlacement& at, const std::vector<Bucket>& buckets, int frozen)
+      : TestStage(at, buckets, frozen), gives_gradient_(at.first_unit > frozen) {}
 
   StageMemory memory() const override;
-  int first_unit() const override { return at_.first_unit; }
-  int last_unit() const override { return at_.last_unit; }
-  int first_trained() const override { return first_trained_; }
   void forward_unit(int unit, const MicrobatchIo& io) override;
   void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   void backward_input_unit(int unit, const MicrobatchIo& io) override;
   void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override;
   View row_loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
-  void set_workspace(void*, void*) override {}
-  void refresh() override {}
 
   /// Passes by kind and microbatch since the last time.
   std::map<std::pair<char, int>, int> take_calls();
@@ -59,12 +49,11 @@ class MarkingStage final : public Stage {
   void expect_outside(const MicrobatchIo& io, bool input) const;
   void expect_inside(const MicrobatchIo& io) const;
   void write_input_grad(const MicrobatchIo& io) const;
-  void contribute(int unit, const MicrobatchIo& io, GradientSink& sink) const;
+  void contribute(int unit, const MicrobatchIo& io, GradientSink& sink) const {
+    give_gradients(unit, io, sink, [](std::size_t) { return 1.0F; });
+  }
 
-  StagePlacement at_;
-  int first_trained_;
-  bool gives_gradient_;
-  const std::vector<Bucket>& buckets_;
+  const bool gives_gradient_;
   std::map<std::pair<char, int>, int> calls_, next_;  // next_: unit of each open pass
   int interleaved_ = 0;
   mutable std::array<float, kMarkedRows> losses_{};  // of the microbatch before

@@ -18,39 +18,22 @@ namespace {
 constexpr int kMicrobatches = 4;
 
 /// On stage 1, the first unit of microbatch 0 lasts until stage 0 has sent microbatch 1.
-class SlowStart final : public Stage {
+class SlowStart final : public MarkingStage {
  public:
-  SlowStart(StagePlacement at, const std::vector<Bucket>& buckets, std::atomic<bool>& sent,
+  SlowStart(const StagePlacement& at, const std::vector<Bucket>& buckets, std::atomic<bool>& sent,
             double& second_unit)
-      : marking_(at, buckets, 0), sent_(sent), second_unit_(second_unit) {}
+      : MarkingStage(at, buckets, 0), sent_(sent), second_unit_(second_unit) {}
 
-  StageMemory memory() const override { return marking_.memory(); }
-  int first_unit() const override { return marking_.first_unit(); }
-  int last_unit() const override { return marking_.last_unit(); }
   void forward_unit(int unit, const MicrobatchIo& io) override {
     if (first_unit() == 0 && io.microbatch == 2) sent_ = true;
     if (first_unit() > 0 && io.microbatch == 0) {
       while (!sent_) std::this_thread::yield();
       if (unit == first_unit() + 1) second_unit_ = now();
     }
-    marking_.forward_unit(unit, io);
+    MarkingStage::forward_unit(unit, io);
   }
-  void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override {
-    marking_.backward_unit(unit, io, sink);
-  }
-  void backward_input_unit(int unit, const MicrobatchIo& io) override {
-    marking_.backward_input_unit(unit, io);
-  }
-  void backward_weight_unit(int unit, const MicrobatchIo& io, GradientSink& sink) override {
-    marking_.backward_weight_unit(unit, io, sink);
-  }
-  View row_loss(const MicrobatchIo& io) const override { return marking_.row_loss(io); }
-  View logits(const MicrobatchIo& io) const override { return marking_.logits(io); }
-  void set_workspace(void*, void*) override {}
-  void refresh() override {}
 
  private:
-  MarkingStage marking_;
   std::atomic<bool>& sent_;
   double& second_unit_;
 };

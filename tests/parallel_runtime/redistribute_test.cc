@@ -36,8 +36,7 @@ Assignment random_assignment(const Job& job, int world, std::mt19937& random) {
   std::iota(ranks.begin(), ranks.end(), 0);
   std::ranges::shuffle(ranks, random);
   for (Pipeline& pipeline : layout.pipelines)
-    for (StagePlacement& stage : pipeline.stages)
-      stage.rank = ranks[static_cast<std::size_t>(stage.rank)];
+    for (StagePlacement& stage : pipeline.stages) stage.rank = ranks[stage.rank];
   layout.frozen_units = random() % 2 == 0 ? 0 : static_cast<int>(random() % kUnits);
   return make_assignment(job, std::move(layout), {}, world);
 }
@@ -72,12 +71,9 @@ void expect_complete(const Assignment& from, const Assignment& to, const MovePla
       if (move.kinds) {
         const Part* source = own_state(from, move.bucket, move.from);
         ASSERT_TRUE(source != nullptr && source->begin <= move.begin && move.end <= source->end);
-      } else if (hosts[static_cast<std::size_t>(move.from)] !=
-                 hosts[static_cast<std::size_t>(move.to)]) {
+      } else if (hosts[move.from] != hosts[move.to]) {
         for (const int holder : from.owners[move.bucket].ranks)
-          EXPECT_NE(hosts[static_cast<std::size_t>(holder)],
-                    hosts[static_cast<std::size_t>(move.to)])
-              << "a nearer rank has it";
+          EXPECT_NE(hosts[holder], hosts[move.to]) << "a nearer rank has it";
       }
       for (std::size_t e = move.begin; e < move.end; ++e)
         ASSERT_TRUE(arrived.insert({move.bucket, move.kinds, e, move.to}).second) << "twice";
@@ -213,8 +209,7 @@ TEST(Redistribute, KeepsEveryBitThroughChainsOfChangesInThePlannedMemory) {
       fill(state);
       std::vector<bool> kept(stops[0].buckets.size(), true);
       for (int i = 1; i <= kChanges; ++i) {
-        const Assignment &from = stops[static_cast<std::size_t>(i - 1)],
-                         &to = stops[static_cast<std::size_t>(i)];
+        const Assignment &from = stops[i - 1], &to = stops[i];
         for (std::size_t b = 0; b < kept.size(); ++b)
           kept[b] = kept[b] && trains(from, b) && trains(to, b);
         const MovePlan plan = plan_moves(from, to, kKinds);

@@ -16,7 +16,7 @@ Job tied_job(int units, int own, int tied, int microbatches, int leaves, int row
     unit.name = std::to_string(u);
     unit.parameters.push_back({"own", {own}, false, {}, ""});
     if (u == 0 || u == units - 1) unit.parameters.push_back({"tied", {tied}, false, {}, "tied"});
-    if (const std::string& field = reads[static_cast<std::size_t>(u)]; !field.empty())
+    if (const std::string& field = reads[u]; !field.empty())
       unit.reads.push_back({field, DType::i32, {rows}});
   }
   return job;

@@ -45,7 +45,7 @@ class TestRank {
   StepInput input(float loss_scale) const { return {.batch = &batch_, .loss_scale = loss_scale}; }
   const std::vector<Bucket>& buckets() const { return assignment_.buckets; }
   /// Null on other ranks.
-  Stage* stage(int s) const { return stages_[static_cast<std::size_t>(s)].get(); }
+  Stage* stage(int s) const { return stages_[s].get(); }
   /// The part of a bucket that this rank owns: null if it has none, or if the bucket is frozen.
   const Part* own_part(std::size_t bucket) const {
     return own_state(assignment_, bucket, world_.rank());

@@ -91,16 +91,8 @@ void TinyStage::input_gradient(int unit, const MicrobatchIo& io, float* grads) c
 void TinyStage::weight_gradient(int unit, const MicrobatchIo& io, const float* grads,
                                 GradientSink& sink) const {
   const float *dy = grads + (unit - at_.first_unit) * kTinyWidth, *x = saved(io, unit);
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    if (buckets_[b].frozen || std::ranges::count(buckets_[b].uses, unit) == 0) continue;
-    const GradientTarget target = sink.begin(static_cast<int>(b), unit, io.microbatch);
-    for (std::size_t e = 0; e < target.gradient.count; ++e) {
-      const float value = dy[e % kTinyWidth] * x[e % kTinyWidth];
-      float& sum = target.gradient.f32()[e];
-      sum = target.accumulate ? sum + value : value;
-    }
-    sink.end(static_cast<int>(b), unit, io.microbatch);
-  }
+  give_gradients(unit, io, sink,
+                 [&](std::size_t e) { return dy[e % kTinyWidth] * x[e % kTinyWidth]; });
 }
 
 void TinyStage::forget(const MicrobatchIo& io) const {

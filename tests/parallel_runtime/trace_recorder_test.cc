@@ -46,24 +46,40 @@ class LaggingClock final : public KernelClock {
 
 const Action kForward{Kind::F, 0, 0}, kReceive{Kind::RECV_B, 0, 0}, kBackward{Kind::B, 0, 0};
 
-TEST(TraceRecorder, IdleIsWhereTheDeviceHasNothingToDo) {
+/// A recorder of rank 7 over such a clock.
+struct Recording {
+  explicit Recording(std::vector<Action> actions, std::size_t turns = 0)
+      : row(std::move(actions)), recorder(row, 7, turns, clock) {}
+  /// An action whose kernels take this long, while the host goes on.
+  void run(std::size_t action, double seconds = 0) {
+    recorder.begin(action);
+    if (seconds > 0) clock.kernels(seconds);
+    recorder.end(action);
+  }
+  void wait(double seconds) {
+    const double start = recorder.mark();
+    clock.host_passes(seconds);
+    recorder.waited(WaitFor::receive, kReceive, start);
+  }
+  /// A forward of 5 s, the wait for a message, and a backward of 4 s.
+  const StepRecord& step(int number, double wait_seconds) {
+    recorder.begin_step(number);
+    run(0, 5);
+    run(1);
+    wait(wait_seconds);
+    run(2, 4);
+    recorder.end_step();
+    return recorder.last();
+  }
+
   LaggingClock clock;
-  const std::vector<Action> row{kForward, kReceive, kBackward};
-  TraceRecorder recorder(row, 7, 0, clock);
-  recorder.begin_step(1);
-  recorder.begin(0);
-  clock.kernels(5);  // while the host goes on
-  recorder.end(0);
-  recorder.begin(1);
-  recorder.end(1);
-  const double wait = recorder.mark();
-  clock.host_passes(7);
-  recorder.waited(WaitFor::receive, kReceive, wait);
-  recorder.begin(2);
-  clock.kernels(4);
-  recorder.end(2);
-  recorder.end_step();
-  const StepRecord& record = recorder.last();
+  const std::vector<Action> row;
+  TraceRecorder recorder;
+};
+
+TEST(TraceRecorder, IdleIsWhereTheDeviceHasNothingToDo) {
+  Recording of({kForward, kReceive, kBackward});
+  const StepRecord& record = of.step(1, 7);
   EXPECT_EQ(record.start, 100);
   EXPECT_EQ(record.end, 111);
   EXPECT_EQ(record.actions[0].busy, 5);
@@ -73,40 +89,25 @@ TEST(TraceRecorder, IdleIsWhereTheDeviceHasNothingToDo) {
   ASSERT_EQ(record.waits.size(), 1U);
   EXPECT_EQ(record.waits[0].start, 105);
   EXPECT_EQ(record.waits[0].end, 107);
-  EXPECT_EQ(busy_seconds(row, record), 9);
-  EXPECT_EQ(clock.ranges(), (std::vector<std::string>{"rank 7: 0F0", "-", "rank 7: 0RECV_B0", "-",
-                                                      "rank 7: 0B0", "-"}));
+  EXPECT_EQ(busy_seconds(of.row, record), 9);
+  EXPECT_EQ(of.clock.ranges(), (std::vector<std::string>{"rank 7: 0F0", "-", "rank 7: 0RECV_B0",
+                                                         "-", "rank 7: 0B0", "-"}));
 }
 
 TEST(TraceRecorder, AWaitBesideKernelsIsNone) {
-  LaggingClock clock;
-  const std::vector<Action> row{kForward, kReceive, kBackward};
-  TraceRecorder recorder(row, 7, 0, clock);
-  for (int step = 1; step <= 2; ++step) {
-    recorder.begin_step(step);
-    recorder.begin(0);
-    clock.kernels(5);
-    recorder.end(0);
-    recorder.begin(1);
-    recorder.end(1);
-    const double wait = recorder.mark();
-    clock.host_passes(3);
-    recorder.waited(WaitFor::receive, kReceive, wait);
-    recorder.begin(2);
-    clock.kernels(4);
-    recorder.end(2);
-    recorder.end_step();
-    EXPECT_TRUE(recorder.last().waits.empty());
-    EXPECT_EQ(busy_seconds(row, recorder.last()), recorder.last().end - recorder.last().start);
+  Recording of({kForward, kReceive, kBackward});
+  for (int number = 1; number <= 2; ++number) {
+    const StepRecord& record = of.step(number, 3);
+    EXPECT_TRUE(record.waits.empty());
+    EXPECT_EQ(busy_seconds(of.row, record), record.end - record.start);
   }
 }
 
 TEST(TraceRecorder, AnOverlappedPairSharesItsTimeByTurns) {
-  LaggingClock clock;
   Action forward = kForward;
   forward.overlapped = true;
-  const std::vector<Action> row{forward, {Kind::B, 0, 1}, {Kind::F, 0, 2}};
-  TraceRecorder recorder(row, 7, 4, clock);
+  Recording of({forward, {Kind::B, 0, 1}, {Kind::F, 0, 2}}, 4);
+  auto& [clock, row, recorder] = of;
   recorder.begin_step(1);
   recorder.begin(0);
   clock.kernels(0.5);  // of the first turn
@@ -115,9 +116,7 @@ TEST(TraceRecorder, AnOverlappedPairSharesItsTimeByTurns) {
     clock.kernels(action == 0 ? 2 : 3);
   }
   recorder.end(0);
-  recorder.begin(2);
-  clock.kernels(8);
-  recorder.end(2);
+  of.run(2, 8);
   recorder.end_step();
   const StepRecord& record = recorder.last();
   EXPECT_EQ(record.actions[0].busy, 4);
@@ -131,16 +130,14 @@ TEST(TraceRecorder, AnOverlappedPairSharesItsTimeByTurns) {
 }
 
 TEST(TraceRecorder, NothingIsRecordedOutsideOfAStep) {
-  LaggingClock clock;
-  TraceRecorder recorder({kForward, kReceive}, 7, 0, clock);
+  Recording of({kForward, kReceive});
+  TraceRecorder& recorder = of.recorder;
   recorder.begin_step(1);
-  recorder.begin(0), recorder.end(0);
-  recorder.begin(1), recorder.end(1);
+  of.run(0);
+  of.run(1);
   recorder.end_step();
   for (int i = 0; i < 10; ++i) {
-    const double wait = recorder.mark();
-    clock.host_passes(1);
-    recorder.waited(WaitFor::receive, kReceive, wait);
+    of.wait(1);
     recorder.completed(kReceive);
   }
   EXPECT_TRUE(recorder.last().waits.empty());

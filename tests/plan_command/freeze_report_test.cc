@@ -10,6 +10,7 @@
 
 #include "experiments/config/config_toml.h"
 #include "experiments/predict/plan_report.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -87,8 +88,7 @@ TEST(FreezeReport, ThePapersRuleCostsThreeEpochsHoweverManyThereAre) {
   };
   EXPECT_NEAR(worth(10)["ladder"].back()["unfrozen_epochs"].get<double>(), 3.2, .1);
   EXPECT_NEAR(worth(30)["ladder"].back()["unfrozen_epochs"].get<double>(), 4.9, .3);
-  EXPECT_NE(course_text(worth(10)).find("and of 3.2 with a cache"), std::string::npos)
-      << course_text(worth(10));
+  expect_has(course_text(worth(10)), "and of 3.2 with a cache");
 }
 
 }  // namespace

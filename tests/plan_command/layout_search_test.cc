@@ -10,7 +10,6 @@
 #include <set>
 #include <sstream>
 
-#include "core/error.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/predict/machine_file.h"
 #include "experiments/predict/plan_report.h"
@@ -40,6 +39,14 @@ PlanProblem problem_of(const RunConfig& config, double memory,
   PlanProblem problem = search_problem(config, {.machine = "a100-80gb", .software = software});
   problem.memory = memory;
   return problem;
+}
+
+/// The config of a layout of a report.
+RunConfig with_keys_of(const nlohmann::ordered_json& layout, RunConfig config) {
+  std::istringstream keys(layout["keys"].get<std::string>());
+  for (std::string key; keys >> key;) set_config(key, config);
+  validate(config);
+  return config;
 }
 
 /// 12 layers on 16 devices of 2 hosts.
@@ -202,10 +209,7 @@ TEST(PlannerSearch, MemoryIsARunsOwnWhereItRunsHere) {
   ASSERT_FALSE(report["layouts"].empty());
   for (const auto& layout : report["layouts"]) {
     EXPECT_TRUE(layout["memory"]["exact"].get<bool>());
-    RunConfig own = config;
-    std::istringstream keys(layout["keys"].get<std::string>());
-    for (std::string key; keys >> key;) set_config(key, own);
-    validate(own);
+    const RunConfig own = with_keys_of(layout, config);
     const auto plan = plan_report(own, {.world = 4, .gflops = 1}, std::nullopt);
     EXPECT_EQ(layout["memory"]["total_bytes"].get<double>(),
               plan["peak_bytes"].get<double>() + 200 * 1024 * 1024);
@@ -268,9 +272,7 @@ TEST(PlannerSearch, TimesAreThoseOfAPlan) {
     const auto report = search_report(
         config, {.world = 4, .machine = "laptop", .device_memory = "4GiB", .top = 3, .tp = {1}});
     for (const auto& layout : report["layouts"]) {
-      RunConfig own = config;
-      std::istringstream keys(layout["keys"].get<std::string>());
-      for (std::string key; keys >> key;) set_config(key, own);
+      const RunConfig own = with_keys_of(layout, config);
       const auto plan =
           plan_report(own, {.world = 4, .costs = machine_path("laptop")}, std::nullopt);
       EXPECT_NEAR(plan["step_ms"].get<double>() * 1e-3 / layout["step_s"].get<double>(), 1, 0.05)
@@ -334,8 +336,7 @@ std::string refusal(const RunConfig& config, const LayoutSearchOptions& options)
 
 TEST(PlannerSearch, RefusalsNameTheOptionAndWhatWouldDo) {
   const auto holds = [](const LayoutSearchOptions& options, const char* part) {
-    const std::string text = refusal(small(), options);
-    EXPECT_NE(text.find(part), std::string::npos) << text;
+    expect_has(refusal(small(), options), part);
   };
   holds({.world = 8, .machine = "laptop", .device_memory = ""}, "'' is no size");
   holds({.world = 8, .machine = "laptop", .device_memory = "40000000000"}, "has no unit");
@@ -348,12 +349,10 @@ TEST(PlannerSearch, RefusalsNameTheOptionAndWhatWouldDo) {
   holds({.world = 61, .machine = "laptop"}, "no layout of 61 ranks: tp (1, 2, 4, 8) x pp (at most");
   holds({.world = 61, .machine = "laptop"}, "try: --world 56, another batch.global");
   holds({.world = 8, .machine = "laptop", .device_memory = "1MiB"}, "GiB, the least that would do");
-  try {
+  const Error error = input_error([&] {
     search_report(small(), {.world = 8, .machine = "laptop", .schedules = {"nonsense"}});
-    ADD_FAILURE() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.where(), "--schedules");
-  }
+  });
+  EXPECT_EQ(error.where(), "--schedules");
 }
 
 TEST(PlannerSearch, SaysWhatItCannotTellApart) {
@@ -368,12 +367,11 @@ TEST(PlannerSearch, SaysWhatItCannotTellApart) {
   ASSERT_GT(within, 1U);
   ASSERT_LT(within, report["layouts"].size());
   const std::string text = search_text(report);
-  EXPECT_NE(text.find(fmt::format("~: {} layout", within - 1)), std::string::npos) << text;
-  EXPECT_NE(text.find("too near to be told apart"), std::string::npos) << text;
-  EXPECT_NE(text.find("\n 2~ "), std::string::npos) << text;
+  expect_has(text, fmt::format("~: {} layout", within - 1));
+  expect_has(text, "too near to be told apart");
+  expect_has(text, "\n 2~ ");
   EXPECT_EQ(text.find("model\n"), std::string::npos) << text;
-  const std::size_t help = text.find("what would help most: ");
-  EXPECT_NE(text.find("less time with ", help), std::string::npos) << text;
+  expect_has(text.substr(text.find("what would help most: ")), "less time with ");
 }
 
 /// An answer says what it was compared with, on this machine and as this software, or that nothing
@@ -393,7 +391,7 @@ TEST(PlannerSearch, SaysWhatItWasComparedWith) {
       const std::string text = search_text(report);
       bool own = false;
       for (const std::string& one : read_machine(name).compared) {
-        EXPECT_NE(text.find("compared with measurements, " + one), std::string::npos) << text;
+        expect_has(text, "compared with measurements, " + one);
         own = own || one.starts_with(std::string(software) + ": ");
       }
       EXPECT_EQ(report["compared"].size(), read_machine(name).compared.size());
@@ -401,7 +399,7 @@ TEST(PlannerSearch, SaysWhatItWasComparedWith) {
       EXPECT_EQ(text.find("% off on machines"), std::string::npos) << text;
     }
   EXPECT_TRUE(search_text(answer("a100-80gb", "megatron")).find(never) == std::string::npos);
-  EXPECT_NE(search_text(answer("h100", "megatron")).find("28 to 55% off"), std::string::npos);
+  expect_has(search_text(answer("h100", "megatron")), "28 to 55% off");
 }
 
 /// What a search shows by default is what this program runs; `plan show` is quoted beside it.
@@ -412,9 +410,7 @@ TEST(PlannerSearch, ShowsWhatRunsHere) {
   ASSERT_FALSE(here["layouts"].empty());
   for (const auto& layout : here["layouts"]) {
     EXPECT_EQ(layout["tp"], 1);
-    RunConfig own = config;
-    std::istringstream keys(layout["keys"].get<std::string>());
-    for (std::string key; keys >> key;) set_config(key, own);
+    const RunConfig own = with_keys_of(layout, config);
     const auto plan =
         plan_report(own, {.world = 4, .costs = machine_path(options.machine)}, std::nullopt);
     EXPECT_NEAR(layout["plan_show_s"].get<double>(), plan["step_ms"].get<double>() * 1e-3, 1e-12);
@@ -422,7 +418,7 @@ TEST(PlannerSearch, ShowsWhatRunsHere) {
   options.tp = {2};
   const auto report = search_report(config, options);
   EXPECT_TRUE(report["layouts"][0]["plan_show_s"].is_null());
-  EXPECT_NE(search_text(report).find("does not run here\n"), std::string::npos);
+  expect_has(search_text(report), "does not run here\n");
 }
 
 TEST(PlannerSearch, FasterLayoutsThatDoNotFitNeedAtMostTwiceTheMemory) {
@@ -435,26 +431,25 @@ TEST(PlannerSearch, FasterLayoutsThatDoNotFitNeedAtMostTwiceTheMemory) {
 }
 
 TEST(PlannerSearch, RefusalsSayWhatToGive) {
-  const auto holds = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
-  holds(refusal(small(), {.world = 16}), "--machine FILE.toml, or one of: a100-40gb, a100-80gb");
-  holds(refusal(small(), {.world = 16, .machine = "a100-80g"}), "a100-80gb (one of");
-  holds(refusal(small(), {.world = 16, .machine = "a100"}), "try: a100-40gb (one of");
-  holds(refusal(small(), {.world = 16, .machine = "H10"}), "try: h100 (one of");
-  holds(refusal(small(), {.world = 16, .machine = "laptop", .device_memory = "much"}), "40GiB");
-  holds(refusal(small(), {.world = 16, .machine = "h200", .software = "megatrn"}), "megatron");
-  holds(refusal(small(), {.world = 16, .machine = "h200", .recompute = {"ful"}}), "full");
+  expect_has(refusal(small(), {.world = 16}),
+             "--machine FILE.toml, or one of: a100-40gb, a100-80gb");
+  expect_has(refusal(small(), {.world = 16, .machine = "a100-80g"}), "a100-80gb (one of");
+  expect_has(refusal(small(), {.world = 16, .machine = "a100"}), "try: a100-40gb (one of");
+  expect_has(refusal(small(), {.world = 16, .machine = "H10"}), "try: h100 (one of");
+  expect_has(refusal(small(), {.world = 16, .machine = "laptop", .device_memory = "much"}),
+             "40GiB");
+  expect_has(refusal(small(), {.world = 16, .machine = "h200", .software = "megatrn"}), "megatron");
+  expect_has(refusal(small(), {.world = 16, .machine = "h200", .recompute = {"ful"}}), "full");
   const std::string none = refusal(gpt(96, 12288, 96, 64), {.world = 16, .machine = "a100-80gb"});
-  holds(none, "the nearest, tp");
-  holds(none, "full recomputation, needs ");
-  holds(none, " more; try: a larger --world");
+  expect_has(none, "the nearest, tp");
+  expect_has(none, "full recomputation, needs ");
+  expect_has(none, " more; try: a larger --world");
   const std::string file = testing::TempDir() + "planner_machine.toml";
   std::ofstream(file) << "flops_per_s = 1e12\n";
-  holds(refusal(small(), {.world = 16, .machine = file}),
-        "memory = \"40 GiB\" in the machine file");
+  expect_has(refusal(small(), {.world = 16, .machine = file}),
+             "memory = \"40 GiB\" in the machine file");
   std::ofstream(file) << "memory = \"8 GiB\"\n";
-  holds(refusal(small(), {.world = 16, .machine = file}), "or --rate GFLOPS");
+  expect_has(refusal(small(), {.world = 16, .machine = file}), "or --rate GFLOPS");
   for (const char* bad :
        {"flops_per_s = nan", "flops_per_s = -1e12", "memory = \"8 Gb\"", "memory_bytes_per_s = inf",
         "layer_s = -1", "nics_per_host = 1.5", "[remote]\nbytes_per_s = 0"}) {

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/error.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/predict/predict_memory.h"
 #include "experiments/run/trainer.h"
+#include "tests/errors.h"
 #include "tests/own_figures.h"
 #include "tests/planned.h"
 
@@ -55,7 +55,7 @@ TEST_P(Layouts, MemoryIsThatOfEachRanksOwnEngine) {
     const RankMemory own = StepEngine(run.job, run, rank, stage_factory(*model, *backend),
                                       *optimizer_of(config), 1, *backend)
                                .memory();
-    const RankMemory& mine = predicted[static_cast<std::size_t>(rank)];
+    const RankMemory& mine = predicted[rank];
     ASSERT_EQ(own.parts.size(), mine.parts.size());
     for (std::size_t i = 0; i < own.parts.size(); ++i)
       EXPECT_EQ(own.parts[i].bytes, mine.parts[i].bytes) << own.parts[i].name << " rank " << rank;
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PlanReport, ActivationsAreMicrobatchesOfStages) {
   const auto plan = report(small({"parallel.pp=2", "parallel.chunks=2"}), 2, kPlenty);
-  EXPECT_NE(plan_text(plan).find("peak activations, microbatch-stages\n"), std::string::npos);
+  expect_has(plan_text(plan), "peak activations, microbatch-stages\n");
 }
 
 TEST(PlanReport, SaysWhichLinksItCounts) {
@@ -118,16 +118,16 @@ TEST(PlanReport, SaysWhichLinksItCounts) {
   };
   const auto without = of({.world = 2, .gflops = 1}), with = of({.world = 2, .costs = file}),
              links = of({.world = 2, .gflops = 1, .links = file});
-  EXPECT_NE(plan_text(without).find("links: none given: transfers are free"), std::string::npos);
-  EXPECT_NE(plan_text(without).find("other kernels and the update come"), std::string::npos);
+  expect_has(plan_text(without), "links: none given: transfers are free");
+  expect_has(plan_text(without), "other kernels and the update come");
   for (const auto& plan : {with, links}) {
     EXPECT_EQ(plan["links"]["from"], file);
     EXPECT_FALSE(plan["links"]["free"]);
-    EXPECT_NE(plan_text(plan).find("links: from " + file), std::string::npos);
+    expect_has(plan_text(plan), "links: from " + file);
     EXPECT_GT(plan["step_ms"].get<double>(), without["step_ms"].get<double>());
   }
-  EXPECT_NE(plan_text(with).find("other kernels come"), std::string::npos);
-  EXPECT_NE(plan_text(links).find("other kernels and the update come"), std::string::npos);
+  expect_has(plan_text(with), "other kernels come");
+  expect_has(plan_text(links), "other kernels and the update come");
   std::filesystem::remove(file);
 }
 
@@ -145,13 +145,10 @@ TEST(PlanReport, AdviceIsALayoutThatFits) {
   const std::size_t needed = report(config, 2, kPlenty)["peak_bytes"];
   const auto tight = report(config, 2, needed - 1);
   ASSERT_EQ(tight["warnings"].size(), 1U);
-  EXPECT_NE(tight["warnings"][0].get<std::string>().find("what fits: parallel.pp=2 parallel.dp=1"),
-            std::string::npos);
+  expect_has(tight["warnings"][0].get<std::string>(), "what fits: parallel.pp=2 parallel.dp=1");
   EXPECT_LT(report(small({"parallel.pp=2"}), 2, kPlenty)["peak_bytes"], needed);
-  EXPECT_NE(report(config, 2, 1)["warnings"][0].get<std::string>().find("no layout of 2 ranks"),
-            std::string::npos);
-  EXPECT_NE(report(config, 2, needed)["warnings"][0].get<std::string>().find("at most 1 of them"),
-            std::string::npos);
+  expect_has(report(config, 2, 1)["warnings"][0].get<std::string>(), "no layout of 2 ranks");
+  expect_has(report(config, 2, needed)["warnings"][0].get<std::string>(), "at most 1 of them");
 }
 
 TEST(PlanReport, LargeWorldsStayShort) {
@@ -185,7 +182,7 @@ TEST(PlanReport, LargeModelsTakeSecondsAndLittleMemory) {
     const double start = cpu_seconds();
     const auto plan = report(large.config, large.world, 1);  // looks for what fits, everywhere
     const double seconds = cpu_seconds() - start;
-    EXPECT_NE(plan["warnings"][0].get<std::string>().find("no layout"), std::string::npos);
+    expect_has(plan["warnings"][0].get<std::string>(), "no layout");
     std::printf("%s, %.3g parameters: %.2f s of CPU, peak %.0f MB\n",
                 plan["layout"].get<std::string>().c_str(), plan["parameters"].get<double>(),
                 seconds, peak_bytes() * 1e-6);
@@ -218,7 +215,7 @@ TEST(MoveReport, CountsWhatTheRemainingRankLacks) {
   EXPECT_EQ(report["pairs"].size(), 1U);
   EXPECT_EQ(report["to"]["spare"], 1);
   EXPECT_FALSE(report.contains("seconds"));
-  EXPECT_NE(move_text(report).find("pp2xdp1 1f1b -> pp1xdp1 1f1b, 1 spare"), std::string::npos);
+  expect_has(move_text(report), "pp2xdp1 1f1b -> pp1xdp1 1f1b, 1 spare");
   const auto none = move_report(config, {.world = 2}, "parallel.pp=2", "parallel.pp=2");
   EXPECT_EQ(none["moved_bytes"], 0);
   EXPECT_EQ(none["rounds"], 0);

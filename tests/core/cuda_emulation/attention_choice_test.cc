@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "core/cuda/backend.h"
-#include "core/error.h"
 #include "dnn.h"
 #include "runtime.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -62,7 +62,7 @@ TEST_F(AttentionChoiceTest, CudnnIsTakenWhereItIsUnlessOursIsAskedFor) {
   EXPECT_EQ(planned(AttentionBy::automatic), dnn_);
   const auto with = cuda::make_cuda_backend({}),
              without = cuda::make_cuda_backend({.attention = AttentionBy::own});
-  EXPECT_NE(with->describe().find(", cuDNN 9.99.0"), std::string::npos) << with->describe();
+  expect_has(with->describe(), ", cuDNN 9.99.0");
   EXPECT_EQ(without->describe().find("cuDNN"), std::string::npos) << without->describe();
   const std::unique_ptr<Attention> attention = with->attention(kShape);
   const AttentionForward forward{*attention, {}, {}, {}, {}};
@@ -103,7 +103,7 @@ TEST_F(AttentionChoiceTest, WhatCudnnDoesNotTakeIsOursOrRefused) {
                                       {2, 2048, 2, 64, DType::bf16, 0, false, true},
                                       {2, 2048, 2, 64, DType::bf16, 0, true, false, true}}) {
     EXPECT_EQ(reserved(AttentionBy::automatic, shape), planned(AttentionBy::own, shape));
-    EXPECT_NE(refusal(shape).find("attention by cuDNN of "), std::string::npos) << refusal(shape);
+    expect_has(refusal(shape), "attention by cuDNN of ");
     EXPECT_THROW(planned(AttentionBy::cudnn, shape), Error);
   }
 }

@@ -7,7 +7,7 @@
 
 #include <sstream>
 
-#include "core/error.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -31,17 +31,15 @@ class CheckTest : public testing::Test {
 
 TEST_F(CheckTest, AFailureAtTheEndIsLogged) {
   { const Owner owner; }
-  EXPECT_NE(text_.str().find("cudaFree failed"), std::string::npos) << text_.str();
+  expect_has(text_.str(), "cudaFree failed");
 }
 
 TEST_F(CheckTest, OfALostDeviceTheFirstErrorIsTheOnlyOne) {
-  try {
+  const Error error = thrown_by([&] {
     const Owner owner;
     cuda::check(cudaErrorIllegalAddress, "layer norm");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find("layer norm failed"), std::string::npos) << error.message();
-  }
+  });
+  expect_has(error.message(), "layer norm failed");
   EXPECT_EQ(text_.str(), "");
 }
 

@@ -3,13 +3,13 @@
 
 #include <vector>
 
-#include "allocations.h"
 #include "core/cuda/backend.h"
-#include "core/error.h"
 #include "core/profile_backend.h"
 #include "device_clock.h"
 #include "streams.h"
 #include "tests/buffer.h"
+#include "tests/errors.h"
+#include "tests/parallel_comm/allocation_counter.h"
 
 namespace concertina {
 namespace {
@@ -38,7 +38,7 @@ class PassGraphsTest : public testing::Test {
     try {
       repeat(key, call);
     } catch (const Error& error) {
-      EXPECT_NE(error.fix().find("run.graphs = false"), std::string::npos);
+      expect_has(error.fix(), "run.graphs = false");
       return error.message();
     }
     return "none";
@@ -77,9 +77,9 @@ TEST_F(PassGraphsTest, AReplayIsOneCallAndTakesNothingFromTheHeap) {
   const RepeatedPass pass{"h3.mlp", "forward", key, {}};
   for (int time = 0; time < 2; ++time) backend_->repeat(pass, issue);
   const int calls = emulation::calls_made(), kernels = emulation::kernels_issued();
-  const int before = emulation::allocations_made();
+  const std::size_t before = test::allocations();
   backend_->repeat(pass, issue);
-  EXPECT_EQ(emulation::allocations_made(), before);
+  EXPECT_EQ(test::allocations(), before);
   EXPECT_EQ(emulation::calls_made() - calls, 1);
   EXPECT_EQ(emulation::kernels_issued() - kernels, 10);
 }

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "core/cuda/backend.h"
-#include "core/error.h"
 #include "runtime.h"
 #include "tests/buffer.h"
+#include "tests/errors.h"
 #include "tests/models/local_pipeline.h"
 
 namespace concertina {
@@ -25,17 +25,14 @@ TEST(CudaPrecisionTest, Fp8NeedsComputeCapability89) {
         EXPECT_NO_THROW(backend->require(precision));
       }
     if (able) continue;
-    try {
+    const Error error = input_error([&] {
       backend->linear({16, 16, 16, false, kFp8.storage, kFp8.products});
-      FAIL() << "fp8 on " << major << "." << minor;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::bad_input);
-      EXPECT_EQ(error.message(),
-                fmt::format("numerics.compute = \"fp8\" needs a GPU of compute capability 8.9 or "
-                            "later; GPU 0, emulated, has {}.{}",
-                            major, minor));
-      EXPECT_EQ(error.fix(), "one of: fp32, tf32, bf16");
-    }
+    });
+    EXPECT_EQ(error.message(),
+              fmt::format("numerics.compute = \"fp8\" needs a GPU of compute capability 8.9 or "
+                          "later; GPU 0, emulated, has {}.{}",
+                          major, minor));
+    EXPECT_EQ(error.fix(), "one of: fp32, tf32, bf16");
   }
 }
 

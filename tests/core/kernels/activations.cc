@@ -5,17 +5,13 @@
 #include <cmath>
 
 #include "tests/core/kernels/cases.h"
-#include "tests/core/kernels/differences.h"
 #include "tests/core/kernels/rates.h"
-#include "tests/oracle/activations.h"
 
 namespace concertina {
 namespace {
 
-Outputs run_gated_silu(Backend& backend, unsigned seed, std::int64_t rows, std::int64_t width,
+Outputs run_gated_silu(Backend& backend, Data& data, std::int64_t rows, std::int64_t width,
                        DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
   const Buffer u = data.normal(rows * 2 * width, 3, 0, compute);
   const Buffer dy = data.normal(rows * width, 1, 0, compute);
   const Buffer y(dy.size(), compute), du(u.size(), compute), in_u(u.values(), compute);
@@ -24,15 +20,10 @@ Outputs run_gated_silu(Backend& backend, unsigned seed, std::int64_t rows, std::
   backend.run(GatedSiluInput{dy.view(), in_u.view(), width, in_u.view()});
   backend.synchronize();
   EXPECT_EQ(du.values(), in_u.values()) << "du may be u";
-  Outputs outputs;
-  keep(outputs, "y", y);
-  keep(outputs, "du", du);
-  return outputs;
+  return {output("y", y), output("du", du)};
 }
 
-Outputs run_tanh(Backend& backend, unsigned seed, std::int64_t count, float spread, DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
+Outputs run_tanh(Backend& backend, Data& data, std::int64_t count, float spread, DType compute) {
   const Buffer x = data.normal(count, spread, 0, compute), dy = data.normal(count, 1, 0, compute);
   const Buffer y(x.size(), compute), dx(x.size(), compute);
   const Buffer in_x(x.values(), compute), in_dy(dy.values(), compute);
@@ -43,17 +34,12 @@ Outputs run_tanh(Backend& backend, unsigned seed, std::int64_t count, float spre
   backend.synchronize();
   EXPECT_EQ(y.values(), in_x.values()) << "y may be x";
   EXPECT_EQ(dx.values(), in_dy.values()) << "dx may be dy";
-  Outputs outputs;
-  keep(outputs, "y", y);
-  keep(outputs, "dx", dx);
-  return outputs;
+  return {output("y", y), output("dx", dx)};
 }
 
 /// Turns qkv with fewer heads of k and v than of q; what is beyond the heads that turn stays.
-Outputs run_rotary(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
+Outputs run_rotary(Backend& backend, Data& data, std::int64_t samples, std::int64_t tokens,
                    std::int64_t heads, std::int64_t head_dim, std::int64_t columns, DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
   const std::int64_t stride = heads * head_dim + data.pick<std::int64_t>({0, head_dim, 3});
   const Buffer x = data.normal(samples * tokens * stride, 1, 0, compute);
   const Buffer table(static_cast<std::size_t>(tokens * columns));
@@ -69,11 +55,7 @@ Outputs run_rotary(Backend& backend, unsigned seed, std::int64_t samples, std::i
   backend.run(Rotate{turned.view(), table.view(), stride, heads, head_dim, columns, tokens, false});
   backend.run(Rotate{back.view(), table.view(), stride, heads, head_dim, columns, tokens, true});
   backend.synchronize();
-  Outputs outputs;
-  keep(outputs, "table", table);
-  keep(outputs, "x", turned);
-  keep(outputs, "x turned back", back);
-  return outputs;
+  return {output("table", table), output("x", turned), output("x turned back", back)};
 }
 
 }  // namespace
@@ -111,51 +93,4 @@ void activation_rates(KernelRates& rates, DType compute) {
               Rotate{u, table, 2 * c, 2 * c / kHeadDim, kHeadDim, kHeadDim, sizes.tokens, false});
 }
 
-namespace oracle {
-namespace {
-
-TEST(OracleTest, GatedSiluGradients) {
-  Values u = draw(24), y(12), du(24);
-  const Values dy = draw(12);
-  gated_silu_backward(3, 4, dy.data(), u.data(), du.data());
-  const auto loss = [&] {
-    gated_silu(3, 4, u.data(), y.data());
-    return dot(y, dy);
-  };
-  EXPECT_LE(relative_error(du, differences(u, loss)), kTolerance);
-}
-
-/// The inverse is the gradient; scores depend on the distance of two positions alone.
-TEST(OracleTest, RotaryEmbedding) {
-  const Index tokens = 5, head_dim = 7, columns = 6, stride = 15;
-  Values table(30), x = draw(2 * tokens * stride);
-  rotary_table({.theta = 100, .columns = columns}, tokens, table.data());
-  const Values dy = draw(2 * tokens * stride);
-  const auto turned = [&](Values values, bool inverse) {
-    rotate(2 * tokens, stride, 2, head_dim, columns, tokens, table.data(), inverse, values.data());
-    return values;
-  };
-  const auto loss = [&] { return dot(turned(x, false), dy); };
-  EXPECT_LE(relative_error(turned(dy, true), differences(x, loss)), kTolerance);
-
-  Values same(static_cast<std::size_t>(tokens * stride), 0);
-  const Values q = draw(head_dim), k = draw(head_dim);
-  for (Index t = 0; t < tokens; ++t) {
-    std::copy(q.begin(), q.end(), same.begin() + t * stride);
-    std::copy(k.begin(), k.end(), same.begin() + t * stride + head_dim);
-  }
-  rotate(tokens, stride, 2, head_dim, columns, tokens, table.data(), false, same.data());
-  const auto score = [&](Index of_q, Index of_k) {
-    double sum = 0;
-    for (Index d = 0; d < head_dim; ++d)
-      sum += same[static_cast<std::size_t>(of_q * stride + d)] *
-             same[static_cast<std::size_t>(of_k * stride + head_dim + d)];
-    return sum;
-  };
-  EXPECT_NEAR(score(3, 1), score(4, 2), 1e-12);
-  EXPECT_GT(std::abs(score(3, 1) - score(4, 1)), 1e-3);
-}
-
-}  // namespace
-}  // namespace oracle
 }  // namespace concertina

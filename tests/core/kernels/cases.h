@@ -1,5 +1,5 @@
-// Random calls of every kernel of core/ops.h, a file per group beside this: its cases, its rates
-// (rates.h), and the oracle's gradients against finite differences.
+// Random calls of every kernel of core/ops.h, a file per group beside this: its cases and its rates
+// (rates.h).
 // Invariant: a case is a pure function of its seed, so that it can be run on two backends and the
 // results compared.
 #pragma once
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -45,6 +46,17 @@ inline double tolerance(DType compute) {
   return compute == DType::bf16 ? 1e-2 : 1e-5;
 }
 
+/// Poisoned scratch for the operators made so far.
+class Workspace {
+ public:
+  explicit Workspace(Backend& backend) : memory_(buffer_of_bytes(backend.workspace_bytes())) {
+    backend.set_workspace(memory_.data());
+  }
+
+ private:
+  Buffer memory_;
+};
+
 /// One round of cases, which draws their sizes from `data`.
 struct CaseRound {
   unsigned seed;
@@ -55,14 +67,16 @@ struct CaseRound {
 
   DType compute() const { return precision.storage; }
 
-  /// Adds the case run(backend, seed, sizes..., and where it takes it the type of activations).
+  /// Adds the case run(backend, numbers, sizes..., and where it takes it the type of activations).
   template <class Run, class... Sizes>
   KernelCase& add(const std::string& name, Run run, Sizes... sizes) {
     return push(name, [=, seed = seed, type = compute()](Backend& backend) {
-      if constexpr (std::is_invocable_v<Run, Backend&, unsigned, Sizes..., DType>)
-        return run(backend, seed, sizes..., type);
+      Data numbers(seed);
+      const Workspace workspace(backend);
+      if constexpr (std::is_invocable_v<Run, Backend&, Data&, Sizes..., DType>)
+        return run(backend, numbers, sizes..., type);
       else
-        return run(backend, seed, sizes...);
+        return run(backend, numbers, sizes...);
     });
   }
 
@@ -79,19 +93,38 @@ void add_token_row_cases(CaseRound& round);
 void add_elementwise_cases(CaseRound& round);
 void add_update_cases(CaseRound& round);
 
-/// Poisoned scratch for the operators made so far.
-class Workspace {
+/// A linear map with its packed weights; what its products give is poisoned before.
+class PackedMap {
  public:
-  explicit Workspace(Backend& backend) : memory_(buffer_of_bytes(backend.workspace_bytes())) {
-    backend.set_workspace(memory_.data());
+  PackedMap(Backend& backend, const LinearShape& shape)
+      : backend_(backend), map_(backend.linear(shape)) {}
+
+  void pack(const Buffer& weight) {
+    packed_ = buffer_of_bytes(map_->packed_bytes());
+    backend_.run(PackWeights{*map_, weight.view(), packed_.data()});
+  }
+  Buffer forward(const Buffer& x, View bias, const Epilogue& epilogue = {}) const {
+    Buffer y(map_->shape().rows * map_->shape().out, map_->shape().compute);
+    backend_.run(LinearForward{*map_, x.view(), packed_.data(), bias, epilogue, y.view()});
+    return y;
+  }
+  Buffer backward(const Buffer& dy, const Epilogue& epilogue = {}) const {
+    Buffer dx(map_->shape().rows * map_->shape().in, map_->shape().compute);
+    backend_.run(LinearInput{*map_, dy.view(), packed_.data(), epilogue, dx.view()});
+    return dx;
+  }
+  void weight(const Buffer& x, const Buffer& dy, View dw, View db, bool accumulate) const {
+    backend_.run(LinearWeight{*map_, x.view(), dy.view(), dw, db, accumulate});
   }
 
  private:
-  Buffer memory_;
+  Backend& backend_;
+  std::unique_ptr<Linear> map_;
+  Buffer packed_;
 };
 
-inline void keep(Outputs& outputs, std::string name, const Buffer& buffer, double scale = 0) {
-  outputs.push_back({std::move(name), buffer.values(), scale});
+inline Output output(std::string name, const Buffer& buffer, double scale = 0) {
+  return {std::move(name), buffer.values(), scale};
 }
 
 inline double largest(const Buffer& buffer) {

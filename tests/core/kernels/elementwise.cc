@@ -10,10 +10,8 @@ namespace concertina {
 namespace {
 
 /// The share is that at which one element is just kept: a mask that differs anywhere shows.
-Outputs run_dropout(Backend& backend, unsigned seed, std::int64_t samples,
+Outputs run_dropout(Backend& backend, Data& data, std::int64_t samples,
                     std::int64_t sample_elements, DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
   const auto random = [&] { return static_cast<std::uint32_t>(data.size(0, 1 << 30)) * 4 + 1; };
   DropoutMask mask{
       0, {std::uint64_t{random()} << 21, random(), random(), random()}, sample_elements};
@@ -33,15 +31,10 @@ Outputs run_dropout(Backend& backend, unsigned seed, std::int64_t samples,
   EXPECT_NE(y.values()[0], 0) << "at the threshold is kept";
   EXPECT_EQ(in_place.values(), added.values()) << "y may be u";
   EXPECT_EQ(whole.values(), u.values());
-  Outputs outputs;
-  keep(outputs, "y", y);
-  keep(outputs, "y with residual", added);
-  return outputs;
+  return {output("y", y), output("y with residual", added)};
 }
 
-Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count) {
-  Data data(seed);
-  const Workspace workspace(backend);
+Outputs run_elementwise(Backend& backend, Data& data, std::int64_t count) {
   const Buffer x = data.normal(count), y = data.normal(count), cleared = data.normal(count);
   backend.run(Axpby{1.25F, x.view(), -0.5F, y.view()});
   backend.run(Axpby{-2, x.view(), 0, cleared.view()});
@@ -51,11 +44,9 @@ Outputs run_elementwise(Backend& backend, unsigned seed, std::int64_t count) {
   backend.run(SumSquares{x.view(), block, sums});
 
   backend.synchronize();
-  Outputs outputs;
-  keep(outputs, "axpby", y);
-  keep(outputs, "axpby over", cleared);
-  outputs.push_back({"sum_squares", {sums.begin(), sums.end()}, 0});
-  return outputs;
+  return {output("axpby", y),
+          output("axpby over", cleared),
+          {"sum_squares", {sums.begin(), sums.end()}, 0}};
 }
 
 }  // namespace

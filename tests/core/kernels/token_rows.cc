@@ -6,9 +6,7 @@
 
 #include "core/model/batch.h"
 #include "tests/core/kernels/cases.h"
-#include "tests/core/kernels/differences.h"
 #include "tests/core/kernels/rates.h"
-#include "tests/oracle/token_rows.h"
 
 namespace concertina {
 namespace {
@@ -17,19 +15,15 @@ struct Image {
   std::int64_t channels, down, across, patch;  // down x across patches
 };
 
-Outputs run_images(Backend& backend, unsigned seed, std::int64_t samples, const Image& shape,
+Outputs run_images(Backend& backend, Data& data, std::int64_t samples, const Image& shape,
                    DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
   const auto [channels, down, across, patch] = shape;
   const Buffer image = data.normal(samples * channels * down * across * patch * patch);
   const Buffer patches(image.size(), compute);
   backend.run(
       ImagePatches{image.view(), channels, down * patch, across * patch, patch, patches.view()});
   backend.synchronize();
-  Outputs outputs;
-  keep(outputs, "patches", patches);
-  return outputs;
+  return {output("patches", patches)};
 }
 
 constexpr std::int64_t kMostRead = 3;
@@ -45,10 +39,8 @@ Buffer few_targets(Data& data, std::int64_t samples, std::int64_t tokens) {
   return targets;
 }
 
-Outputs run_token_rows(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
+Outputs run_token_rows(Backend& backend, Data& data, std::int64_t samples, std::int64_t tokens,
                        std::int64_t width, DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
   const std::int64_t all = samples * (tokens + 1) * width;
   const Buffer x = data.normal(samples * tokens * width, 1, 0, compute);
   const Buffer dy = data.normal(all, 1, 0, compute),
@@ -78,22 +70,19 @@ Outputs run_token_rows(Backend& backend, unsigned seed, std::int64_t samples, st
   backend.run(JoinClassWeight{dy.view(), dcls.view(), dwpe.view(), false});
   backend.run(JoinClassWeight{dy.view(), dcls_sum.view(), dwpe_sum.view(), true});
   backend.synchronize();
-  Outputs outputs;
-  keep(outputs, "y", y);
-  keep(outputs, "dx", dx);
-  keep(outputs, "first rows taken", first);
-  keep(outputs, "last rows taken", last);
-  keep(outputs, "first rows spread", spread);
-  keep(outputs, "last rows spread", spread_last);
-  keep(outputs, "rows with targets taken", read);
-  keep(outputs, "rows with targets spread", spread_some);
-  outputs.push_back(
-      {"targets", std::vector<float>(taken.view().i32(), taken.view().i32() + taken.size())});
-  keep(outputs, "dcls", dcls, largest(dy));
-  keep(outputs, "dwpe", dwpe, largest(dy));
-  keep(outputs, "dcls accumulated", dcls_sum, largest(dy));
-  keep(outputs, "dwpe accumulated", dwpe_sum, largest(dy));
-  return outputs;
+  return {output("y", y),
+          output("dx", dx),
+          output("first rows taken", first),
+          output("last rows taken", last),
+          output("first rows spread", spread),
+          output("last rows spread", spread_last),
+          output("rows with targets taken", read),
+          output("rows with targets spread", spread_some),
+          {"targets", std::vector<float>(taken.view().i32(), taken.view().i32() + taken.size())},
+          output("dcls", dcls, largest(dy)),
+          output("dwpe", dwpe, largest(dy)),
+          output("dcls accumulated", dcls_sum, largest(dy)),
+          output("dwpe accumulated", dwpe_sum, largest(dy))};
 }
 
 }  // namespace
@@ -129,21 +118,4 @@ void token_row_rates(KernelRates& rates, DType compute) {
   rates.fused("rows spread", bytes, SpreadRows{one, {}, s, x});
 }
 
-namespace oracle {
-namespace {
-
-TEST(OracleTest, JoinClassGradients) {
-  Values x = draw(12), cls = draw(3), wpe = draw(9), y(18), dcls(3), dwpe(9);
-  const Values dy = draw(18);
-  const auto loss = [&] {
-    join_class(2, 3, 3, x.data(), cls.data(), wpe.data(), y.data());
-    return dot(y, dy);
-  };
-  join_class_weight(2, 3, 3, dy.data(), dcls.data(), dwpe.data(), false);
-  EXPECT_LE(relative_error(dcls, differences(cls, loss)), kTolerance);
-  EXPECT_LE(relative_error(dwpe, differences(wpe, loss)), kTolerance);
-}
-
-}  // namespace
-}  // namespace oracle
 }  // namespace concertina

@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "tests/core/kernels/cases.h"
-#include "tests/core/kernels/differences.h"
 #include "tests/core/kernels/rates.h"
-#include "tests/oracle/updates.h"
 
 namespace concertina {
 namespace {
@@ -23,17 +21,13 @@ struct Weights {
       for (std::size_t i = 0; fresh && i < state->size(); ++i) state->data()[i] = 0;
   }
   void keep_in(Outputs& outputs, const std::string& name) const {
-    keep(outputs, name + " w", w);
-    keep(outputs, name + " m", m);
-    keep(outputs, name + " v", v);
-    keep(outputs, name + " g", g);
+    for (const auto& [what, buffer] : {std::pair(" w", &w), {" m", &m}, {" v", &v}, {" g", &g}})
+      outputs.push_back(output(name + what, *buffer));
   }
   Buffer w, m, v, g;
 };
 
-Outputs run_updates(Backend& backend, unsigned seed, std::int64_t count, bool fresh) {
-  Data data(seed);
-  const Workspace workspace(backend);
+Outputs run_updates(Backend& backend, Data& data, std::int64_t count, bool fresh) {
   const AdamW moments{.lr = 0.1F,
                       .beta2 = 0.95F,
                       .weight_decay = 0.3F,
@@ -69,9 +63,7 @@ Outputs run_updates(Backend& backend, unsigned seed, std::int64_t count, bool fr
   return outputs;
 }
 
-Outputs run_matrices(Backend& backend, unsigned seed, std::int64_t count) {
-  Data data(seed);
-  const Workspace workspace(backend);
+Outputs run_matrices(Backend& backend, Data& data, std::int64_t count) {
   const Buffer unit = data.normal(count), over = data.normal(count);
   backend.run(ScaleToUnit{unit.view(), 1e-7F});
   backend.run(ScaleToUnit{over.view(), 1e6F});
@@ -87,11 +79,8 @@ Outputs run_matrices(Backend& backend, unsigned seed, std::int64_t count) {
                           .first_y = before,
                           .columns = columns});
   backend.synchronize();
-  Outputs outputs;
-  keep(outputs, "unit", unit, 1 / std::sqrt(static_cast<double>(count)));
-  keep(outputs, "least", over);
-  keep(outputs, "columns", wide);
-  return outputs;
+  return {output("unit", unit, 1 / std::sqrt(static_cast<double>(count))), output("least", over),
+          output("columns", wide)};
 }
 
 }  // namespace
@@ -118,19 +107,4 @@ void update_rates(KernelRates& rates) {
   rates.fused("scale to unit", 3 * bytes, ScaleToUnit{v[0], 1e-7F});
 }
 
-namespace oracle {
-namespace {
-
-/// Adam's first step has length lr whatever the gradient's size; decay pulls towards zero.
-TEST(OracleTest, AdamWFirstStep) {
-  Values w{2, 2}, m{0, 0}, v{0, 0};
-  const Values g{1e3, -1e-3};
-  adamw(AdamW{.lr = 0.5F, .eps = 1e-12F, .weight_decay = 0.5F}, 2, w.data(), m.data(), v.data(),
-        g.data());
-  EXPECT_NEAR(w[0], 2 * (1 - 0.25) - 0.5, 1e-6);
-  EXPECT_NEAR(w[1], 2 * (1 - 0.25) + 0.5, 1e-6);
-}
-
-}  // namespace
-}  // namespace oracle
 }  // namespace concertina

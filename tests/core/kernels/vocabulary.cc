@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "core/model/batch.h"
 #include "tests/core/kernels/cases.h"
-#include "tests/core/kernels/differences.h"
 #include "tests/core/kernels/rates.h"
-#include "tests/oracle/vocabulary.h"
 
 namespace concertina {
 namespace {
@@ -19,10 +18,8 @@ struct Tables {
   std::int64_t types;
 };
 
-Outputs run_embedding(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
+Outputs run_embedding(Backend& backend, Data& data, std::int64_t samples, std::int64_t tokens,
                       std::int64_t width, std::int64_t vocabulary, Tables tables, DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
   const auto ids = [&](std::int64_t below) {
     return data.integers(samples * tokens, 0, static_cast<std::int32_t>(below - 1));
   };
@@ -44,63 +41,54 @@ Outputs run_embedding(Backend& backend, unsigned seed, std::int64_t samples, std
                             of(dwtt, tables.types > 0)});
     backend.synchronize();
     const std::string how = accumulate ? " accumulated" : "";
-    keep(outputs, "dwte" + how, dwte);
-    keep(outputs, "dwpe" + how, dwpe);
-    keep(outputs, "dwtt" + how, dwtt);
+    for (const auto& [name, table] : {std::pair("dwte", &dwte), {"dwpe", &dwpe}, {"dwtt", &dwtt}})
+      outputs.push_back(output(name + how, *table));
   }
-  keep(outputs, "x", x);
+  outputs.push_back(output("x", x));
   return outputs;
 }
 
-Outputs run_cross_entropy(Backend& backend, unsigned seed, std::int64_t rows,
-                          std::int64_t vocabulary, float spread, float smoothing, DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
-  const Buffer logits = data.normal(rows * vocabulary, spread, 3, compute);
-  const Buffer targets = data.integers(rows, -1, static_cast<std::int32_t>(vocabulary - 1));
+/// The loss of each row, and the gradient, by run(logits, training, row_loss). `least`: of what
+/// errors are relative to.
+template <class Run>
+Outputs run_loss(Backend& backend, const Buffer& logits, std::int64_t rows, double least,
+                 const Run& run) {
+  const DType compute = logits.view().dtype;
   const Buffer kept(logits.values(), compute), grad(logits.values(), compute);
   const Buffer loss(static_cast<std::size_t>(rows)), same_loss(loss.size());
-  backend.run(CrossEntropy{kept.view(), targets.view(), 0.37F, false, loss.view(), smoothing});
-  backend.run(CrossEntropy{grad.view(), targets.view(), 0.37F, true, same_loss.view(), smoothing});
+  run(kept.view(), false, loss.view());
+  run(grad.view(), true, same_loss.view());
   backend.synchronize();
   EXPECT_EQ(kept.values(), logits.values()) << "logits stay where nothing is trained";
   EXPECT_EQ(loss.values(), same_loss.values());
-  Outputs outputs;
-  keep(outputs, "row_loss", loss);
-  keep(outputs, "dlogits", grad);
-  return outputs;
+  return {output("row_loss", loss, least), output("dlogits", grad, 0.37 * least)};
+}
+
+Outputs run_cross_entropy(Backend& backend, Data& data, std::int64_t rows, std::int64_t vocabulary,
+                          float spread, float smoothing, DType compute) {
+  const Buffer logits = data.normal(rows * vocabulary, spread, 3, compute);
+  const Buffer targets = data.integers(rows, -1, static_cast<std::int32_t>(vocabulary - 1));
+  return run_loss(backend, logits, rows, 0, [&](View to, bool training, View row_loss) {
+    backend.run(CrossEntropy{to, targets.view(), 0.37F, training, row_loss, smoothing});
+  });
 }
 
 /// Targets before, in and after the sample.
-Outputs run_span(Backend& backend, unsigned seed, std::int64_t samples, std::int64_t tokens,
+Outputs run_span(Backend& backend, Data& data, std::int64_t samples, std::int64_t tokens,
                  float spread, float smoothing, DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
   const Buffer logits = data.normal(samples * tokens * 2, spread, 3, compute);
   const auto last = static_cast<std::int32_t>(tokens);
   const Buffer starts = data.integers(samples, -1, last), ends = data.integers(samples, -1, last);
-  const Buffer kept(logits.values(), compute), grad(logits.values(), compute);
-  const Buffer loss(static_cast<std::size_t>(samples)), same_loss(loss.size());
-  const auto run = [&](const Buffer& to, bool training, const Buffer& row_loss) {
-    backend.run(SpanCrossEntropy{to.view(), starts.view(), ends.view(), tokens, 0.37F, training,
-                                 row_loss.view(), smoothing});
-  };
-  run(kept, false, loss);
-  run(grad, true, same_loss);
-  backend.synchronize();
-  EXPECT_EQ(kept.values(), logits.values()) << "logits stay where nothing is trained";
-  EXPECT_EQ(loss.values(), same_loss.values());
-  Outputs outputs;
-  keep(outputs, "row_loss", loss, 1e-3);  // of one token it is 0
-  keep(outputs, "dlogits", grad, 0.37 * 1e-3);
-  return outputs;
+  // The loss of one token is 0.
+  return run_loss(backend, logits, samples, 1e-3, [&](View to, bool training, View row_loss) {
+    backend.run(SpanCrossEntropy{to, starts.view(), ends.view(), tokens, 0.37F, training, row_loss,
+                                 smoothing});
+  });
 }
 
 /// Scores from 0 to 1, some of them not there.
-Outputs run_scores(Backend& backend, unsigned seed, std::int64_t rows, std::int64_t columns,
+Outputs run_scores(Backend& backend, Data& data, std::int64_t rows, std::int64_t columns,
                    float spread, ScoreLoss::Kind kind, DType compute) {
-  Data data(seed);
-  const Workspace workspace(backend);
   const Buffer logits = data.normal(rows * columns, spread, 0, compute);
   const Buffer kinds = data.integers(rows * columns, -1, 4);
   const Buffer scores(logits.size());
@@ -108,17 +96,9 @@ Outputs run_scores(Backend& backend, unsigned seed, std::int64_t rows, std::int6
     const auto kind_of_it = kinds.view().i32()[i];
     scores.view().f32()[i] = kind_of_it < 0 ? kNoScore : static_cast<float>(kind_of_it) / 4;
   }
-  const Buffer kept(logits.values(), compute), grad(logits.values(), compute);
-  const Buffer loss(static_cast<std::size_t>(rows)), same_loss(loss.size());
-  backend.run(ScoreLoss{kept.view(), scores.view(), kind, 0.37F, false, loss.view()});
-  backend.run(ScoreLoss{grad.view(), scores.view(), kind, 0.37F, true, same_loss.view()});
-  backend.synchronize();
-  EXPECT_EQ(kept.values(), logits.values()) << "logits stay where nothing is trained";
-  EXPECT_EQ(loss.values(), same_loss.values());
-  Outputs outputs;
-  keep(outputs, "row_loss", loss);
-  keep(outputs, "dlogits", grad, 0.37 * 1e-3);
-  return outputs;
+  return run_loss(backend, logits, rows, 1e-3, [&](View to, bool training, View row_loss) {
+    backend.run(ScoreLoss{to, scores.view(), kind, 0.37F, training, row_loss});
+  });
 }
 
 }  // namespace
@@ -175,64 +155,4 @@ void vocabulary_rates(KernelRates& rates, DType compute) {
               SpanCrossEntropy{x, starts, starts, t, 1e-4F, true, loss});
 }
 
-namespace oracle {
-namespace {
-
-TEST(OracleTest, EmbeddingGradients) {
-  const std::vector<std::int32_t> tokens{1, 4, 4, 0, 1, 1};
-  const auto row_of = [&](Index r) { return Index{tokens[static_cast<std::size_t>(r)]}; };
-  Values table = draw(5 * 3), x, dtable(15);
-  const Values dx = draw(18);
-  const auto loss = [&] {
-    x.assign(18, 0);
-    add_table_rows(6, 3, table.data(), row_of, x.data());
-    return dot(x, dx);
-  };
-  sum_table_rows(6, 3, 5, dx.data(), row_of, dtable.data(), false);
-  EXPECT_LE(relative_error(dtable, differences(table, loss)), kTolerance);
-}
-
-TEST(OracleTest, CrossEntropyGradient) {
-  const std::vector<std::int32_t> targets{2, -1, 0};
-  Values logits = draw(12), row_loss(3);
-  Values grad = logits;
-  cross_entropy(3, 4, grad.data(), targets.data(), 0.3, true, row_loss.data(), 0.2);
-  const Values expected = differences(logits, [&] {
-    cross_entropy(3, 4, logits.data(), targets.data(), 0.3, false, row_loss.data(), 0.2);
-    return 0.3 * (row_loss[0] + row_loss[1] + row_loss[2]);
-  });
-  EXPECT_LE(relative_error(grad, expected), kTolerance);
-  EXPECT_EQ(row_loss[1], 0);
-}
-
-TEST(OracleTest, ScoreLossGradient) {
-  const std::vector<float> scores{0.5F, 0, kNoScore, 1, 1, 0.25F};
-  for (const bool binary : {false, true}) {
-    Values logits = draw(6), row_loss(2);
-    Values grad = logits;
-    score_loss(2, 3, grad.data(), scores.data(), binary, 0.3, true, row_loss.data());
-    const Values expected = differences(logits, [&] {
-      score_loss(2, 3, logits.data(), scores.data(), binary, 0.3, false, row_loss.data());
-      return 0.3 * (row_loss[0] + row_loss[1]);
-    });
-    EXPECT_LE(relative_error(grad, expected), kTolerance);
-    EXPECT_EQ(grad[2], 0);
-  }
-}
-
-TEST(OracleTest, SpanCrossEntropyGradient) {
-  const std::vector<std::int32_t> starts{2, -1, 0}, ends{3, 1, 4};
-  Values logits = draw(3 * 4 * 2), row_loss(3);
-  Values grad = logits;
-  span_cross_entropy(3, 4, grad.data(), starts.data(), ends.data(), 0.3, true, row_loss.data());
-  const Values expected = differences(logits, [&] {
-    span_cross_entropy(3, 4, logits.data(), starts.data(), ends.data(), 0.3, false,
-                       row_loss.data());
-    return 0.3 * (row_loss[0] + row_loss[1] + row_loss[2]);
-  });
-  EXPECT_LE(relative_error(grad, expected), kTolerance);
-}
-
-}  // namespace
-}  // namespace oracle
 }  // namespace concertina

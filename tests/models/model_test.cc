@@ -110,9 +110,11 @@ TEST(ModelTest, EveryLayerNormHasTheEpsilonOfTheFamily) {
   for (const char* family : {"gpt", "neox", "bert"}) {
     ModelConfig config = kSmall;
     config.options["norm_eps"] = 0.5;
-    for (const GraphNode& node : make_model(family, config)->describe().nodes)
-      if (node.op == "LayerNormalization")
-        EXPECT_EQ(std::get<float>(node.attributes.at("epsilon")), 0.5F) << family << node.name;
+    const Graph graph = make_model(family, config)->describe();
+    for (const GraphNode& node : graph.nodes) {
+      if (node.op != "LayerNormalization") continue;
+      EXPECT_EQ(std::get<float>(node.attributes.at("epsilon")), 0.5F) << family << node.name;
+    }
   }
 }
 

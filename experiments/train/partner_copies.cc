@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/index.h"
+#include "experiments/machine/gather.h"
 
 namespace concertina {
 namespace {
@@ -33,11 +35,6 @@ std::vector<int> partners(const std::vector<int>& hosts) {
   return partners;
 }
 
-template <class Value>
-Bytes bytes_of_value(Value& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
 }  // namespace
 
 PartnerCopies::PartnerCopies(Communicator& world, const std::vector<int>& hosts,
@@ -45,7 +42,7 @@ PartnerCopies::PartnerCopies(Communicator& world, const std::vector<int>& hosts,
   const std::vector<int> all = partners(hosts);
   if (std::ranges::count(all, -1) == std::ssize(all)) return;
   comm_ = world.split(0, world.rank());
-  partner_ = all[static_cast<std::size_t>(world.rank())];
+  partner_ = all[at(world.rank())];
   std::vector<int> peers{partner_};
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] != world.rank()) continue;
@@ -57,45 +54,41 @@ PartnerCopies::PartnerCopies(Communicator& world, const std::vector<int>& hosts,
           std::make_unique<SnapshotSlot>(snapshot_path(prefix, static_cast<int>(rank), g));
   }
   comm_->connect(peers);
-  comm_->reserve(2 + 2 * sources_.size(), 0);
+  comm_->reserve(1 + sources_.size(), 1);
 }
 
 PartnerCopies::~PartnerCopies() {
   if (std::uncaught_exceptions() == 0) finish();
 }
 
-/// A few bytes each way: the ranks have just met in the status of the step.
+/// The ranks have just met in the status of the step: a few numbers of each keep nobody waiting.
 void PartnerCopies::begin(const SnapshotFile* file) {
   if (!comm_) return;
   finish();
-  Header header;
-  if (file != nullptr) header = {file->last().size(), file->generation()};
-  std::vector<Work> headers;
-  for (Source& source : sources_)
-    headers.push_back(comm_->irecv(bytes_of_value(source.header), source.rank));
-  char accepted = 0;
-  Work answer = comm_->irecv(bytes_of_value(accepted), partner_);
-  comm_->isend(bytes_of_value(header), partner_).wait();
-  for (std::size_t s = 0; s < sources_.size(); ++s) {
-    headers[s].wait();
-    accept(sources_[s]);
+  double mine[] = {0, 0};  // bytes, 0: there is no snapshot; and generation
+  if (file != nullptr) {
+    mine[0] = static_cast<double>(file->last().size());
+    mine[1] = static_cast<double>(file->generation());
   }
-  answer.wait();
-  if (accepted != 0) file_ = file;
+  make_room(gather_values(*comm_, mine));
+  const double room = problem_.empty() ? 1 : 0;
+  if (gather_values(*comm_, std::span(&room, 1))[at(partner_)] != 0) file_ = file;
+  if (problem_.empty())
+    for (Source& source : sources_)
+      if (source.bytes > 0)
+        source.payload = comm_->irecv(source.slots[source.generation]->bytes(), source.rank);
   advance();
 }
 
-void PartnerCopies::accept(Source& source) {
-  source.accepted = 0;
-  SnapshotSlot& slot = *source.slots[source.header.generation % 2];
-  if (source.header.bytes > 0 && problem_.empty()) try {
-      slot.open(source.header.bytes);
-      source.accepted = 1;
+/// Makes room for the snapshots that are kept here. `sizes`: as begin() has them, of each rank.
+void PartnerCopies::make_room(std::span<const double> sizes) {
+  for (Source& source : sources_) try {
+      source.bytes = static_cast<std::uint64_t>(sizes[2 * at(source.rank)]);
+      source.generation = static_cast<std::size_t>(sizes[2 * at(source.rank) + 1]);
+      if (source.bytes > 0 && problem_.empty()) source.slots[source.generation]->open(source.bytes);
     } catch (const Error& error) {
       problem_ = error.message() + " (" + error.where() + ")";
     }
-  comm_->isend(bytes_of_value(source.accepted), source.rank).wait();
-  if (source.accepted != 0) source.payload = comm_->irecv(slot.bytes(), source.rank);
 }
 
 void PartnerCopies::advance() {
@@ -106,7 +99,7 @@ void PartnerCopies::advance() {
   if (payload_.pending()) payload_.test();
   for (Source& source : sources_)
     if (source.payload.pending() && source.payload.test())
-      source.slots[source.header.generation % 2]->publish();
+      source.slots[source.generation]->publish();
 }
 
 bool PartnerCopies::busy() const {
@@ -122,7 +115,7 @@ void PartnerCopies::finish() {
   for (Source& source : sources_) {
     if (!source.payload.pending()) continue;
     source.payload.wait();
-    source.slots[source.header.generation % 2]->publish();
+    source.slots[source.generation]->publish();
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,24 +34,19 @@ class PartnerCopies {
   const std::string& problem() const { return problem_; }
 
  private:
-  /// What is said of a snapshot before it is sent.
-  struct Header {
-    std::uint64_t bytes = 0;  // 0: none comes
-    std::uint64_t generation = 0;
-  };
   /// A rank whose snapshots are kept here.
   struct Source {
     int rank = 0;
     std::unique_ptr<SnapshotSlot> slots[2];
-    Header header{};
-    char accepted = 0;
+    std::uint64_t bytes = 0;     // of its last snapshot; 0: there is none
+    std::size_t generation = 0;  // of that
     Work payload{};
   };
 
-  void accept(Source& source);
+  void make_room(std::span<const double> sizes);
 
-  std::unique_ptr<Communicator>
-      comm_;  // of its own: messages of two ranks come in order; null: off
+  // Of its own: messages of two ranks come in order; null: off.
+  std::unique_ptr<Communicator> comm_;
   int partner_ = -1;
   std::vector<Source> sources_;
   const SnapshotFile* file_ = nullptr;  // that is to be sent, once it is whole

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "core/clock.h"
+#include "core/index.h"
 #include "core/log.h"
 #include "experiments/machine/gather.h"
 #include "experiments/machine/machine.h"
@@ -21,18 +22,38 @@
 namespace concertina {
 namespace {
 
+/// The parts of the state that `rank` owns, in the order of State::each_owned(), without data.
+std::vector<TensorPiece> pieces_of(const Assignment& assignment, int rank,
+                                   const std::vector<std::string>& kinds) {
+  std::vector<TensorPiece> pieces;
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    const Bucket& bucket = assignment.buckets[b];
+    const int index = assignment.owners[b].index_of(rank);
+    if (index < 0) continue;
+    std::vector<StatePart> parts{{"weight"}};
+    if (own_state(assignment, b, rank) != nullptr)
+      for (const std::string& kind : kinds) parts.push_back({kind});
+    for (const TensorRun& run : tensor_runs(bucket, assignment.owners[b].parts[at(index)])) {
+      const BucketTensor& tensor = bucket.tensors[at(run.tensor)];
+      pieces.push_back(
+          {tensor.name, tensor.shape, run.begin - tensor.offset, run.end - run.begin, parts});
+    }
+  }
+  return pieces;
+}
+
 /// Returns data of a tensor that host code can read.
 using Readable = std::function<const float*(View tensor)>;
 
 /// The state of this rank's own parts.
-std::vector<TensorPiece> own_pieces(const State& state, const Readable& readable) {
-  std::vector<TensorPiece> pieces;
+std::vector<TensorPiece> own_pieces(const Trainer& trainer, const Readable& readable) {
+  const State& state = trainer.state();
+  std::vector<TensorPiece> pieces = pieces_of(trainer.assignment(), state.rank(), state.kinds());
+  auto piece = pieces.begin();
   state.each_owned([&](const OwnedRun& run) {
-    TensorPiece piece{run.tensor->name, run.tensor->shape, run.begin, run.weight.count, {}};
-    piece.parts.push_back({"weight", readable(run.weight)});
-    for (std::size_t k = 0; k < run.kinds.size(); ++k)
-      piece.parts.push_back({state.kinds()[k], readable(run.kinds[k])});
-    pieces.push_back(std::move(piece));
+    auto part = (piece++)->parts.begin();
+    (part++)->data = readable(run.weight);
+    for (const View& kind : run.kinds) (part++)->data = readable(kind);
   });
   return pieces;
 }
@@ -41,27 +62,6 @@ std::vector<TensorPiece> own_pieces(const State& state, const Readable& readable
 Readable in_place(const State& state, std::list<std::vector<std::byte>>& fetched) {
   return
       [&](View tensor) { return host_view(state.memory(), tensor, fetched.emplace_back()).f32(); };
-}
-
-/// Returns own_pieces() of `rank`, without data.
-std::vector<TensorPiece> planned_pieces(const Assignment& assignment, int rank,
-                                        const std::vector<std::string>& kinds) {
-  std::vector<TensorPiece> pieces;
-  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
-    const Bucket& bucket = assignment.buckets[b];
-    const int index = assignment.owners[b].index_of(rank);
-    if (index < 0) continue;
-    const Part& part = assignment.owners[b].parts[static_cast<std::size_t>(index)];
-    std::vector<StatePart> parts{{"weight"}};
-    if (own_state(assignment, b, rank) != nullptr)
-      for (const std::string& kind : kinds) parts.push_back({kind});
-    for (const TensorRun& run : tensor_runs(bucket, part)) {
-      const BucketTensor& tensor = bucket.tensors[static_cast<std::size_t>(run.tensor)];
-      pieces.push_back(
-          {tensor.name, tensor.shape, run.begin - tensor.offset, run.end - run.begin, parts});
-    }
-  }
-  return pieces;
 }
 
 /// No checkpoint is made of a state that no step can start from: a NaN, an infinity, or a weight
@@ -131,9 +131,9 @@ bool CheckpointWriter::make_copy_room() {
 
 std::vector<TensorPiece> CheckpointWriter::pieces_of_state(bool copied) {
   const State& state = trainer_.state();
-  if (!copied) return own_pieces(state, in_place(state, fetched_));
+  if (!copied) return own_pieces(trainer_, in_place(state, fetched_));
   float* next = copy_.get();
-  return own_pieces(state, [&](View tensor) {
+  return own_pieces(trainer_, [&](View tensor) {
     float* const at = std::exchange(next, next + tensor.count);
     state.memory().copy(tensor.data, at, tensor.bytes());
     return at;
@@ -318,20 +318,15 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
 void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
                    const nlohmann::json& identity, nlohmann::json progress) {
   std::list<std::vector<std::byte>> copies;
-  const std::vector<TensorPiece> pieces =
-      own_pieces(trainer.state(), in_place(trainer.state(), copies));
+  const std::vector<TensorPiece> pieces = own_pieces(trainer, in_place(trainer.state(), copies));
   file.write(of, metadata_of(trainer, of.step, identity, std::move(progress)), pieces);
 }
 
 std::vector<std::uint64_t> state_bytes(const Assignment& assignment, std::size_t kinds) {
-  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(assignment.world));
-  for (std::size_t b = 0; b < assignment.owners.size(); ++b)
-    for (std::size_t i = 0; i < assignment.owners[b].ranks.size(); ++i) {
-      const int rank = assignment.owners[b].ranks[i];
-      const std::size_t tensors = own_state(assignment, b, rank) == nullptr ? 1 : 1 + kinds;
-      bytes[static_cast<std::size_t>(rank)] +=
-          assignment.owners[b].parts[i].count() * tensors * sizeof(float);
-    }
+  std::vector<std::uint64_t> bytes(at(assignment.world));
+  for (int rank = 0; rank < assignment.world; ++rank)
+    for (const TensorPiece& piece : pieces_of(assignment, rank, std::vector<std::string>(kinds)))
+      bytes[at(rank)] += piece.count * piece.parts.size() * sizeof(float);
   return bytes;
 }
 
@@ -340,7 +335,7 @@ std::uint64_t checkpoint_bytes(const Trainer& trainer) {
   std::uint64_t bytes = 0;
   for (int rank = 0; rank < trainer.assignment().world; ++rank) {
     const std::vector<TensorPiece> pieces =
-        planned_pieces(trainer.assignment(), rank, trainer.state().kinds());
+        pieces_of(trainer.assignment(), rank, trainer.state().kinds());
     bytes += shard_bytes_bound(pieces);
     for (const TensorPiece& piece : pieces) bytes += piece.parts.size() * kInOtherFiles;
   }

@@ -154,19 +154,6 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
   return step;
 }
 
-/// Nothing if there is no commit at `path`; `commit` is the one that is read.
-std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path, Chosen chosen,
-                                     const nlohmann::json& identity,
-                                     std::optional<std::string>& commit, nlohmann::json* kept) {
-  std::optional<OpenCommit> own;
-  commit = find_commit(trainer.world(), path, chosen, own);
-  if (!commit) return std::nullopt;
-  const auto open = [&] {
-    return own ? std::move(*own) : OpenCommit{*commit, open_manifest(*commit)};
-  };
-  return load_opened(trainer, open, identity, kept);
-}
-
 }  // namespace
 
 std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& run,
@@ -198,17 +185,22 @@ void prune_checkpoints(const std::string& directory, int keep, std::int64_t best
   }
 }
 
-namespace {
-
-std::optional<std::int64_t> load_chosen(Trainer& trainer, const std::string& path, Chosen chosen,
-                                        const nlohmann::json& identity, nlohmann::json* kept) {
+std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
+                                            const nlohmann::json& identity, nlohmann::json* stored,
+                                            Chosen chosen) {
   const Watchdog::Patience patience(trainer.watchdog(), "loading a checkpoint");
   // A run that trains removes old commits, also while another process reads them.
   constexpr int kAttempts = 20;
   for (int attempt = 1;; ++attempt) {
     std::optional<std::string> commit;
     try {
-      return try_load(trainer, path, chosen, identity, commit, kept);
+      std::optional<OpenCommit> own;
+      commit = find_commit(trainer.world(), path, chosen, own);
+      if (!commit) return std::nullopt;
+      const auto open = [&] {
+        return own ? std::move(*own) : OpenCommit{*commit, open_manifest(*commit)};
+      };
+      return load_opened(trainer, open, identity, stored);
     } catch (const Error&) {
       const bool gone = from_first(trainer.world(), [&] {
         return nlohmann::json(commit && *commit != path && !std::filesystem::exists(*commit));
@@ -218,13 +210,6 @@ std::optional<std::int64_t> load_chosen(Trainer& trainer, const std::string& pat
     if (trainer.world().rank() == 0)
       log::info("{} was removed while it was read: another one is taken", *commit);
   }
-}
-
-}  // namespace
-
-std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
-                                            const nlohmann::json& identity, nlohmann::json* kept) {
-  return load_chosen(trainer, path, Chosen::newest, identity, kept);
 }
 
 void refuse_without_commit(const std::string& path) {
@@ -241,7 +226,7 @@ std::string agreed_commit(Communicator& world, const std::string& path, Chosen c
 
 std::int64_t require_checkpoint(Trainer& trainer, const std::string& path, Chosen chosen,
                                 nlohmann::json* kept) {
-  const std::optional<std::int64_t> step = load_chosen(trainer, path, chosen, {}, kept);
+  const std::optional<std::int64_t> step = load_checkpoint(trainer, path, {}, kept, chosen);
   if (!step) refuse_without_commit(path);
   return *step;
 }

@@ -33,6 +33,22 @@ double rise(const std::vector<double>& row, std::size_t before, double least) {
   return size > std::max(least, kNoises * std::max(noise(old), noise(window))) ? size : 0;
 }
 
+double log_of(double seconds) {
+  return std::log(std::max(1e-9, seconds));
+}
+
+/// Row `own` over the median of the rows `others`, cell by cell.
+std::vector<double> over_median(const std::vector<std::vector<double>>& rows, std::size_t own,
+                                const std::vector<std::size_t>& others) {
+  std::vector<double> over = rows[own];
+  for (std::size_t i = 0; i < over.size(); ++i) {
+    std::vector<double> values;
+    for (const std::size_t other : others) values.push_back(rows[other][i]);
+    over[i] -= median(values);
+  }
+  return over;
+}
+
 /// Whether a rise of `size` is told: one that comes and goes with the noise is told once.
 bool is_new(int& told, double size) {
   if (size == 0) return told = std::max(0, told - 1), false;
@@ -140,13 +156,7 @@ double Stragglers::compute(const Cell& cell, std::size_t member) const {
 /// The logarithm of what `member` computes, by cell.
 Stragglers::Row Stragglers::growth(std::size_t member) const {
   Row row;
-  for (const Cell& cell : cells_) row.push_back(std::log(std::max(1e-9, compute(cell, member))));
-  return row;
-}
-
-Stragglers::Row Stragglers::growth_of_step() const {
-  Row row;
-  for (const Cell& cell : cells_) row.push_back(std::log(std::max(1e-9, cell.seconds)));
+  for (const Cell& cell : cells_) row.push_back(log_of(compute(cell, member)));
   return row;
 }
 
@@ -173,7 +183,7 @@ std::optional<Straggler> Stragglers::decide() {
 
 /// Longer than in its own past, by more than the other ranks are.
 std::optional<Straggler> Stragglers::slower_than_before() {
-  std::vector<Row> own, over;  // the second: over the others
+  std::vector<Row> own;
   for (std::size_t m = 0; m < members_.size(); ++m) {
     Row row = growth(m);
     const double usual = median({row.begin(), row.begin() + static_cast<long>(before())});
@@ -183,15 +193,10 @@ std::optional<Straggler> Stragglers::slower_than_before() {
   std::optional<Straggler> found;
   double most = 0;
   for (std::size_t m = 0; m < members_.size(); ++m) {
-    Row relative = own[m];
-    for (std::size_t i = 0; i < relative.size(); ++i) {
-      std::vector<double> others;
-      for (const std::size_t o : members_[m].others) others.push_back(own[o][i]);
-      relative[i] -= median(others);
-    }
+    const Row over = over_median(own, m, members_[m].others);
     // Where only the others have become faster, this rank is no straggler.
     const double size =
-        std::min(rise(relative, before(), kLeastGrowth), rise(own[m], before(), kLeastGrowth));
+        std::min(rise(over, before(), kLeastGrowth), rise(own[m], before(), kLeastGrowth));
     members_[m].told_replicas = members_[m].told_replicas || size > 0;
     if (!is_new(members_[m].told, size) || size <= most) continue;
     most = size;
@@ -203,19 +208,15 @@ std::optional<Straggler> Stragglers::slower_than_before() {
 
 /// All the time longer than other ranks with the same stages.
 std::optional<Straggler> Stragglers::slower_than_replicas() {
+  std::vector<Row> rows;
+  for (std::size_t m = 0; m < members_.size(); ++m) rows.push_back(growth(m));
   for (std::size_t m = 0; m < members_.size(); ++m) {
     Member& member = members_[m];
     if (member.replicas.empty() || member.told_replicas) continue;
-    Row relative = growth(m);
-    for (std::size_t i = 0; i < relative.size(); ++i) {
-      std::vector<double> others;
-      for (const std::size_t o : member.replicas)
-        others.push_back(std::log(std::max(1e-9, compute(cells_[i], o))));
-      relative[i] -= median(others);
-    }
+    const Row over = over_median(rows, m, member.replicas);
     // Over all cells, so that no passing load of the machine counts.
-    const double size = median(relative);
-    if (size < std::max(kLeastOfReplicas, kNoises * noise(relative))) continue;
+    const double size = median(over);
+    if (size < std::max(kLeastOfReplicas, kNoises * noise(over))) continue;
     member.told_replicas = true;
     return Straggler{.rank = member.rank,
                      .action = slowest_kind(m).first,
@@ -227,7 +228,8 @@ std::optional<Straggler> Stragglers::slower_than_replicas() {
 
 /// Steps take longer, though no rank computes longer, and the messages of one link are late.
 std::optional<Straggler> Stragglers::slower_link() {
-  const Row steps = growth_of_step();
+  Row steps;
+  for (const Cell& cell : cells_) steps.push_back(log_of(cell.seconds));
   const double grown = rise(steps, before(), kLeastGrowth);
   double most = 0;
   Straggler found{.times = std::exp(grown)};

@@ -62,7 +62,6 @@ class Stragglers {
   std::optional<Straggler> slower_than_replicas();
   std::optional<Straggler> slower_link();
   Row growth(std::size_t member) const;
-  Row growth_of_step() const;
   double compute(const Cell& cell, std::size_t member) const;
   std::pair<Kind, double> slowest_kind(std::size_t member) const;
   std::size_t before() const { return cells_.size() - kWindow; }

@@ -19,19 +19,6 @@
 namespace concertina {
 namespace {
 
-/// A path that begins with `directory`, or nothing, of rank 0 on every rank. Only what follows
-/// travels: a directory's own name need not be UTF-8, as JSON is.
-std::optional<std::string> path_from_first(
-    Communicator& world, const std::string& directory,
-    const std::function<std::optional<std::string>()>& make) {
-  const nlohmann::json below = from_first(world, [&] {
-    const std::optional<std::string> path = make();
-    return path ? nlohmann::json(path->substr(directory.size())) : nlohmann::json();
-  });
-  if (below.is_null()) return std::nullopt;
-  return directory + below.get<std::string>();
-}
-
 /// Progress for the watchdog.
 Beat beat_of(const Trainer& trainer) {
   Watchdog* const watchdog = trainer.watchdog();
@@ -41,17 +28,20 @@ Beat beat_of(const Trainer& trainer) {
 }
 
 /// The commit at `path`, or the one below it that is meant, agreed on by all ranks; none if there
-/// is none. Rank 0 opens it, and keeps what it has read in `own`.
+/// is none. Rank 0 opens it, and keeps what it has read in `own`. Only what follows `path` travels:
+/// a directory's own name need not be UTF-8, as JSON is.
 std::optional<std::string> find_commit(Communicator& world, const std::string& path, Chosen chosen,
                                        std::optional<OpenCommit>& own) {
-  return path_from_first(world, path, [&]() -> std::optional<std::string> {
+  const nlohmann::json below = from_first(world, [&]() -> nlohmann::json {
     if (std::filesystem::exists(std::filesystem::path(path) / kManifestName))
       own = OpenCommit{path, open_manifest(path)};
     else
       own = chosen == Chosen::best ? open_best(path) : open_newest(path);
-    if (!own) return std::nullopt;
-    return own->path;
+    if (!own) return nullptr;
+    return own->path.substr(path.size());
   });
+  if (below.is_null()) return std::nullopt;
+  return path + below.get<std::string>();
 }
 
 /// A part of a tensor from its element `from` on, which goes to `tensor`.

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <new>
-#include <system_error>
 
 #include "core/clock.h"
 #include "core/index.h"
@@ -93,20 +91,7 @@ nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
   return metadata;
 }
 
-/// For a failure that is no Error.
-Error error_of(const std::exception& failure, const std::string& where) {
-  if (const auto* error = dynamic_cast<const Error*>(&failure)) return *error;
-  return {Exit::failure, failure.what(), where, {}};
-}
-
 }  // namespace
-
-CheckpointWriter::CheckpointWriter(Trainer& trainer, std::string directory)
-    : trainer_(trainer), directory_(std::move(directory)) {}
-
-CheckpointWriter::~CheckpointWriter() {
-  if (thread_.joinable()) thread_.join();
-}
 
 /// Whether there is memory for a copy of this rank's part. The other ranks of the host want as
 /// much.
@@ -151,7 +136,6 @@ void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
   partial_ = partial_path(directory_, step);
   metadata_ = metadata_of(trainer_, step, identity, std::move(progress));
   after_ = std::move(after);
-  error_.reset();
   together(
       trainer_.world(),
       [&] {
@@ -163,38 +147,20 @@ void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
       [&] {
         if (commits()) abandon_checkpoint(partial_);
       });
-  stage_ = Stage::writing;
-  if (index_ >= 0) work([this] { write_part(); });
+  stages_.begin();
+  if (index_ >= 0) work(&CheckpointWriter::write_part);
 }
 
-/// Does `task`, on a thread if the save is beside steps.
-void CheckpointWriter::work(const std::function<void()>& task) {
-  const auto guarded = [this, task] {
-    try {
-      task();
-    } catch (const std::exception& failure) {
-      error_ = error_of(failure, partial_);
-    }
-    over_.store(true, std::memory_order_release);
-  };
-  over_ = false;
-  try {
-    if (beside_) thread_ = std::thread(guarded);
-  } catch (const std::system_error&) {  // no more threads for this user: in the way, then
-    beside_ = false;
-  }
-  if (!beside_) guarded();
+void CheckpointWriter::work(void (CheckpointWriter::*task)()) {
+  task_.start([this, task] { (this->*task)(); }, beside_, partial_,
+              [this] {
+                if (trainer_.watchdog() != nullptr) trainer_.watchdog()->beat();
+              });
 }
 
 void CheckpointWriter::write_part() {
-  const auto beat = [this] {
-    if (beside_)
-      ++beats_;
-    else if (trainer_.watchdog() != nullptr)
-      trainer_.watchdog()->beat();
-  };
-  const ShardRecord record =
-      write_shard(partial_, static_cast<std::size_t>(index_), pieces_, beat, &structure_);
+  const ShardRecord record = write_shard(
+      partial_, at(index_), pieces_, [this] { task_.made_progress(); }, &structure_);
   records_ = {to_json(record).dump()};
 }
 
@@ -208,9 +174,9 @@ void CheckpointWriter::commit() {
 }
 
 double CheckpointWriter::news() const {
-  if (!busy() || index_ < 0 || !over_.load(std::memory_order_acquire)) return 0;
-  if (error_) return -1;
-  if (stage_ == Stage::committing) return durable_;
+  if (!busy() || index_ < 0 || !task_.over()) return 0;
+  if (task_.error()) return -1;
+  if (stages_.now() == SaveStages::Stage::committing) return durable_;
   return static_cast<double>(records_.front().size());
 }
 
@@ -229,34 +195,27 @@ void CheckpointWriter::collect_records(std::span<const double> news) {
 /// The next stage, if all ranks are ready for it.
 std::optional<SavedCheckpoint> CheckpointWriter::step_on(std::span<const double> news,
                                                          bool led_on) {
-  const bool committing = stage_ == Stage::committing;
-  const auto told = committing ? news.first(1) : news;
-  if (!busy() || std::ranges::find(told, 0.0) != told.end()) return {};
-  if (thread_.joinable()) thread_.join();
-  if (std::ranges::any_of(told, [](double one) { return one < 0; })) {
-    stage_ = Stage::failed;
-  } else if (committing) {
-    stage_ = Stage::idle;
-    return SavedCheckpoint{step_, told[0], led_on_};
-  } else {
-    pieces_.clear();
-    fetched_.clear();
-    collect_records(news);
-    stage_ = Stage::committing;
-    led_on_ = led_on;
-    if (commits()) work([this] { commit(); });
-  }
+  using enum SaveStages::Stage;
+  if (!stages_.hear(stages_.now() == committing ? news.first(1) : news)) return {};
+  task_.wait();
+  if (stages_.now() == idle) return SavedCheckpoint{step_, news[0], led_on_};
+  if (stages_.now() == failed) return {};
+  pieces_.clear();
+  fetched_.clear();
+  collect_records(news);
+  led_on_ = led_on;
+  if (commits()) work(&CheckpointWriter::commit);
   return {};
 }
 
 /// Throws what failed on any rank, on all.
 void CheckpointWriter::raise() {
-  if (stage_ != Stage::failed) return;
-  stage_ = Stage::idle;
+  if (stages_.now() != SaveStages::Stage::failed) return;
+  stages_.end();
   together(
       trainer_.world(),
       [this] {
-        if (error_) throw *error_;
+        if (index_ >= 0 && task_.error()) throw *task_.error();
       },
       [this] {
         if (commits()) abandon_checkpoint(partial_);
@@ -269,20 +228,11 @@ std::optional<SavedCheckpoint> CheckpointWriter::hear(std::span<const double> ne
   return saved;
 }
 
-void CheckpointWriter::wait_for_task() {
-  std::int64_t seen = 0;
-  while (!over_.load(std::memory_order_acquire)) {
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-    if (std::exchange(seen, beats_.load()) != seen && trainer_.watchdog() != nullptr)
-      trainer_.watchdog()->beat();
-  }
-}
-
 std::optional<SavedCheckpoint> CheckpointWriter::step_to_end(const Exchange& exchange) {
   const Watchdog::Patience patience(trainer_.watchdog(), "saving a checkpoint");
   std::optional<SavedCheckpoint> saved;
-  while (stage_ == Stage::writing || stage_ == Stage::committing) {
-    wait_for_task();
+  while (busy() && stages_.now() != SaveStages::Stage::failed) {
+    task_.wait();
     beside_ = false;  // what is left is done here
     const double mine = news();
     saved = step_on(exchange(std::span(&mine, 1)), trainer_.done() > step_);
@@ -315,11 +265,11 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
   writer.finish();
 }
 
-void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
-                   const nlohmann::json& identity, nlohmann::json progress) {
+double copy_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
+                     const nlohmann::json& identity, nlohmann::json progress) {
   std::list<std::vector<std::byte>> copies;
   const std::vector<TensorPiece> pieces = own_pieces(trainer, in_place(trainer.state(), copies));
-  file.write(of, metadata_of(trainer, of.step, identity, std::move(progress)), pieces);
+  return file.copy(of, metadata_of(trainer, of.step, identity, std::move(progress)), pieces);
 }
 
 std::vector<std::uint64_t> state_bytes(const Assignment& assignment, std::size_t kinds) {

@@ -116,11 +116,10 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
     const nlohmann::json& stored = reader->manifest().metadata;
     if (kept != nullptr) *kept = stored;
     if (!identity.empty()) check_identity(stored, identity, reader->directory());
-    updates = step;  // unless it says something else
-    if (!stored.contains(kProgress)) return;
-    frozen = stored[kProgress].value("frozen_units", frozen);
-    updates = stored[kProgress].value("updates", updates);
-    missed = stored[kProgress].value("missed", missed);
+    const nlohmann::json progress = stored.value(kProgress, nlohmann::json::object());
+    frozen = progress.value("frozen_units", frozen);
+    updates = progress.value("updates", step);
+    missed = progress.value("missed", missed);
     if (updates < 0 || updates > step)
       throw_failure(fmt::format("{} steps in {} updates", step, updates), reader->directory(),
                     "an older checkpoint");

@@ -1,13 +1,12 @@
 #include "experiments/train/partner_copies.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <span>
-#include <thread>
 
 #include "core/error.h"
 #include "core/index.h"
+#include "core/log.h"
 #include "experiments/machine/gather.h"
 
 namespace concertina {
@@ -62,40 +61,37 @@ PartnerCopies::~PartnerCopies() {
 }
 
 /// The ranks have just met in the status of the step: a few numbers of each keep nobody waiting.
-void PartnerCopies::begin(const SnapshotFile* file) {
-  if (!comm_) return;
-  finish();
-  double mine[] = {0, 0};  // bytes, 0: there is no snapshot; and generation
-  if (file != nullptr) {
-    mine[0] = static_cast<double>(file->last().size());
-    mine[1] = static_cast<double>(file->generation());
-  }
-  make_room(gather_values(*comm_, mine));
-  const double room = problem_.empty() ? 1 : 0;
-  if (gather_values(*comm_, std::span(&room, 1))[at(partner_)] != 0) file_ = file;
-  if (problem_.empty())
+bool PartnerCopies::begin(const SnapshotFile& file) {
+  if (!comm_) return false;
+  finish();  // a spare rank may have some of the last one left
+  const double mine[] = {static_cast<double>(file.last().size()),
+                         static_cast<double>(file.generation())};
+  const double room = make_room(gather_values(*comm_, mine)) ? 1 : 0;
+  const bool accepted = gather_values(*comm_, std::span(&room, 1))[at(partner_)] != 0;
+  if (room != 0)
     for (Source& source : sources_)
-      if (source.bytes > 0)
-        source.payload = comm_->irecv(source.slots[source.generation]->bytes(), source.rank);
-  advance();
+      source.payload = comm_->irecv(source.slots[source.generation]->bytes(), source.rank);
+  if (accepted) payload_ = comm_->isend(file.last(), partner_);
+  return true;
 }
 
-/// Makes room for the snapshots that are kept here. `sizes`: as begin() has them, of each rank.
-void PartnerCopies::make_room(std::span<const double> sizes) {
+/// Makes room for the snapshots that are kept here; false: there is none. `sizes`: bytes, 0 without
+/// a snapshot, and generation, by rank.
+bool PartnerCopies::make_room(std::span<const double> sizes) {
   for (Source& source : sources_) try {
-      source.bytes = static_cast<std::uint64_t>(sizes[2 * at(source.rank)]);
+      if (off_ || sizes[2 * at(source.rank)] == 0) return false;
       source.generation = static_cast<std::size_t>(sizes[2 * at(source.rank) + 1]);
-      if (source.bytes > 0 && problem_.empty()) source.slots[source.generation]->open(source.bytes);
+      source.slots[source.generation]->open(static_cast<std::uint64_t>(sizes[2 * at(source.rank)]));
     } catch (const Error& error) {
-      problem_ = error.message() + " (" + error.where() + ")";
+      log::warn("no copies of another host's snapshots are kept here: {} ({})", error.message(),
+                error.where());
+      off_ = true;
+      return false;
     }
+  return true;
 }
 
 void PartnerCopies::advance() {
-  if (file_ != nullptr && file_->whole()) {
-    payload_ = comm_->isend(file_->last(), partner_);
-    file_ = nullptr;
-  }
   if (payload_.pending()) payload_.test();
   for (Source& source : sources_)
     if (source.payload.pending() && source.payload.test())
@@ -103,14 +99,11 @@ void PartnerCopies::advance() {
 }
 
 bool PartnerCopies::busy() const {
-  return file_ != nullptr || payload_.pending() ||
+  return payload_.pending() ||
          std::ranges::any_of(sources_, [](const Source& one) { return one.payload.pending(); });
 }
 
 void PartnerCopies::finish() {
-  while (file_ != nullptr && !file_->whole())
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  advance();
   if (payload_.pending()) payload_.wait();
   for (Source& source : sources_) {
     if (!source.payload.pending()) continue;

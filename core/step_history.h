@@ -2,6 +2,8 @@
 // Invariant: no allocation after the constructor until typical().
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,6 +18,13 @@ double median(std::vector<double> values);
 /// A step of the run may do several at once.
 inline bool is_due(std::int64_t before, std::int64_t step, std::int64_t every) {
   return every > 0 && step / every > before / every;
+}
+
+/// Every how many steps to do what takes `share` of a step's time, so that it takes at most
+/// `most_share` of it in the mean.
+inline std::int64_t steps_between(double share, double most_share) {
+  constexpr double kMostSteps = 1e6;
+  return static_cast<std::int64_t>(std::ceil(std::clamp(share / most_share, 1.0, kMostSteps)));
 }
 
 class StepHistory {

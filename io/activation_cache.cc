@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <random>
 #include <string_view>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/step_history.h"
 
 namespace concertina {
 namespace {
@@ -27,60 +26,35 @@ std::vector<std::uint64_t> probe_slots(const CacheSlots& slots) {
   return samples;
 }
 
-double rate_of(std::uint64_t bytes, std::vector<double> seconds) {
-  if (seconds.empty()) return 0;
-  const auto middle = seconds.begin() + std::ssize(seconds) / 2;
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return static_cast<double>(bytes) / std::max(*middle, 1e-9);
-}
-
-/// 32 hex digits that no other owner has.
-std::string owner_word(const std::string& owner) {
-  return sha256_hex(owner).substr(0, 32);
-}
-
 std::string why_off(const char* tier, const Error& error) {
   return fmt::format("no activations are kept in {}: {} ({})", tier, error.message(),
                      error.where());
 }
 
-}  // namespace
-
-TierRates measure_tier(CacheTier& tier) {
-  const std::uint64_t bytes = tier.slots().entry_bytes;
+/// Seconds of a hit, the median; 0: there was none.
+double hit_seconds(CacheTier& tier) {
   // The same in every process: they may measure at the same time.
-  std::vector<std::byte> data(bytes);
+  std::vector<std::byte> data(tier.slots().entry_bytes);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 131 >> 3);
   const Sha256Digest prefix = prefix_digest("measurement", "", {});
   const std::vector<std::uint64_t> slots = probe_slots(tier.slots());
-  const auto rate = [&](const std::function<bool(const CacheKey&)>& act) {
-    std::vector<double> seconds;
-    for (const std::uint64_t slot : slots) {
-      const double start = now();
-      if (act({slot, 0, prefix})) seconds.push_back(now() - start);
-    }
-    return rate_of(bytes, std::move(seconds));
-  };
-  const auto write = [&](const CacheKey& key) {
-    tier.write(key, data);
-    return true;
-  };
-  // Another process may have cleared it by now: that is no read.
-  const auto read = [&](const CacheKey& key) { return tier.read(key, data) == CacheOutcome::hit; };
-  TierRates rates;
-  rates.write = rate(write);
-  rates.read = rate(read);
-  tier.evict();
-  rates.read_cold = rate(read);
+  for (const std::uint64_t slot : slots) tier.write({slot, 0, prefix}, data);
+  std::vector<double> seconds;
+  for (const std::uint64_t slot : slots) {
+    const double start = now();
+    // Another process may have cleared it by now: that is no read.
+    if (tier.read({slot, 0, prefix}, data) == CacheOutcome::hit) seconds.push_back(now() - start);
+  }
   for (const std::uint64_t slot : slots) tier.clear(slot);
-  return rates;
+  return seconds.empty() ? 0 : std::max(median(std::move(seconds)), 1e-9);
 }
 
-CacheVerdict cache_pays(std::uint64_t entry_bytes, double read_bytes_per_s,
-                        double forward_seconds) {
-  if (!(read_bytes_per_s > 0) || !(forward_seconds > 0) || !std::isfinite(forward_seconds))
+}  // namespace
+
+CacheVerdict cache_pays(std::uint64_t entry_bytes, double read_seconds, double forward_seconds) {
+  if (!(read_seconds > 0) || !(forward_seconds > 0) || !std::isfinite(read_seconds) ||
+      !std::isfinite(forward_seconds))
     return {false, "it is not known what reading and computing an entry cost"};
-  const double read_seconds = static_cast<double>(entry_bytes) / read_bytes_per_s;
   const double ratio = read_seconds / forward_seconds;
   return {ratio < 1,
           fmt::format("reading {:.1f} KiB takes {:.3g} ms, computing them {:.3g} ms: {:.3g}%",
@@ -88,88 +62,47 @@ CacheVerdict cache_pays(std::uint64_t entry_bytes, double read_bytes_per_s,
                       forward_seconds * 1e3, ratio * 100)};
 }
 
-ActivationCache::ActivationCache(const CacheOptions& options, bool leader)
-    : options_(options), named_(leader) {
-  CONCERTINA_CHECK(options.entry_bytes > 0 && !options.owner.empty(), "{} bytes an entry",
-                   options.entry_bytes);
+ActivationCache::ActivationCache(const CacheOptions& options, const nlohmann::json& leader)
+    : options_(options) {
+  CONCERTINA_CHECK(options.entry_bytes > 0, "{} bytes an entry", options.entry_bytes);
   CONCERTINA_CHECK(options.disk_bytes == 0 || !options.disk_directory.empty(), "no directory");
-  Sha256 hash;
-  hash.update(options.owner);
-  owner_ = hash.digest();
-  const std::string word = owner_word(options.owner);
-  memory_.path = options.memory_path;
-  if (memory_.path.empty())
-    memory_.path = fmt::format("{}/concertina-cache-{}", options.memory_directory, word);
-  disk_.path = fmt::format("{}/activations-{}.cache", options.disk_directory, word);
-  if (leader) {
-    make(memory_, 0, options.memory_bytes);
-    make(disk_, slots(CachePlace::memory), options.disk_bytes);
-  } else {
-    if (options.memory_bytes > 0) open(memory_);
-    if (options.disk_bytes > 0) open(disk_);
-  }
-  if (!start_fault_.empty()) fault(start_fault_);
-}
-
-ActivationCache::~ActivationCache() {
-  hide();
-}
-
-CacheTier ActivationCache::create(Tier& tier, const CacheSlots& slots) {
-  try {
-    return CacheTier::create(tier.path, owner_, slots);
-  } catch (const Error& error) {
-    if (&tier != &memory_ || error.code() != Exit::bad_input) throw;
-    log::debug("{}", error.what());
-  }
-  std::random_device random;
-  tier.path += fmt::format("-{:08x}{:08x}", random(), random());
-  return CacheTier::create(tier.path, owner_, slots);
-}
-
-void ActivationCache::make(Tier& tier, std::uint64_t first, std::uint64_t budget) {
-  try {
-    const CacheSlots slots = fit_slots(first, options_.samples, options_.entry_bytes, budget);
-    if (slots.count > 0) {
-      tier.file.emplace(create(tier, slots));
-      return;
-    }
-    // No budget, or a smaller one than before: what a killed launch has left goes all the same.
-    CacheTier::remove(tier.path, owner_);
-    if (budget > 0 && first < options_.samples)
-      throw_input(fmt::format("{} bytes hold no entry of {} bytes", budget, options_.entry_bytes),
-                  tier.name, "a larger budget, or 0");
-  } catch (const Error& error) {
-    if (budget > 0)
-      start_fault_ += (start_fault_.empty() ? "" : "; ") + why_off(tier.name, error);
-    else
-      log::debug("{}", error.what());
-  }
-}
-
-void ActivationCache::open(Tier& tier) {
-  try {
-    tier.file.emplace(CacheTier::open(tier.path, owner_, options_.entry_bytes));
-  } catch (const Error& error) {
-    // The leader could not make it either, and has said so.
-    if (error.system_error() == ENOENT)
-      log::debug("{}", error.what());
-    else
-      start_fault_ += (start_fault_.empty() ? "" : "; ") + why_off(tier.name, error);
-  }
-}
-
-void ActivationCache::hide() {
-  if (!named_) return;
-  named_ = false;
-  for (const Tier* tier : {&memory_, &disk_}) {
-    if (!tier->file) continue;
+  std::string faults;
+  const auto attempt = [&](Tier& tier, const std::function<void()>& make) {
     try {
-      CacheTier::remove(tier->path, owner_);
+      make();
     } catch (const Error& error) {
-      log::debug("{}", error.what());
+      faults += (faults.empty() ? "" : "; ") + why_off(tier.name, error);
     }
+  };
+  if (leader.is_null()) {
+    attempt(memory_, [&] { make(memory_, options.memory_directory, 0, options.memory_bytes); });
+    attempt(disk_, [&] {
+      make(disk_, options.disk_directory, slots(CachePlace::memory), options.disk_bytes);
+    });
+  } else {
+    for (Tier* tier : {&memory_, &disk_})
+      if (const nlohmann::json& shared = leader[tier->name]; !shared.is_null())
+        attempt(*tier, [&] { tier->file.emplace(CacheTier::open(shared)); });
   }
+  if (!faults.empty()) fault(faults);
+}
+
+void ActivationCache::make(Tier& tier, const std::string& directory, std::uint64_t first,
+                           std::uint64_t budget) {
+  if (budget == 0) return;
+  const CacheSlots slots = fit_slots(first, options_.samples, options_.entry_bytes, budget);
+  if (slots.count > 0)
+    tier.file.emplace(CacheTier::create(directory, slots));
+  else if (first < options_.samples)
+    throw_input(fmt::format("{} bytes hold no entry of {} bytes", budget, options_.entry_bytes),
+                tier.name, "a larger budget, or 0");
+}
+
+nlohmann::json ActivationCache::shared() const {
+  nlohmann::json tiers = nlohmann::json::object();
+  for (const Tier* tier : {&memory_, &disk_})
+    tiers[tier->name] = tier->file ? tier->file->shared() : nlohmann::json();
+  return tiers;
 }
 
 ActivationCache::Tier* ActivationCache::find(std::uint64_t slot) {
@@ -198,7 +131,7 @@ bool ActivationCache::read(const CacheKey& key, std::span<std::byte> out) {
   }
   if (outcome == CacheOutcome::damaged)
     fault(fmt::format("{} has a damaged entry in slot {} ({}): it is computed again", tier->name,
-                      key.slot, tier->path));
+                      key.slot, tier->file->directory()));
   ++(outcome == CacheOutcome::hit ? tier->hits : misses_);
   return outcome == CacheOutcome::hit;
 }
@@ -238,17 +171,18 @@ CacheCounts ActivationCache::counts() const {
   return {memory_.hits, disk_.hits, misses_, writes_, faults_};
 }
 
-CacheRates ActivationCache::measure() {
-  CacheRates rates;
-  for (const auto& [tier, rate] : {std::pair{&memory_, &rates.memory}, {&disk_, &rates.disk}}) {
-    if (!tier->file || tier->off) continue;
-    try {
-      *rate = measure_tier(*tier->file);
+double ActivationCache::measure_read() {
+  double seconds = 0, slots = 0;
+  for (Tier* const tier : {&memory_, &disk_}) try {
+      if (!tier->file || tier->off) continue;
+      const double hit = hit_seconds(*tier->file);
+      const double count = hit > 0 ? static_cast<double>(tier->file->slots().count) : 0;
+      seconds += count * hit;
+      slots += count;
     } catch (const Error& error) {
       turn_off(*tier, error);
     }
-  }
-  return rates;
+  return slots > 0 ? seconds / slots : 0;
 }
 
 void ActivationCache::fault(const std::string& text) {

@@ -8,13 +8,9 @@
 // So an entry stays readable under its old digest until one of a new digest takes its place: that
 // is how entries move on when more units are frozen.
 //
-// The ranks of a host share the files: one of them, the leader, makes the cache; the others open it
-// after that; then the leader hides the files. From then on they have no names and go with the last
-// process that has them open, however it ends. What a launch leaves that is killed before is
-// removed by the next leader of the same owner.
-//
-// Anybody may take a name in shared memory before us. Then the leader makes the file under one that
-// cannot be foreseen, and has to tell it to the others.
+// The ranks of a host share the files: one of them, the leader, makes the cache; the others open
+// the leader's. The files have no names and go with the last process that has them open, however it
+// ends.
 #pragma once
 
 #include <atomic>
@@ -29,22 +25,6 @@
 
 namespace concertina {
 
-class CacheTier;
-
-/// Bytes of data per second; 0 where nothing was measured.
-struct TierRates {
-  double write = 0;
-  double read = 0;       // of a file that is in memory: copy and hash
-  double read_cold = 0;  // of what the page cache has dropped; about `read` in shared memory
-};
-struct CacheRates {
-  TierRates memory, disk;
-};
-
-/// Medians over up to 32 entries and 32 MiB of made-up data, which is removed again. `tier` loses
-/// the entries that it has in these slots. Throws where the file fails.
-TierRates measure_tier(CacheTier& tier);
-
 struct CacheVerdict {
   bool pays = false;
   std::string reason;  // with both times, for a log and events.jsonl
@@ -52,15 +32,13 @@ struct CacheVerdict {
 
 /// Whether reading an entry is faster than computing it again: `forward_seconds` is the time that
 /// the cached units take for one sample. Input that is no positive number never pays.
-CacheVerdict cache_pays(std::uint64_t entry_bytes, double read_bytes_per_s, double forward_seconds);
+CacheVerdict cache_pays(std::uint64_t entry_bytes, double read_seconds, double forward_seconds);
 
 struct CacheOptions {
-  std::string owner;  // what tells this run on this host from all others; names derive from it
   std::uint64_t samples = 0;  // of an epoch
   std::uint64_t entry_bytes = 0;
   std::uint64_t memory_bytes = 0, disk_bytes = 0;  // of all ranks of the host together; 0: no tier
   std::string memory_directory = "/dev/shm", disk_directory;
-  std::string memory_path{};  // what the leader's memory_path() says; empty: by the owner
   // Gets the one warning, from whichever thread meets the fault; empty: it goes into the log.
   std::function<void(const std::string&)> warn;
 };
@@ -76,18 +54,14 @@ struct CacheCounts {
 /// the same slot at the same time.
 class ActivationCache {
  public:
-  /// `leader`: one rank of the host, before all others. It also removes what is left of tiers that
-  /// have no budget any more. Never throws for what a file system says.
-  ActivationCache(const CacheOptions& options, bool leader);
-  ~ActivationCache();
+  /// `leader`: shared() of the rank of this host that has made the cache; null: this one makes it.
+  /// Never throws for what a file system says.
+  explicit ActivationCache(const CacheOptions& options, const nlohmann::json& leader = {});
   ActivationCache(const ActivationCache&) = delete;
   ActivationCache& operator=(const ActivationCache&) = delete;
 
-  const std::string& memory_path() const { return memory_.path; }
-
-  /// Unlinks the files of both tiers. The leader calls it once every rank of the host has opened
-  /// the cache; on other ranks it does nothing.
-  void hide();
+  /// For the other ranks of the host, which may open the cache as long as this one is there.
+  nlohmann::json shared() const;
 
   /// Returns the key that read() would most likely find in `slot`; it reads and counts no data.
   std::optional<CacheKey> held(std::uint64_t slot);
@@ -104,34 +78,29 @@ class ActivationCache {
   std::uint64_t slots(CachePlace place) const;
   CacheCounts counts() const;
 
-  /// Measures a hit and a write on this host. Overwrites entries: only before the first use.
-  /// All ranks at once measure what they do to each other.
-  CacheRates measure();
+  /// Measures a hit that the page cache has, over up to 32 entries and 32 MiB of each tier, and
+  /// returns its mean over all slots in seconds; 0: nothing could be measured. Removes what these
+  /// slots have: only before the first use. All ranks at once measure what they do to each other.
+  double measure_read();
 
  private:
   struct Tier {
     const char* name;  // its budget's key, for messages
     std::optional<CacheTier> file{};
-    std::string path{};
     std::atomic<bool> off = false;  // it failed: not touched again
     std::atomic<std::uint64_t> hits = 0;
 
     bool has(std::uint64_t slot) const { return file.has_value() && file->slots().holds(slot); }
   };
 
-  CacheTier create(Tier& tier, const CacheSlots& slots);
-  void make(Tier& tier, std::uint64_t first, std::uint64_t budget);
-  void open(Tier& tier);
+  void make(Tier& tier, const std::string& directory, std::uint64_t first, std::uint64_t budget);
   Tier* find(std::uint64_t slot);
   /// Counts a fault; the first one is a warning, the others are for the debug log.
   void fault(const std::string& text);
   void turn_off(Tier& tier, const Error& error);
 
   CacheOptions options_;
-  Sha256Digest owner_{};
   Tier memory_{"cache.memory"}, disk_{"cache.disk"};
-  bool named_ = false;       // this process is to remove the files' names
-  std::string start_fault_;  // what went wrong while the tiers were made
   std::atomic<bool> warned_ = false;
   std::atomic<std::uint64_t> misses_ = 0, writes_ = 0, faults_ = 0;
 };

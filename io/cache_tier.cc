@@ -1,16 +1,13 @@
 #include "io/cache_tier.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <string_view>
 #include <type_traits>
 
 #include "core/error.h"
@@ -28,18 +25,6 @@ struct EntryHeader {
   bool operator==(const EntryHeader&) const = default;
 };
 static_assert(sizeof(EntryHeader) == 64);
-
-constexpr std::string_view kCacheMagic = "concertina activation cache 1\n";
-
-/// At the start of the file.
-struct TierHeader {
-  std::array<char, 32> magic{};
-  Sha256Digest owner{};
-  CacheSlots slots;
-  std::uint64_t own_hash = 0;  // XXH3 of all above
-  bool operator==(const TierHeader&) const = default;
-};
-static_assert(sizeof(TierHeader) == 96);
 
 // Slots begin on a page and on a cache line.
 constexpr std::uint64_t kPage = 4096, kCacheLine = 64;
@@ -69,39 +54,8 @@ EntryHeader entry_header(const CacheKey& key, std::span<const std::byte> data) {
                             static_cast<std::uint32_t>(time), 0});
 }
 
-TierHeader tier_header(const Sha256Digest& owner, const CacheSlots& slots) {
-  TierHeader header{{}, owner, slots, 0};
-  kCacheMagic.copy(header.magic.data(), header.magic.size());
-  return sealed(header);
-}
-
 std::uint64_t slot_bytes(std::uint64_t entry_bytes) {
   return (sizeof(EntryHeader) + entry_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-}
-
-/// The header of a file, or an empty one if that is shorter.
-TierHeader read_tier_header(const File& file) {
-  TierHeader header;
-  if (file.size() >= sizeof header) file.read_at(0, bytes_of(header));
-  return header;
-}
-
-bool is_of(const TierHeader& header, const Sha256Digest& owner) {
-  return header == tier_header(owner, header.slots);
-}
-
-[[noreturn]] void throw_foreign(const std::string& path, const std::string& why) {
-  throw_input(
-      fmt::format("something else is where cached activations would be, and was left alone: {}",
-                  why),
-      path, "move it away");
-}
-
-File open_tier(const std::string& path) try {
-  return open_regular(path, FilePlace::shared, O_RDWR);
-} catch (const Error& error) {
-  if (error.system_error() != 0) throw;
-  throw_foreign(path, error.message());
 }
 
 /// A full disk is an error here, not in the middle of a step.
@@ -111,8 +65,7 @@ void reserve_slots(File& file, const CacheSlots& slots) {
   } catch (const Error& error) {
     if (error.system_error() != ENOSPC) throw;
     std::error_code ignored;
-    const auto space =
-        std::filesystem::space(std::filesystem::path(file.path()).parent_path(), ignored);
+    const auto space = std::filesystem::space(file.path(), ignored);
     throw_failure(fmt::format("no room for {:.1f} MiB: {:.1f} MiB are free",
                               static_cast<double>(slots.file_bytes()) / (1 << 20),
                               static_cast<double>(space.available) / (1 << 20)),
@@ -139,43 +92,36 @@ CacheTier::CacheTier(File file, const CacheSlots& slots) : file_(std::move(file)
   ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_RANDOM);
 }
 
-CacheTier CacheTier::create(const std::string& path, const Sha256Digest& owner,
-                            const CacheSlots& slots) {
-  remove(path, owner);
-  CacheTier tier(File(path, File::Mode::create, S_IRUSR | S_IWUSR), slots);
-  try {
-    // First of all: a file of this name that has bytes but not these is not ours.
-    TierHeader header = tier_header(owner, slots);
-    tier.file_.write_at(0, bytes_of(header));
-    reserve_slots(tier.file_, slots);
-  } catch (...) {
-    ::unlink(path.c_str());
-    throw;
-  }
+CacheTier CacheTier::create(const std::string& directory, const CacheSlots& slots) {
+  CacheTier tier(unnamed_file(directory), slots);
+  reserve_slots(tier.file_, slots);
   return tier;
 }
 
-CacheTier CacheTier::open(const std::string& path, const Sha256Digest& owner,
-                          std::uint64_t entry_bytes) {
-  File file = open_tier(path);
-  const TierHeader header = read_tier_header(file);
-  if (!is_of(header, owner) || header.slots.entry_bytes != entry_bytes ||
-      header.slots.file_bytes() > file.size())
-    throw_foreign(path, "it is of another run, or was cut short");
-  return {std::move(file), header.slots};
+nlohmann::json CacheTier::shared() const {
+  const auto [device, inode] = file_.identity();
+  return {{"file", fmt::format("/proc/{}/fd/{}", ::getpid(), file_.descriptor())},
+          {"device", device},
+          {"inode", inode},
+          {"directory", file_.path()},
+          {"slots", {slots_.first, slots_.count, slots_.entry_bytes}}};
 }
 
-void CacheTier::remove(const std::string& path, const Sha256Digest& owner) {
-  try {
-    const File file = open_tier(path);
-    // Its maker was killed before the first write if it is empty.
-    if (file.size() != 0 && !is_of(read_tier_header(file), owner))
-      throw_foreign(path, "it is of another run");
-  } catch (const Error& error) {
-    if (error.system_error() == ENOENT) return;
-    throw;
-  }
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_io("unlink", path);
+CacheTier CacheTier::open(const nlohmann::json& shared) {
+  const std::string file = shared["file"], directory = shared["directory"];
+  // Another container may have another process of that number.
+  const auto require_same = [&](bool same) {
+    if (!same)
+      throw_input("another rank of this host has a file that this one cannot see", directory,
+                  "the ranks of a host in one container");
+  };
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  require_same(descriptor >= 0);
+  File opened(descriptor, directory);
+  require_same(opened.identity() == std::pair{shared["device"].get<std::uint64_t>(),
+                                              shared["inode"].get<std::uint64_t>()});
+  const nlohmann::json& slots = shared["slots"];
+  return {std::move(opened), {slots[0], slots[1], slots[2]}};
 }
 
 std::uint64_t CacheTier::offset(std::uint64_t slot) const {
@@ -230,11 +176,6 @@ void CacheTier::prefetch(std::uint64_t slot) const {
   for (std::uint64_t at = begin; at < end; at += kWindow)
     ::posix_fadvise(file_.descriptor(), static_cast<off_t>(at),
                     static_cast<off_t>(std::min(kWindow, end - at)), POSIX_FADV_WILLNEED);
-}
-
-void CacheTier::evict() {
-  file_.sync();
-  ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
 }  // namespace concertina

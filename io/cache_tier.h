@@ -1,4 +1,5 @@
-// One tier of an activation cache: a file of equal slots, in a host's shared memory or on its disk.
+// One tier of an activation cache: a file of equal slots without a name, in a host's shared memory
+// or on its disk. It goes with the last process that has it open, however that ends.
 // Invariant: what read() gives is what one write() was given for the same key, whatever happens to
 // the file: another process is writing the slot or was killed while it did, bits flip, the file is
 // cut. So an entry is copied to the reader's memory before its hash is checked, and the file is
@@ -8,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,20 +38,16 @@ enum class CacheOutcome { hit, miss, damaged };
 /// Several threads and processes may read and write at once, each slot by one writer.
 class CacheTier {
  public:
-  /// Makes the file `path` with room for all slots, all empty, in place of what a killed launch of
-  /// the same owner left there. Throws where something else is there (it stays), and where the file
-  /// system has no room; then nothing is left.
-  static CacheTier create(const std::string& path, const Sha256Digest& owner,
-                          const CacheSlots& slots);
-  /// Opens what another process made: errno ENOENT if nothing is there, an input error unless it is
-  /// of this owner and has entries of this size.
-  static CacheTier open(const std::string& path, const Sha256Digest& owner,
-                        std::uint64_t entry_bytes);
-  /// Deletes the file if it is there and of this owner; throws if it is something else.
-  static void remove(const std::string& path, const Sha256Digest& owner);
+  /// Makes a file in `directory` with room for all slots, all empty. Throws where the file system
+  /// has no room.
+  static CacheTier create(const std::string& directory, const CacheSlots& slots);
+  /// Opens what another process of this host has made and still has open, by its shared(). An input
+  /// error where this process cannot see it.
+  static CacheTier open(const nlohmann::json& shared);
+  nlohmann::json shared() const;
 
   const CacheSlots& slots() const { return slots_; }
-  const std::string& path() const { return file_.path(); }
+  const std::string& directory() const { return file_.path(); }
 
   /// The key of what `slot` says that it holds, without a look at the data; nothing
   /// if it is empty or its header damaged. Throws if the file cannot be read.
@@ -63,8 +61,6 @@ class CacheTier {
   void clear(std::uint64_t slot);
   /// Has the system read a slot into its page cache in the background, if it is not there.
   void prefetch(std::uint64_t slot) const;
-  /// Drops the file from the page cache, for measurements: the next read is from the disk.
-  void evict();
 
  private:
   CacheTier(File file, const CacheSlots& slots);

@@ -282,6 +282,12 @@ void File::reserve(std::uint64_t bytes) {
   if (size() < bytes) truncate(bytes);
 }
 
+std::pair<std::uint64_t, std::uint64_t> File::identity() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) throw_io("fstat", path_);
+  return {status.st_dev, status.st_ino};
+}
+
 void File::truncate(std::uint64_t bytes) {
   if (retried([&] { return ::ftruncate(descriptor_, static_cast<off_t>(bytes)); }) != 0)
     throw_io("ftruncate", path_);
@@ -300,6 +306,18 @@ File memory_file(const std::string& name) {
   const int descriptor = ::memfd_create("concertina", MFD_CLOEXEC);
   if (descriptor < 0) throw_io("memfd_create", name);
   return {descriptor, name};
+}
+
+File unnamed_file(const std::string& directory) {
+  int descriptor = retried(
+      [&] { return ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR); });
+  if (descriptor >= 0) return {descriptor, directory};
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) throw_io("open", directory);
+  std::string path = directory + "/concertina-XXXXXX";  // as on network file systems
+  descriptor = ::mkostemp(path.data(), O_CLOEXEC);
+  if (descriptor < 0) throw_io("mkostemp", directory);
+  ::unlink(path.c_str());
+  return {descriptor, directory};
 }
 
 File reserve_room(const std::string& directory, std::uint64_t bytes) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace concertina {
 
@@ -45,6 +46,8 @@ class File {
   int descriptor() const { return descriptor_; }
   const std::string& path() const { return path_; }
   std::uint64_t size() const;
+  /// The device and the number of the file on it.
+  std::pair<std::uint64_t, std::uint64_t> identity() const;
 
   void write(std::string_view text);
   /// Appends `text`; on an error the file is as long as before.
@@ -70,6 +73,10 @@ class File {
 
 /// A file without a name, in memory; `name` is for messages.
 File memory_file(const std::string& name);
+
+/// A file without a name in `directory`, for this user alone: closing it, or a kill, gives its room
+/// back. Its path is the directory, for messages.
+File unnamed_file(const std::string& directory);
 
 /// Holds `bytes` of the file system of `directory`, in a file without a name: closing it, or a
 /// kill, gives them back. Throws where there is no room; where the file system cannot reserve any,

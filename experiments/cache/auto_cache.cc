@@ -1,13 +1,11 @@
 #include "experiments/cache/auto_cache.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
-#include "core/host_name.h"
 #include "core/index.h"
 #include "core/log.h"
 #include "core/step_history.h"
@@ -23,20 +21,6 @@ using nlohmann::ordered_json;
 constexpr const char* kOtherBits =
     "with this processor's kernels a sample may have other bits in another place of its microbatch";
 
-/// Seconds of a warm read, on average over the slots; 0 where nothing was measured.
-double read_seconds_of(const CacheRates& rates, const ActivationCache& store,
-                       std::uint64_t entry_bytes) {
-  double seconds = 0, slots = 0;
-  for (const auto& [place, rate] :
-       {std::pair{CachePlace::memory, rates.memory.read}, {CachePlace::disk, rates.disk.read}}) {
-    if (rate <= 0) continue;
-    const auto count = static_cast<double>(store.slots(place));
-    seconds += count * static_cast<double>(entry_bytes) / rate;
-    slots += count;
-  }
-  return slots > 0 ? seconds / slots : 0;
-}
-
 }  // namespace
 
 AutoCache::AutoCache(Trainer& trainer, Options options)
@@ -51,9 +35,9 @@ AutoCache::AutoCache(Trainer& trainer, Options options)
   if (!trainer.tensor_memory().on_host())
     staging_.resize(per_microbatch_ * static_cast<std::size_t>(room_.entry_bytes));
   const Watchdog::Patience patience(trainer.watchdog(), "making the activation cache");
-  open_files(options);
+  open_files();
   make_slot_plan();
-  own_read_seconds_ = read_seconds_of(store_->measure(), *store_, room_.entry_bytes);
+  own_read_seconds_ = store_->measure_read();
   trainer_.world().barrier();  // nobody measures any more
   trainer_.reuse(this);
 }
@@ -62,47 +46,38 @@ AutoCache::~AutoCache() {
   trainer_.reuse(nullptr);
 }
 
-/// One rank of each host makes the files, the others open them, then their names go.
-void AutoCache::open_files(const Options& options) {
+/// One rank of each host makes the files, the others open them.
+void AutoCache::open_files() {
   const RunConfig& config = trainer_.config();
   Communicator& world = trainer_.world();
-  const std::vector<int> hosts = host_of_ranks(world);
-  const int rank = world.rank();
-  const auto leader = std::find(hosts.begin(), hosts.end(), hosts[at(rank)]) - hosts.begin();
-  const bool leads = leader == rank;
-  CacheOptions files;
-  files.owner = fmt::format("{} on {} of user {}", options.owner, host_name(), ::geteuid());
-  files.samples = room_.samples;
-  files.entry_bytes = room_.entry_bytes;
-  files.memory_bytes = static_cast<std::uint64_t>(config.cache.memory.bytes);
-  files.disk_bytes = static_cast<std::uint64_t>(config.cache.disk.bytes);
-  files.disk_directory = cache_directory(config);
-  if (leads) store_ = std::make_unique<ActivationCache>(files, true);
-  const std::vector<nlohmann::json> paths = gather_json(world, leads ? store_->memory_path() : "");
-  files.memory_path = paths[static_cast<std::size_t>(leader)];
-  if (!leads) store_ = std::make_unique<ActivationCache>(files, false);
-  world.barrier();
-  if (leads) store_->hide();
-  require_agreement(hosts);
-}
-
-/// A rank that sees other slots than its host's leader would look for samples in other places.
-void AutoCache::require_agreement(const std::vector<int>& hosts) {
-  const std::vector<nlohmann::json> all = gather_json(
-      trainer_.world(), {store_->slots(CachePlace::memory), store_->slots(CachePlace::disk)});
+  const std::vector<int>& hosts = trainer_.hosts();
+  const auto leader_of = [&](int rank) {
+    return static_cast<std::size_t>(std::ranges::find(hosts, hosts[at(rank)]) - hosts.begin());
+  };
+  const std::size_t leader = leader_of(world.rank());
+  const CacheOptions files{.samples = room_.samples,
+                           .entry_bytes = room_.entry_bytes,
+                           .memory_bytes = static_cast<std::uint64_t>(config.cache.memory.bytes),
+                           .disk_bytes = static_cast<std::uint64_t>(config.cache.disk.bytes),
+                           .disk_directory = cache_directory(config),
+                           .warn = {}};
+  if (std::cmp_equal(leader, world.rank())) store_ = std::make_unique<ActivationCache>(files);
+  const std::vector<nlohmann::json> made =
+      gather_json(world, store_ ? store_->shared() : nlohmann::json());
+  if (!store_) store_ = std::make_unique<ActivationCache>(files, made[leader]);
+  // A rank that sees other slots than its leader would look for samples in other places.
+  const std::vector<nlohmann::json> seen =
+      gather_json(world, {store_->slots(CachePlace::memory), store_->slots(CachePlace::disk)});
   bool agree = true;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const auto leader = std::find(hosts.begin(), hosts.end(), hosts[rank]) - hosts.begin();
-    agree = agree && all[rank] == all[static_cast<std::size_t>(leader)];
-  }
+  for (int rank = 0; rank < world.size(); ++rank)
+    agree = agree && seen[at(rank)] == seen[leader_of(rank)];
   if (agree) return;
-  if (trainer_.world().rank() == 0)
+  if (world.rank() == 0)
     log::warn("no activations are kept: the ranks of one host do not see the same files of them");
-  CacheOptions none;
-  none.owner = "none";
-  none.samples = room_.samples;
-  none.entry_bytes = room_.entry_bytes;
-  store_ = std::make_unique<ActivationCache>(none, false);
+  store_ = std::make_unique<ActivationCache>(CacheOptions{.samples = room_.samples,
+                                                          .entry_bytes = room_.entry_bytes,
+                                                          .disk_directory = {},
+                                                          .warn = {}});
 }
 
 /// Where there are fewer slots than samples. From the epoch in which this launch begins, the same
@@ -255,9 +230,7 @@ void AutoCache::decide(std::int64_t step) {
   on_ = false;
   if (units_ == 0) return;
   const double forward = forward_seconds();
-  const double rate =
-      read_seconds_ > 0 ? static_cast<double>(room_.entry_bytes) / read_seconds_ : 0;
-  CacheVerdict verdict = cache_pays(room_.entry_bytes, rate, forward);
+  CacheVerdict verdict = cache_pays(room_.entry_bytes, read_seconds_, forward);
   if (read_seconds_ > 0 && forward <= 0)
     verdict = {true, "on until it is known what these units take"};
   if (read_seconds_ <= 0) verdict = {false, "no sample has a place"};

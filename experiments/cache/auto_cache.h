@@ -37,7 +37,6 @@ class AutoCache final : public FrozenOutputs {
  public:
   struct Options {
     std::shared_ptr<const Dataset> dataset;
-    std::string owner;     // what tells this run from all others
     std::string numerics;  // what decides bits besides model and weights
     /// Gets each decision, on the ranks that have one, as a line of events.jsonl after step `step`.
     std::function<void(std::int64_t step, nlohmann::ordered_json details)> decided;
@@ -81,8 +80,7 @@ class AutoCache final : public FrozenOutputs {
     std::int64_t before = -1, after = -1;  // its slot until this step, and from it on; -1: none
   };
 
-  void open_files(const Options& options);
-  void require_agreement(const std::vector<int>& hosts);
+  void open_files();
   void follow(std::int64_t step);
   void make_room(int batches);
   void try_places();

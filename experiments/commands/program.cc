@@ -25,7 +25,7 @@
 #include "experiments/machine/exit.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/signals.h"
-#include "io/checkpoint/hdf5_version.h"
+#include "io/checkpoint/checkpoint_shard.h"
 #include "io/sha256.h"
 #include "parallel/comm/tensor_communicator.h"
 

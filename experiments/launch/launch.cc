@@ -29,7 +29,7 @@
 #include "experiments/run/planning.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/text_identity.h"
-#include "io/checkpoint/hdf5_version.h"
+#include "io/checkpoint/checkpoint_shard.h"
 #include "io/checkpoint/run_directory.h"
 #include "io/datasets/masked_tokens.h"
 #include "io/datasets/views.h"

@@ -31,7 +31,7 @@ class Launch {
   const int threads;  // of this rank
   const std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Dataset> dataset;  // null if the config names no data
-  const RunConfig config;                  // with the steps that run.epochs stands for
+  RunConfig config;                        // with the steps that run.epochs stands for
   const std::string data_fingerprint;      // empty without one
   const std::string isa;                   // that all ranks compute by; empty on a GPU
   std::unique_ptr<Backend> backend;

@@ -161,18 +161,21 @@ std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t ran
   return samples;
 }
 
+nlohmann::ordered_json to_json(const IdleCauses& causes) {
+  nlohmann::ordered_json json;
+  for (std::size_t c = 0; c < kCauses; ++c)
+    json[std::string(name_of(static_cast<Cause>(c)))] = causes.by_cause[c];
+  return json;
+}
+
 nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figures) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
-  for (const RankFigures& rank : figures.ranks) {
-    nlohmann::ordered_json causes;
-    for (std::size_t c = 0; c < kCauses; ++c)
-      causes[std::string(name_of(static_cast<Cause>(c)))] = rank.causes.by_cause[c];
+  for (const RankFigures& rank : figures.ranks)
     ranks.push_back({{"bubble", rank.bubble},
                      {"predicted_bubble", rank.predicted_bubble},
-                     {"causes", causes},
+                     {"causes", to_json(rank.causes)},
                      {"peak", to_json(rank.peak)},
                      {"predicted_peak", to_json(rank.predicted_peak)}});
-  }
   nlohmann::ordered_json recorded = nlohmann::ordered_json::array();
   for (const auto& step : trace.steps) recorded.push_back(step[0].step);
   nlohmann::ordered_json json = {{"run", trace.run},

@@ -14,12 +14,8 @@
 namespace concertina {
 namespace {
 
-/// "F", "SEND_B", "REDUCE", "STEP".
-std::string kind_name(Kind kind) {
-  constexpr const char* kNames[] = {"F",      "I",      "W",      "B",      "SEND_F",
-                                    "RECV_F", "SEND_B", "RECV_B", "REDUCE", "STEP"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(Kind::STEP) + 1);
-  return kNames[static_cast<std::size_t>(kind)];
+std::string_view kind_name(Kind kind) {
+  return kind == Kind::REDUCE ? "REDUCE" : name_of(kind);
 }
 
 using Json = nlohmann::ordered_json;

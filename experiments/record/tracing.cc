@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <type_traits>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -25,86 +26,46 @@ std::size_t action_count(const Plan& plan) {
   return count;
 }
 
-void put(std::vector<double>& out, std::initializer_list<double> values) {
-  out.insert(out.end(), values);
+/// Shows all numbers of a record to `number`, and its times to `time`, in one order: what packs and
+/// what unpacks it.
+template <class Record, class Number, class Time>
+void each_number(Record& record, const Number& number, const Time& time) {
+  const auto action = [&](auto& one) {
+    number(one.kind), number(one.stage), number(one.microbatch);
+  };
+  number(record.step), time(record.start), time(record.end);
+  const auto each = [&](auto& list, const auto& see) {
+    auto size = list.size();
+    number(size);
+    if constexpr (!std::is_const_v<Record>) list.resize(size);
+    for (auto& one : list) see(one);
+  };
+  each(record.actions, [&](auto& one) { time(one.start), time(one.end), number(one.busy); });
+  each(record.waits,
+       [&](auto& one) { number(one.what), time(one.start), time(one.end), action(one.transfer); });
+  each(record.completions, [&](auto& one) { time(one.time), action(one.transfer); });
+  each(record.memory, [&](auto& one) {
+    time(one.time), number(one.use.activations);
+    number(one.use.saved_bytes), number(one.use.boundary_bytes);
+  });
 }
 
-void put_action(std::vector<double>& out, const Action& action) {
-  put(out, {static_cast<double>(action.kind), static_cast<double>(action.stage),
-            static_cast<double>(action.microbatch)});
-}
-
-/// All numbers of a record, times on rank 0's clock; the inverse of Unpacker.
+/// Times on rank 0's clock.
 void pack(const StepRecord& record, const ClockMap& clock, std::vector<double>& out) {
-  put(out,
-      {static_cast<double>(record.step), clock(record.start), clock(record.end),
-       static_cast<double>(record.actions.size()), static_cast<double>(record.waits.size()),
-       static_cast<double>(record.completions.size()), static_cast<double>(record.memory.size())});
-  for (const ActionTime& time : record.actions)
-    put(out, {clock(time.start), clock(time.end), time.busy});
-  for (const WaitTime& wait : record.waits) {
-    put(out, {static_cast<double>(wait.what), clock(wait.start), clock(wait.end)});
-    put_action(out, wait.transfer);
-  }
-  for (const Completion& completion : record.completions) {
-    put(out, {clock(completion.time)});
-    put_action(out, completion.transfer);
-  }
-  for (const MemorySample& sample : record.memory)
-    put(out, {clock(sample.time), static_cast<double>(sample.use.activations),
-              static_cast<double>(sample.use.saved_bytes),
-              static_cast<double>(sample.use.boundary_bytes)});
+  each_number(
+      record, [&](const auto& value) { out.push_back(static_cast<double>(value)); },
+      [&](double seconds) { out.push_back(clock(seconds)); });
 }
 
-/// Reads records back; times count from `origin`.
-class Unpacker {
- public:
-  Unpacker(const std::vector<double>& values, double origin) : values_(values), origin_(origin) {}
-
-  StepRecord record() {
-    StepRecord record;
-    record.step = static_cast<std::int64_t>(next());
-    record.start = time();
-    record.end = time();
-    record.actions.resize(static_cast<std::size_t>(next()));
-    record.waits.resize(static_cast<std::size_t>(next()));
-    record.completions.resize(static_cast<std::size_t>(next()));
-    record.memory.resize(static_cast<std::size_t>(next()));
-    for (ActionTime& one : record.actions) {
-      one.start = time(), one.end = time();
-      one.busy = next();
-    }
-    for (WaitTime& wait : record.waits) {
-      wait.what = static_cast<WaitFor>(next());
-      wait.start = time(), wait.end = time();
-      wait.transfer = action();
-    }
-    for (Completion& completion : record.completions)
-      completion.time = time(), completion.transfer = action();
-    for (MemorySample& sample : record.memory) {
-      sample.time = time();
-      sample.use.activations = static_cast<int>(next());
-      sample.use.saved_bytes = static_cast<std::size_t>(next());
-      sample.use.boundary_bytes = static_cast<std::size_t>(next());
-    }
-    return record;
-  }
-
- private:
-  double next() { return values_[at_++]; }
-  double time() { return next() - origin_; }
-  Action action() {
-    Action action;
-    action.kind = static_cast<Kind>(next());
-    action.stage = static_cast<int>(next());
-    action.microbatch = static_cast<int>(next());
-    return action;
-  }
-
-  const std::vector<double>& values_;
-  double origin_;
-  std::size_t at_ = 0;
-};
+/// The record that begins at `next`, which is then after it; times count from `origin`.
+StepRecord unpack(const double*& next, double origin) {
+  StepRecord record;
+  each_number(
+      record,
+      [&](auto& value) { value = static_cast<std::remove_reference_t<decltype(value)>>(*next++); },
+      [&](double& seconds) { seconds = *next++ - origin; });
+  return record;
+}
 
 /// Bytes that a microbatch takes on each stage, from the ranks that hold them. Collective.
 void gather_sizes(const Trainer& trainer, Communicator& world, RunTrace& trace) {
@@ -202,8 +163,8 @@ RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffs
   }
   trace.steps.resize(steps);
   for (const std::size_t rank : ranks_of(trainer.assignment(), all.size())) {
-    Unpacker unpacker(all[rank], origin);
-    for (auto& step : trace.steps) step.push_back(unpacker.record());
+    const double* next = all[rank].data();
+    for (auto& step : trace.steps) step.push_back(unpack(next, origin));
   }
   const PlanIndex index(trace.plan, trace.layout);
   for (auto& step : trace.steps) align_sends(index, step);

@@ -3,14 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstdint>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-
-#include <span>
 
 #include "core/cpu/isa.h"
 #include "core/error.h"
@@ -18,6 +14,7 @@
 #include "experiments/config/config_environment.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/schedule_file.h"
+#include "experiments/machine/gather.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/program.h"
 #include "io/file.h"
@@ -28,21 +25,6 @@ namespace {
 
 constexpr std::string_view kFloatingPoint = "floating-point arithmetic";
 constexpr std::size_t kMostText = 100;  // of a value in the message
-
-/// The message of a rank to rank 0, and rank 0's answer to all.
-struct Hello {
-  std::array<char, 64> digest;
-  std::int32_t isas;  // number of instruction sets it has
-};
-struct Answer {
-  std::int32_t alike, isas;
-  std::uint64_t refusal;  // bytes of the error's text that follows; 0: none
-};
-
-template <class T>
-Bytes bytes_of_value(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
 
 /// Each host has its own directories and cores; what files hold is compared elsewhere.
 bool may_differ(KeyRole role) {
@@ -91,7 +73,7 @@ std::string shortened(const std::string& text) {
 }
 
 nlohmann::json refusal_of(std::string what, std::string where, std::string fix) {
-  return {{"what", what}, {"where", where}, {"fix", fix}};
+  return {std::move(what), std::move(where), std::move(fix)};
 }
 
 /// The first of rank 0's claims that another rank does not share, or one that it has not.
@@ -125,68 +107,33 @@ nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const 
   return refusal_of("the ranks do not agree", "start of the run", "one program for all ranks");
 }
 
-/// An instruction set that some ranks' processors lack; null if all have it.
-nlohmann::json missing_isa(const std::vector<Hello>& hellos, const RunConfig& config) {
+/// An instruction set that some ranks' processors lack; null if all have it. `isas`: how many each
+/// rank has.
+nlohmann::json missing_isa(const std::vector<int>& isas, const RunConfig& config) {
   if (config.numerics.isa == "auto" || config.run.device != "cpu") return nullptr;
   const std::vector<std::string_view> names = cpu::isa_names();
-  const auto wanted = std::find(names.begin(), names.end(), config.numerics.isa) - names.begin();
+  const auto wanted = std::ranges::find(names, config.numerics.isa) - names.begin();
   std::vector<int> without;
-  int least = static_cast<int>(names.size());
-  for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
-    least = std::min(least, hellos[rank].isas);
-    if (hellos[rank].isas <= wanted) without.push_back(static_cast<int>(rank));
-  }
+  for (std::size_t rank = 0; rank < isas.size(); ++rank)
+    if (isas[rank] <= wanted) without.push_back(static_cast<int>(rank));
   if (without.empty()) return nullptr;
-  return refusal_of(fmt::format("not on {}: {}", ranks_text(without), config.numerics.isa),
-                    config.where("numerics.isa"),
-                    fmt::format("numerics.isa = \"auto\", or \"{}\"", names[at(least - 1)]));
+  return refusal_of(
+      fmt::format("not on {}: {}", ranks_text(without), config.numerics.isa),
+      config.where("numerics.isa"),
+      fmt::format("numerics.isa = \"auto\", or \"{}\"", names[at(std::ranges::min(isas) - 1)]));
 }
 
-std::vector<Hello> gather_hellos(Communicator& world, const Hello& mine) {
-  std::vector<Hello> all(world.rank() == 0 ? at(world.size()) : 1, mine);
-  if (world.rank() > 0) {
-    world.isend(std::as_bytes(std::span(all)), 0).wait();
-    return {};
-  }
-  std::vector<Work> works;
-  for (int rank = 1; rank < world.size(); ++rank)
-    works.push_back(world.irecv(bytes_of_value(all[at(rank)]), rank));
-  for (Work& work : works) work.wait();
-  return all;
-}
-
+/// The claims of all ranks, on rank 0.
 std::vector<std::vector<RankClaim>> gather_claims(Communicator& world,
                                                   const std::vector<RankClaim>& mine) {
   nlohmann::json json = nlohmann::json::array();
   for (const RankClaim& claim : mine) json.push_back({claim.key, claim.value});
-  // A path may be no UTF-8.
-  std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  std::uint64_t length = text.size();
-  if (world.rank() > 0) {
-    world.isend(bytes_of_value(length), 0).wait();
-    world.isend(std::as_bytes(std::span(text)), 0).wait();
-    return {};
-  }
-  std::vector<std::vector<RankClaim>> all{mine};
-  for (int rank = 1; rank < world.size(); ++rank) {
-    world.irecv(bytes_of_value(length), rank).wait();
-    text.resize(length);
-    world.irecv(std::as_writable_bytes(std::span(text)), rank).wait();
-    std::vector<RankClaim>& claims = all.emplace_back();
-    for (const nlohmann::json& claim : nlohmann::json::parse(text))
-      claims.push_back({claim[0], claim[1]});
+  std::vector<std::vector<RankClaim>> all;
+  for (const nlohmann::json& one : gather_json_on_first(world, json)) {
+    all.emplace_back();
+    for (const nlohmann::json& claim : one) all.back().push_back({claim[0], claim[1]});
   }
   return all;
-}
-
-void throw_on_all(Communicator& world, const nlohmann::json& refusal, std::uint64_t length) {
-  std::string text = world.rank() == 0
-                         ? refusal.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-                         : "";
-  text.resize(length, ' ');
-  world.broadcast(std::as_writable_bytes(std::span(text)), 0).wait();
-  const nlohmann::json all = nlohmann::json::parse(text);
-  throw_input(all["what"], all["where"], all["fix"]);
 }
 
 }  // namespace
@@ -211,36 +158,22 @@ std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& com
 
 std::string agree(Communicator& world, const RunConfig& config,
                   const std::vector<RankClaim>& mine) {
-  Hello hello{{}, static_cast<std::int32_t>(cpu::available_isas().size())};
-  const std::string digest = digest_of(mine);
-  std::copy(digest.begin(), digest.end(), hello.digest.begin());
-  const std::vector<Hello> hellos = gather_hellos(world, hello);
-  Answer answer{1, hello.isas, 0};
-  nlohmann::json refusal;
-  for (const Hello& other : hellos) {
-    answer.isas = std::min(answer.isas, other.isas);
-    if (other.digest != hello.digest) answer.alike = 0;
+  const std::vector<nlohmann::json> hellos =
+      gather_json(world, {digest_of(mine), cpu::available_isas().size()});
+  std::vector<int> isas;
+  bool alike = true;
+  for (const nlohmann::json& hello : hellos) {
+    isas.push_back(hello[1]);
+    alike = alike && hello[0] == hellos[0][0];
   }
-  if (world.rank() == 0 && answer.alike == 1) {
-    refusal = missing_isa(hellos, config);
-    if (!refusal.is_null())
-      answer.refusal =
-          refusal.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).size();
-  }
-  world.broadcast(bytes_of_value(answer), 0).wait();
-  if (answer.alike == 0) {
-    const auto all = gather_claims(world, mine);
-    if (world.rank() == 0) {
-      refusal = difference(all, config);
-      answer.refusal =
-          refusal.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).size();
-    }
-    world.broadcast(bytes_of_value(answer), 0).wait();
-  }
-  if (answer.refusal > 0) throw_on_all(world, refusal, answer.refusal);
+  std::vector<std::vector<RankClaim>> claims;
+  if (!alike) claims = gather_claims(world, mine);
+  const nlohmann::json refusal = from_first(
+      world, [&] { return alike ? missing_isa(isas, config) : difference(claims, config); });
+  if (!refusal.is_null()) throw_input(refusal[0], refusal[1], refusal[2]);
   if (config.run.device != "cpu") return {};
   if (config.numerics.isa != "auto") return config.numerics.isa;
-  return std::string(cpu::isa_names()[at(answer.isas - 1)]);
+  return std::string(cpu::isa_names()[at(std::ranges::min(isas) - 1)]);
 }
 
 }  // namespace concertina

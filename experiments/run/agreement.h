@@ -26,7 +26,7 @@ std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& com
 /// Collective. Throws bad input that names the first claim that differs, with its values and the
 /// ranks that have them. Returns the instruction set for all ranks: `numerics.isa`, which is
 /// refused if a rank lacks it, or the best that every rank has; empty with a GPU. Where all agree,
-/// each rank sends 68 bytes to rank 0 and gets 16 from it; else also its claims, some KB.
+/// the ranks exchange a digest each; else each also sends its claims, some KB, to rank 0.
 std::string agree(Communicator& world, const RunConfig& config, const std::vector<RankClaim>& mine);
 
 }  // namespace concertina

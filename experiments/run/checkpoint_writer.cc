@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <new>
-#include <system_error>
 
 #include "core/clock.h"
+#include "core/index.h"
 #include "core/log.h"
 #include "experiments/machine/gather.h"
 #include "experiments/machine/machine.h"
@@ -21,18 +20,38 @@
 namespace concertina {
 namespace {
 
+/// The parts of the state that `rank` owns, in the order of State::each_owned(), without data.
+std::vector<TensorPiece> pieces_of(const Assignment& assignment, int rank,
+                                   const std::vector<std::string>& kinds) {
+  std::vector<TensorPiece> pieces;
+  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
+    const Bucket& bucket = assignment.buckets[b];
+    const int index = assignment.owners[b].index_of(rank);
+    if (index < 0) continue;
+    std::vector<StatePart> parts{{"weight"}};
+    if (own_state(assignment, b, rank) != nullptr)
+      for (const std::string& kind : kinds) parts.push_back({kind});
+    for (const TensorRun& run : tensor_runs(bucket, assignment.owners[b].parts[at(index)])) {
+      const BucketTensor& tensor = bucket.tensors[at(run.tensor)];
+      pieces.push_back(
+          {tensor.name, tensor.shape, run.begin - tensor.offset, run.end - run.begin, parts});
+    }
+  }
+  return pieces;
+}
+
 /// Returns data of a tensor that host code can read.
 using Readable = std::function<const float*(View tensor)>;
 
 /// The state of this rank's own parts.
-std::vector<TensorPiece> own_pieces(const State& state, const Readable& readable) {
-  std::vector<TensorPiece> pieces;
+std::vector<TensorPiece> own_pieces(const Trainer& trainer, const Readable& readable) {
+  const State& state = trainer.state();
+  std::vector<TensorPiece> pieces = pieces_of(trainer.assignment(), state.rank(), state.kinds());
+  auto piece = pieces.begin();
   state.each_owned([&](const OwnedRun& run) {
-    TensorPiece piece{run.tensor->name, run.tensor->shape, run.begin, run.weight.count, {}};
-    piece.parts.push_back({"weight", readable(run.weight)});
-    for (std::size_t k = 0; k < run.kinds.size(); ++k)
-      piece.parts.push_back({state.kinds()[k], readable(run.kinds[k])});
-    pieces.push_back(std::move(piece));
+    auto part = (piece++)->parts.begin();
+    (part++)->data = readable(run.weight);
+    for (const View& kind : run.kinds) (part++)->data = readable(kind);
   });
   return pieces;
 }
@@ -41,27 +60,6 @@ std::vector<TensorPiece> own_pieces(const State& state, const Readable& readable
 Readable in_place(const State& state, std::list<std::vector<std::byte>>& fetched) {
   return
       [&](View tensor) { return host_view(state.memory(), tensor, fetched.emplace_back()).f32(); };
-}
-
-/// Returns own_pieces() of `rank`, without data.
-std::vector<TensorPiece> planned_pieces(const Assignment& assignment, int rank,
-                                        const std::vector<std::string>& kinds) {
-  std::vector<TensorPiece> pieces;
-  for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
-    const Bucket& bucket = assignment.buckets[b];
-    const int index = assignment.owners[b].index_of(rank);
-    if (index < 0) continue;
-    const Part& part = assignment.owners[b].parts[static_cast<std::size_t>(index)];
-    std::vector<StatePart> parts{{"weight"}};
-    if (own_state(assignment, b, rank) != nullptr)
-      for (const std::string& kind : kinds) parts.push_back({kind});
-    for (const TensorRun& run : tensor_runs(bucket, part)) {
-      const BucketTensor& tensor = bucket.tensors[static_cast<std::size_t>(run.tensor)];
-      pieces.push_back(
-          {tensor.name, tensor.shape, run.begin - tensor.offset, run.end - run.begin, parts});
-    }
-  }
-  return pieces;
 }
 
 /// No checkpoint is made of a state that no step can start from: a NaN, an infinity, or a weight
@@ -93,20 +91,7 @@ nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
   return metadata;
 }
 
-/// For a failure that is no Error.
-Error error_of(const std::exception& failure, const std::string& where) {
-  if (const auto* error = dynamic_cast<const Error*>(&failure)) return *error;
-  return {Exit::failure, failure.what(), where, {}};
-}
-
 }  // namespace
-
-CheckpointWriter::CheckpointWriter(Trainer& trainer, std::string directory)
-    : trainer_(trainer), directory_(std::move(directory)) {}
-
-CheckpointWriter::~CheckpointWriter() {
-  if (thread_.joinable()) thread_.join();
-}
 
 /// Whether there is memory for a copy of this rank's part. The other ranks of the host want as
 /// much.
@@ -131,9 +116,9 @@ bool CheckpointWriter::make_copy_room() {
 
 std::vector<TensorPiece> CheckpointWriter::pieces_of_state(bool copied) {
   const State& state = trainer_.state();
-  if (!copied) return own_pieces(state, in_place(state, fetched_));
+  if (!copied) return own_pieces(trainer_, in_place(state, fetched_));
   float* next = copy_.get();
-  return own_pieces(state, [&](View tensor) {
+  return own_pieces(trainer_, [&](View tensor) {
     float* const at = std::exchange(next, next + tensor.count);
     state.memory().copy(tensor.data, at, tensor.bytes());
     return at;
@@ -151,7 +136,6 @@ void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
   partial_ = partial_path(directory_, step);
   metadata_ = metadata_of(trainer_, step, identity, std::move(progress));
   after_ = std::move(after);
-  error_.reset();
   together(
       trainer_.world(),
       [&] {
@@ -163,38 +147,20 @@ void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
       [&] {
         if (commits()) abandon_checkpoint(partial_);
       });
-  stage_ = Stage::writing;
-  if (index_ >= 0) work([this] { write_part(); });
+  stages_.begin();
+  if (index_ >= 0) work(&CheckpointWriter::write_part);
 }
 
-/// Does `task`, on a thread if the save is beside steps.
-void CheckpointWriter::work(const std::function<void()>& task) {
-  const auto guarded = [this, task] {
-    try {
-      task();
-    } catch (const std::exception& failure) {
-      error_ = error_of(failure, partial_);
-    }
-    over_.store(true, std::memory_order_release);
-  };
-  over_ = false;
-  try {
-    if (beside_) thread_ = std::thread(guarded);
-  } catch (const std::system_error&) {  // no more threads for this user: in the way, then
-    beside_ = false;
-  }
-  if (!beside_) guarded();
+void CheckpointWriter::work(void (CheckpointWriter::*task)()) {
+  task_.start([this, task] { (this->*task)(); }, beside_, partial_,
+              [this] {
+                if (trainer_.watchdog() != nullptr) trainer_.watchdog()->beat();
+              });
 }
 
 void CheckpointWriter::write_part() {
-  const auto beat = [this] {
-    if (beside_)
-      ++beats_;
-    else if (trainer_.watchdog() != nullptr)
-      trainer_.watchdog()->beat();
-  };
-  const ShardRecord record =
-      write_shard(partial_, static_cast<std::size_t>(index_), pieces_, beat, &structure_);
+  const ShardRecord record = write_shard(
+      partial_, at(index_), pieces_, [this] { task_.made_progress(); }, &structure_);
   records_ = {to_json(record).dump()};
 }
 
@@ -208,9 +174,9 @@ void CheckpointWriter::commit() {
 }
 
 double CheckpointWriter::news() const {
-  if (!busy() || index_ < 0 || !over_.load(std::memory_order_acquire)) return 0;
-  if (error_) return -1;
-  if (stage_ == Stage::committing) return durable_;
+  if (!busy() || index_ < 0 || !task_.over()) return 0;
+  if (task_.error()) return -1;
+  if (stages_.now() == SaveStages::Stage::committing) return durable_;
   return static_cast<double>(records_.front().size());
 }
 
@@ -229,34 +195,27 @@ void CheckpointWriter::collect_records(std::span<const double> news) {
 /// The next stage, if all ranks are ready for it.
 std::optional<SavedCheckpoint> CheckpointWriter::step_on(std::span<const double> news,
                                                          bool led_on) {
-  const bool committing = stage_ == Stage::committing;
-  const auto told = committing ? news.first(1) : news;
-  if (!busy() || std::ranges::find(told, 0.0) != told.end()) return {};
-  if (thread_.joinable()) thread_.join();
-  if (std::ranges::any_of(told, [](double one) { return one < 0; })) {
-    stage_ = Stage::failed;
-  } else if (committing) {
-    stage_ = Stage::idle;
-    return SavedCheckpoint{step_, told[0], led_on_};
-  } else {
-    pieces_.clear();
-    fetched_.clear();
-    collect_records(news);
-    stage_ = Stage::committing;
-    led_on_ = led_on;
-    if (commits()) work([this] { commit(); });
-  }
+  using enum SaveStages::Stage;
+  if (!stages_.hear(stages_.now() == committing ? news.first(1) : news)) return {};
+  task_.wait();
+  if (stages_.now() == idle) return SavedCheckpoint{step_, news[0], led_on_};
+  if (stages_.now() == failed) return {};
+  pieces_.clear();
+  fetched_.clear();
+  collect_records(news);
+  led_on_ = led_on;
+  if (commits()) work(&CheckpointWriter::commit);
   return {};
 }
 
 /// Throws what failed on any rank, on all.
 void CheckpointWriter::raise() {
-  if (stage_ != Stage::failed) return;
-  stage_ = Stage::idle;
+  if (stages_.now() != SaveStages::Stage::failed) return;
+  stages_.end();
   together(
       trainer_.world(),
       [this] {
-        if (error_) throw *error_;
+        if (index_ >= 0 && task_.error()) throw *task_.error();
       },
       [this] {
         if (commits()) abandon_checkpoint(partial_);
@@ -269,20 +228,11 @@ std::optional<SavedCheckpoint> CheckpointWriter::hear(std::span<const double> ne
   return saved;
 }
 
-void CheckpointWriter::wait_for_task() {
-  std::int64_t seen = 0;
-  while (!over_.load(std::memory_order_acquire)) {
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-    if (std::exchange(seen, beats_.load()) != seen && trainer_.watchdog() != nullptr)
-      trainer_.watchdog()->beat();
-  }
-}
-
 std::optional<SavedCheckpoint> CheckpointWriter::step_to_end(const Exchange& exchange) {
   const Watchdog::Patience patience(trainer_.watchdog(), "saving a checkpoint");
   std::optional<SavedCheckpoint> saved;
-  while (stage_ == Stage::writing || stage_ == Stage::committing) {
-    wait_for_task();
+  while (busy() && stages_.now() != SaveStages::Stage::failed) {
+    task_.wait();
     beside_ = false;  // what is left is done here
     const double mine = news();
     saved = step_on(exchange(std::span(&mine, 1)), trainer_.done() > step_);
@@ -315,23 +265,18 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
   writer.finish();
 }
 
-void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
-                   const nlohmann::json& identity, nlohmann::json progress) {
+double copy_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
+                     const nlohmann::json& identity, nlohmann::json progress) {
   std::list<std::vector<std::byte>> copies;
-  const std::vector<TensorPiece> pieces =
-      own_pieces(trainer.state(), in_place(trainer.state(), copies));
-  file.write(of, metadata_of(trainer, of.step, identity, std::move(progress)), pieces);
+  const std::vector<TensorPiece> pieces = own_pieces(trainer, in_place(trainer.state(), copies));
+  return file.copy(of, metadata_of(trainer, of.step, identity, std::move(progress)), pieces);
 }
 
 std::vector<std::uint64_t> state_bytes(const Assignment& assignment, std::size_t kinds) {
-  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(assignment.world));
-  for (std::size_t b = 0; b < assignment.owners.size(); ++b)
-    for (std::size_t i = 0; i < assignment.owners[b].ranks.size(); ++i) {
-      const int rank = assignment.owners[b].ranks[i];
-      const std::size_t tensors = own_state(assignment, b, rank) == nullptr ? 1 : 1 + kinds;
-      bytes[static_cast<std::size_t>(rank)] +=
-          assignment.owners[b].parts[i].count() * tensors * sizeof(float);
-    }
+  std::vector<std::uint64_t> bytes(at(assignment.world));
+  for (int rank = 0; rank < assignment.world; ++rank)
+    for (const TensorPiece& piece : pieces_of(assignment, rank, std::vector<std::string>(kinds)))
+      bytes[at(rank)] += piece.count * piece.parts.size() * sizeof(float);
   return bytes;
 }
 
@@ -340,7 +285,7 @@ std::uint64_t checkpoint_bytes(const Trainer& trainer) {
   std::uint64_t bytes = 0;
   for (int rank = 0; rank < trainer.assignment().world; ++rank) {
     const std::vector<TensorPiece> pieces =
-        planned_pieces(trainer.assignment(), rank, trainer.state().kinds());
+        pieces_of(trainer.assignment(), rank, trainer.state().kinds());
     bytes += shard_bytes_bound(pieces);
     for (const TensorPiece& piece : pieces) bytes += piece.parts.size() * kInOtherFiles;
   }

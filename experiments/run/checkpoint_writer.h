@@ -7,7 +7,6 @@
 //   the commit, and what is to be done after it -> hear: it is there
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -16,10 +15,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "core/error.h"
+#include "experiments/run/background_task.h"
 #include "experiments/run/trainer.h"
 #include "io/checkpoint/checkpoint_shard.h"
 #include "io/checkpoint/snapshot_file.h"
@@ -36,10 +34,8 @@ struct SavedCheckpoint {
 class CheckpointWriter {
  public:
   /// `directory`: of the commits, which all ranks see. `trainer` has started, and outlives it.
-  CheckpointWriter(Trainer& trainer, std::string directory);
-  ~CheckpointWriter();
-  CheckpointWriter(const CheckpointWriter&) = delete;
-  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+  CheckpointWriter(Trainer& trainer, std::string directory)
+      : trainer_(trainer), directory_(std::move(directory)) {}
 
   /// What the rank that commits does next, maybe on a thread. `led_on`: a step has followed that of
   /// the state.
@@ -53,7 +49,7 @@ class CheckpointWriter {
              bool beside, After after = {});
 
   /// Whether a save has begun and has not ended; the same on all ranks.
-  bool busy() const { return stage_ != Stage::idle; }
+  bool busy() const { return stages_.busy(); }
   /// What the other ranks have to hear(): 0 while this one writes.
   double news() const;
   /// `news`: news() of all working ranks, in their order; `led_on`: as After is told. Returns the
@@ -69,13 +65,11 @@ class CheckpointWriter {
   std::size_t copy_bytes() const { return copy_floats_ * sizeof(float); }
 
  private:
-  enum class Stage { idle, writing, committing, failed };
   using Exchange = std::function<std::vector<double>(std::span<const double>)>;
 
   bool make_copy_room();
   std::vector<TensorPiece> pieces_of_state(bool copied);
-  void work(const std::function<void()>& task);
-  void wait_for_task();
+  void work(void (CheckpointWriter::*task)());
   void write_part();
   void commit();
   void collect_records(std::span<const double> news);
@@ -91,7 +85,7 @@ class CheckpointWriter {
   bool no_room_told_ = false;
 
   // These are of the save that is under way.
-  Stage stage_ = Stage::idle;
+  SaveStages stages_;
   std::int64_t step_ = 0;
   int index_ = -1;  // of this rank among those that work; -1: it has no part
   bool beside_ = false, led_on_ = false;
@@ -102,13 +96,10 @@ class CheckpointWriter {
   std::vector<TensorPiece> pieces_;
   std::list<std::vector<std::byte>> fetched_;  // what host code cannot read in its place
   std::vector<std::string> records_;           // JSON of shards: the own one, or all to commit
-  // These belong to the thread until over_ is set.
+  // These belong to the task until it is over.
   ShardStructure structure_;
-  std::optional<Error> error_;
   double durable_ = 0;
-  std::atomic<std::int64_t> beats_ = 0;
-  std::atomic<bool> over_ = true;
-  std::thread thread_;
+  BackgroundTask task_;
 };
 
 /// Writes step `step` below `directory` and commits it, with what units are frozen and `progress`.
@@ -116,10 +107,9 @@ class CheckpointWriter {
 void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
                      const nlohmann::json& identity, nlohmann::json progress = {});
 
-/// Puts this rank's part of the state in memory that outlives it. Not collective. Throws a failure
-/// where there is no room.
-void save_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
-                   const nlohmann::json& identity, nlohmann::json progress);
+/// SnapshotFile::copy() of this rank's part of the state. Not collective.
+double copy_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
+                     const nlohmann::json& identity, nlohmann::json progress);
 
 /// At least the bytes of a checkpoint of all ranks in the assignment of now.
 std::uint64_t checkpoint_bytes(const Trainer& trainer);

@@ -19,19 +19,6 @@
 namespace concertina {
 namespace {
 
-/// A path that begins with `directory`, or nothing, of rank 0 on every rank. Only what follows
-/// travels: a directory's own name need not be UTF-8, as JSON is.
-std::optional<std::string> path_from_first(
-    Communicator& world, const std::string& directory,
-    const std::function<std::optional<std::string>()>& make) {
-  const nlohmann::json below = from_first(world, [&] {
-    const std::optional<std::string> path = make();
-    return path ? nlohmann::json(path->substr(directory.size())) : nlohmann::json();
-  });
-  if (below.is_null()) return std::nullopt;
-  return directory + below.get<std::string>();
-}
-
 /// Progress for the watchdog.
 Beat beat_of(const Trainer& trainer) {
   Watchdog* const watchdog = trainer.watchdog();
@@ -41,17 +28,20 @@ Beat beat_of(const Trainer& trainer) {
 }
 
 /// The commit at `path`, or the one below it that is meant, agreed on by all ranks; none if there
-/// is none. Rank 0 opens it, and keeps what it has read in `own`.
+/// is none. Rank 0 opens it, and keeps what it has read in `own`. Only what follows `path` travels:
+/// a directory's own name need not be UTF-8, as JSON is.
 std::optional<std::string> find_commit(Communicator& world, const std::string& path, Chosen chosen,
                                        std::optional<OpenCommit>& own) {
-  return path_from_first(world, path, [&]() -> std::optional<std::string> {
+  const nlohmann::json below = from_first(world, [&]() -> nlohmann::json {
     if (std::filesystem::exists(std::filesystem::path(path) / kManifestName))
       own = OpenCommit{path, open_manifest(path)};
     else
       own = chosen == Chosen::best ? open_best(path) : open_newest(path);
-    if (!own) return std::nullopt;
-    return own->path;
+    if (!own) return nullptr;
+    return own->path.substr(path.size());
   });
+  if (below.is_null()) return std::nullopt;
+  return path + below.get<std::string>();
 }
 
 /// A part of a tensor from its element `from` on, which goes to `tensor`.
@@ -126,11 +116,10 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
     const nlohmann::json& stored = reader->manifest().metadata;
     if (kept != nullptr) *kept = stored;
     if (!identity.empty()) check_identity(stored, identity, reader->directory());
-    updates = step;  // unless it says something else
-    if (!stored.contains(kProgress)) return;
-    frozen = stored[kProgress].value("frozen_units", frozen);
-    updates = stored[kProgress].value("updates", updates);
-    missed = stored[kProgress].value("missed", missed);
+    const nlohmann::json progress = stored.value(kProgress, nlohmann::json::object());
+    frozen = progress.value("frozen_units", frozen);
+    updates = progress.value("updates", step);
+    missed = progress.value("missed", missed);
     if (updates < 0 || updates > step)
       throw_failure(fmt::format("{} steps in {} updates", step, updates), reader->directory(),
                     "an older checkpoint");
@@ -152,19 +141,6 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
   });
   trainer.refresh();
   return step;
-}
-
-/// Nothing if there is no commit at `path`; `commit` is the one that is read.
-std::optional<std::int64_t> try_load(Trainer& trainer, const std::string& path, Chosen chosen,
-                                     const nlohmann::json& identity,
-                                     std::optional<std::string>& commit, nlohmann::json* kept) {
-  std::optional<OpenCommit> own;
-  commit = find_commit(trainer.world(), path, chosen, own);
-  if (!commit) return std::nullopt;
-  const auto open = [&] {
-    return own ? std::move(*own) : OpenCommit{*commit, open_manifest(*commit)};
-  };
-  return load_opened(trainer, open, identity, kept);
 }
 
 }  // namespace
@@ -198,17 +174,22 @@ void prune_checkpoints(const std::string& directory, int keep, std::int64_t best
   }
 }
 
-namespace {
-
-std::optional<std::int64_t> load_chosen(Trainer& trainer, const std::string& path, Chosen chosen,
-                                        const nlohmann::json& identity, nlohmann::json* kept) {
+std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
+                                            const nlohmann::json& identity, nlohmann::json* stored,
+                                            Chosen chosen) {
   const Watchdog::Patience patience(trainer.watchdog(), "loading a checkpoint");
   // A run that trains removes old commits, also while another process reads them.
   constexpr int kAttempts = 20;
   for (int attempt = 1;; ++attempt) {
     std::optional<std::string> commit;
     try {
-      return try_load(trainer, path, chosen, identity, commit, kept);
+      std::optional<OpenCommit> own;
+      commit = find_commit(trainer.world(), path, chosen, own);
+      if (!commit) return std::nullopt;
+      const auto open = [&] {
+        return own ? std::move(*own) : OpenCommit{*commit, open_manifest(*commit)};
+      };
+      return load_opened(trainer, open, identity, stored);
     } catch (const Error&) {
       const bool gone = from_first(trainer.world(), [&] {
         return nlohmann::json(commit && *commit != path && !std::filesystem::exists(*commit));
@@ -218,13 +199,6 @@ std::optional<std::int64_t> load_chosen(Trainer& trainer, const std::string& pat
     if (trainer.world().rank() == 0)
       log::info("{} was removed while it was read: another one is taken", *commit);
   }
-}
-
-}  // namespace
-
-std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
-                                            const nlohmann::json& identity, nlohmann::json* kept) {
-  return load_chosen(trainer, path, Chosen::newest, identity, kept);
 }
 
 void refuse_without_commit(const std::string& path) {
@@ -241,7 +215,7 @@ std::string agreed_commit(Communicator& world, const std::string& path, Chosen c
 
 std::int64_t require_checkpoint(Trainer& trainer, const std::string& path, Chosen chosen,
                                 nlohmann::json* kept) {
-  const std::optional<std::int64_t> step = load_chosen(trainer, path, chosen, {}, kept);
+  const std::optional<std::int64_t> step = load_checkpoint(trainer, path, {}, kept, chosen);
   if (!step) refuse_without_commit(path);
   return *step;
 }

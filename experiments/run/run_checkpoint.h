@@ -26,15 +26,16 @@ std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& r
 /// for the first step after a commit: until then nobody knows whether training goes on from there.
 void prune_checkpoints(const std::string& directory, int keep, std::int64_t best = -1);
 
-/// Loads the commit at `path` (a step-... directory), or the newest below it, into the engine's
-/// weights and states, and returns its step. Null if there is no commit. Throws bad input that
-/// names the key, file or tensor if it is of another run or damaged, and an older commit that is
-/// sound. `identity`: of this run; empty: only tensors and shapes must fit (eval, generate).
-/// The units that were frozen then are frozen now. `stored`, if not null, gets what the commit
-/// keeps beside the tensors: the identity, and kProgress.
+/// Loads the commit at `path` (a step-... directory), or the `chosen` one below it, into the
+/// engine's weights and states, and returns its step. Null if there is no commit. Throws bad input
+/// that names the key, file or tensor if it is of another run or damaged, and an older commit that
+/// is sound. `identity`: of this run; empty: only tensors and shapes must fit (eval, generate). The
+/// units that were frozen then are frozen now. `stored`, if not null, gets what the commit keeps
+/// beside the tensors: the identity, and kProgress.
 std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
                                             const nlohmann::json& identity,
-                                            nlohmann::json* stored = nullptr);
+                                            nlohmann::json* stored = nullptr,
+                                            Chosen chosen = Chosen::newest);
 
 /// The input error of a `path` at which, and below which, there is no commit.
 [[noreturn]] void refuse_without_commit(const std::string& path);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "experiments/machine/gather.h"
 #include "io/file.h"
 
@@ -88,19 +89,16 @@ std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vect
       parts.push_back(parse_snapshot_part(json));
       holders[{parts.back().file, parts.back().of}].insert(hosts[rank]);
     }
-  std::vector<SnapshotPart> known = parts;
-  std::optional<OpenCommit> commit = newest_whole(std::move(parts));
-  if (!commit) return std::nullopt;
-  SharedSnapshot snapshot{std::move(*commit)};
-  const auto& shards = snapshot.commit.manifest.shards;
-  for (std::size_t shard = 0; shard < shards.size(); ++shard)
-    for (const SnapshotPart& part : known)
-      if (part.file == shards[shard].file && part.of.step == snapshot.commit.manifest.step &&
-          std::cmp_equal(part.of.rank, shard)) {
-        const std::set<int>& of = holders.at({part.file, part.of});
-        snapshot.holders.emplace_back(of.begin(), of.end());
-        break;
-      }
+  std::optional<WholeSnapshot> whole = newest_whole(std::move(parts));
+  if (!whole) return std::nullopt;
+  SharedSnapshot snapshot{std::move(whole->commit)};
+  const auto& [step, metadata, shards, view] = snapshot.commit.manifest;
+  const auto world_then = static_cast<int>(shards.size());
+  for (int rank = 0; rank < world_then; ++rank) {
+    const std::set<int>& of =
+        holders.at({shards[at(rank)].file, {whole->launch, rank, world_then, step}});
+    snapshot.holders.emplace_back(of.begin(), of.end());
+  }
   return snapshot;
 }
 

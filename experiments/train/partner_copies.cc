@@ -1,12 +1,13 @@
 #include "experiments/train/partner_copies.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <span>
-#include <thread>
 
 #include "core/error.h"
+#include "core/index.h"
+#include "core/log.h"
+#include "experiments/machine/gather.h"
 
 namespace concertina {
 namespace {
@@ -33,11 +34,6 @@ std::vector<int> partners(const std::vector<int>& hosts) {
   return partners;
 }
 
-template <class Value>
-Bytes bytes_of_value(Value& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
 }  // namespace
 
 PartnerCopies::PartnerCopies(Communicator& world, const std::vector<int>& hosts,
@@ -45,7 +41,7 @@ PartnerCopies::PartnerCopies(Communicator& world, const std::vector<int>& hosts,
   const std::vector<int> all = partners(hosts);
   if (std::ranges::count(all, -1) == std::ssize(all)) return;
   comm_ = world.split(0, world.rank());
-  partner_ = all[static_cast<std::size_t>(world.rank())];
+  partner_ = all[at(world.rank())];
   std::vector<int> peers{partner_};
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] != world.rank()) continue;
@@ -57,72 +53,62 @@ PartnerCopies::PartnerCopies(Communicator& world, const std::vector<int>& hosts,
           std::make_unique<SnapshotSlot>(snapshot_path(prefix, static_cast<int>(rank), g));
   }
   comm_->connect(peers);
-  comm_->reserve(2 + 2 * sources_.size(), 0);
+  comm_->reserve(1 + sources_.size(), 1);
 }
 
 PartnerCopies::~PartnerCopies() {
   if (std::uncaught_exceptions() == 0) finish();
 }
 
-/// A few bytes each way: the ranks have just met in the status of the step.
-void PartnerCopies::begin(const SnapshotFile* file) {
-  if (!comm_) return;
-  finish();
-  Header header;
-  if (file != nullptr) header = {file->last().size(), file->generation()};
-  std::vector<Work> headers;
-  for (Source& source : sources_)
-    headers.push_back(comm_->irecv(bytes_of_value(source.header), source.rank));
-  char accepted = 0;
-  Work answer = comm_->irecv(bytes_of_value(accepted), partner_);
-  comm_->isend(bytes_of_value(header), partner_).wait();
-  for (std::size_t s = 0; s < sources_.size(); ++s) {
-    headers[s].wait();
-    accept(sources_[s]);
-  }
-  answer.wait();
-  if (accepted != 0) file_ = file;
-  advance();
+/// The ranks have just met in the status of the step: a few numbers of each keep nobody waiting.
+bool PartnerCopies::begin(const SnapshotFile& file) {
+  if (!comm_) return false;
+  finish();  // a spare rank may have some of the last one left
+  const double mine[] = {static_cast<double>(file.last().size()),
+                         static_cast<double>(file.generation())};
+  const double room = make_room(gather_values(*comm_, mine)) ? 1 : 0;
+  const bool accepted = gather_values(*comm_, std::span(&room, 1))[at(partner_)] != 0;
+  if (room != 0)
+    for (Source& source : sources_)
+      source.payload = comm_->irecv(source.slots[source.generation]->bytes(), source.rank);
+  if (accepted) payload_ = comm_->isend(file.last(), partner_);
+  return true;
 }
 
-void PartnerCopies::accept(Source& source) {
-  source.accepted = 0;
-  SnapshotSlot& slot = *source.slots[source.header.generation % 2];
-  if (source.header.bytes > 0 && problem_.empty()) try {
-      slot.open(source.header.bytes);
-      source.accepted = 1;
+/// Makes room for the snapshots that are kept here; false: there is none. `sizes`: bytes, 0 without
+/// a snapshot, and generation, by rank.
+bool PartnerCopies::make_room(std::span<const double> sizes) {
+  for (Source& source : sources_) try {
+      if (off_ || sizes[2 * at(source.rank)] == 0) return false;
+      source.generation = static_cast<std::size_t>(sizes[2 * at(source.rank) + 1]);
+      source.slots[source.generation]->open(static_cast<std::uint64_t>(sizes[2 * at(source.rank)]));
     } catch (const Error& error) {
-      problem_ = error.message() + " (" + error.where() + ")";
+      log::warn("no copies of another host's snapshots are kept here: {} ({})", error.message(),
+                error.where());
+      off_ = true;
+      return false;
     }
-  comm_->isend(bytes_of_value(source.accepted), source.rank).wait();
-  if (source.accepted != 0) source.payload = comm_->irecv(slot.bytes(), source.rank);
+  return true;
 }
 
 void PartnerCopies::advance() {
-  if (file_ != nullptr && file_->whole()) {
-    payload_ = comm_->isend(file_->last(), partner_);
-    file_ = nullptr;
-  }
   if (payload_.pending()) payload_.test();
   for (Source& source : sources_)
     if (source.payload.pending() && source.payload.test())
-      source.slots[source.header.generation % 2]->publish();
+      source.slots[source.generation]->publish();
 }
 
 bool PartnerCopies::busy() const {
-  return file_ != nullptr || payload_.pending() ||
+  return payload_.pending() ||
          std::ranges::any_of(sources_, [](const Source& one) { return one.payload.pending(); });
 }
 
 void PartnerCopies::finish() {
-  while (file_ != nullptr && !file_->whole())
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  advance();
   if (payload_.pending()) payload_.wait();
   for (Source& source : sources_) {
     if (!source.payload.pending()) continue;
     source.payload.wait();
-    source.slots[source.header.generation % 2]->publish();
+    source.slots[source.generation]->publish();
   }
 }
 

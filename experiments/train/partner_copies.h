@@ -1,9 +1,10 @@
 // Copies of this rank's snapshots on another host, and of others' here, so that a host may be lost.
-// Invariants: all ranks begin a copy after the same step, and none before all copies of the last
-// one are whole; copies travel while training goes on; what has no room is left out, and said.
+// Invariants: all ranks begin a copy after the same step, once the snapshots of all are whole;
+// copies travel while training goes on; what has no room is left out, with a warning.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,41 +22,33 @@ class PartnerCopies {
   PartnerCopies(const PartnerCopies&) = delete;
   PartnerCopies& operator=(const PartnerCopies&) = delete;
 
-  /// Collective. Announces the snapshot that `file` has begun to write; null: this rank has none.
-  void begin(const SnapshotFile* file);
+  /// Collective. Begins to send the last snapshot of `file`, which is whole. False: no host keeps
+  /// copies of another.
+  bool begin(const SnapshotFile& file);
   /// Makes progress, without waiting.
   void advance();
   /// Whether a copy is under way, to or from here.
   bool busy() const;
   /// Waits for it. All ranks do, if any.
   void finish();
-  /// Why no copies are kept here; empty: they are.
-  const std::string& problem() const { return problem_; }
 
  private:
-  /// What is said of a snapshot before it is sent.
-  struct Header {
-    std::uint64_t bytes = 0;  // 0: none comes
-    std::uint64_t generation = 0;
-  };
   /// A rank whose snapshots are kept here.
   struct Source {
     int rank = 0;
     std::unique_ptr<SnapshotSlot> slots[2];
-    Header header{};
-    char accepted = 0;
+    std::size_t generation = 0;  // of its last snapshot
     Work payload{};
   };
 
-  void accept(Source& source);
+  bool make_room(std::span<const double> sizes);
 
-  std::unique_ptr<Communicator>
-      comm_;  // of its own: messages of two ranks come in order; null: off
+  // Of its own: messages of two ranks come in order; null: off.
+  std::unique_ptr<Communicator> comm_;
   int partner_ = -1;
   std::vector<Source> sources_;
-  const SnapshotFile* file_ = nullptr;  // that is to be sent, once it is whole
   Work payload_;
-  std::string problem_;
+  bool off_ = false;  // there was no room here
 };
 
 }  // namespace concertina

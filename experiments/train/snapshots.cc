@@ -1,15 +1,14 @@
 #include "experiments/train/snapshots.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <random>
-#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/step_history.h"
 #include "experiments/machine/gather.h"
+#include "experiments/run/checkpoint_writer.h"
 
 namespace concertina {
 
@@ -33,46 +32,46 @@ Snapshots::Snapshots(Communicator& world, const std::vector<int>& hosts,
   every_ = std::max<std::int64_t>(1, every);
 }
 
-double Snapshots::share(double step_seconds) const {
-  if (failed_) return std::numeric_limits<double>::infinity();
-  return file_ ? file_->seconds() / step_seconds : 0;
+double Snapshots::news(double step_seconds) {
+  if (copies_) copies_->advance();
+  if (failed_ || task_.error()) return -1;
+  const bool sends = stages_.now() == SaveStages::Stage::committing && copies_->busy();
+  constexpr double kLeast = 1e-12;  // before the first one
+  return !task_.over() || sends ? 0 : std::max(kLeast, seconds_ / step_seconds);
 }
 
-bool Snapshots::busy() {
-  if (!file_) return false;
-  copies_->advance();
-  if (!copies_->problem().empty() && !std::exchange(told_no_copies_, true))
-    log::warn("no copies of another host's snapshots are kept here: {}", copies_->problem());
-  return !file_->whole() || copies_->busy();
-}
-
-void Snapshots::plan(double share, bool busy) {
+void Snapshots::heard(std::span<const double> news) {
   if (!file_) return;
-  busy_ = busy;
-  if (!std::isfinite(share)) {
+  if (std::ranges::min(news) < 0) {
     copies_.reset();
     file_.reset();
-    remove();
-  } else if (asked_ == 0) {
-    constexpr double kMostSteps = 1e6;
-    every_ = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(std::ceil(std::min(kMostSteps, share / kMostShare))));
+    return remove();
   }
+  if (std::ranges::min(news) > 0 && asked_ == 0)
+    every_ = steps_between(std::ranges::max(news), kMostShare);
+  if (!stages_.hear(news) || !stages_.busy()) return;
+  task_.wait();  // of a spare rank, whose news nobody hears
+  if (!copies_->begin(*file_)) stages_.end();
 }
 
 void Snapshots::after_step(const Trainer& trainer, std::int64_t step,
                            const nlohmann::json& identity,
                            const std::function<nlohmann::json()>& progress) {
-  if (!file_ || busy_ || step < last_ + every_) return;
-  last_ = step;
-  of_.step = step;
+  if (!file_ || stages_.busy() || step < last_ + every_) return;
+  last_ = of_.step = step;
+  stages_.begin();
   try {
-    save_snapshot(trainer, *file_, of_, identity, progress());
+    seconds_ = copy_snapshot(trainer, *file_, of_, identity, progress());
+    task_.start([this] { seconds_ += file_->seal(); }, true, run_.prefix);
   } catch (const Error& error) {  // the next step tells all ranks
     failed_ = true;
     log::warn("no snapshots in memory: {} ({})", error.message(), error.where());
   }
-  copies_->begin(failed_ ? nullptr : file_.get());
+}
+
+void Snapshots::finish() {
+  task_.wait();
+  if (copies_) copies_->finish();
 }
 
 void Snapshots::remove() {

@@ -1,15 +1,17 @@
 // Snapshots of a run in memory, of which a launch that was lost goes on with at most a few steps
-// lost. Invariants: all ranks take them after the same steps; they never end a run; they take at
-// most kMostShare of a step's time, or as many as the config says.
+// lost: in that of this host, and then of another one, by the commit rule of checkpoints.
+// Invariants: all ranks take them after the same steps; they never end a run; they take at most
+// kMostShare of a step's time, or as many as the config says.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
-#include <vector>
 
-#include "experiments/run/checkpoint_writer.h"
+#include "experiments/run/background_task.h"
+#include "experiments/run/trainer.h"
 #include "experiments/train/partner_copies.h"
 
 namespace concertina {
@@ -27,20 +29,16 @@ class Snapshots {
   /// The same on all ranks, but for the directory's path.
   const SnapshotRun& run() const { return run_; }
 
-  /// What the last snapshot took over `step_seconds`; infinite once one was not possible.
-  double share(double step_seconds) const;
-  /// Makes progress with the last one; whether it is not whole yet, here or on another host.
-  bool busy();
-  /// `share`: the largest of all ranks; `busy`: on any of them. Both the same on all of them.
-  void plan(double share, bool busy);
+  /// What the others have to hear after a step, as SaveStages says: where it is positive, the share
+  /// of `step_seconds` that the last snapshot took.
+  double news(double step_seconds);
+  /// `news`: of all working ranks. Collective.
+  void heard(std::span<const double> news);
   /// Collective: after step `step`, if one is due, and the last one is whole everywhere.
   void after_step(const Trainer& trainer, std::int64_t step, const nlohmann::json& identity,
                   const std::function<nlohmann::json()>& progress);
   /// Waits until the last one is whole.
-  void finish() {
-    if (copies_) copies_->finish();
-    if (file_) file_->finish();
-  }
+  void finish();
   /// The run needs none any more: removes them on this host.
   void remove();
 
@@ -50,8 +48,11 @@ class Snapshots {
   SnapshotOf of_;
   std::unique_ptr<SnapshotFile> file_;  // null: off
   std::unique_ptr<PartnerCopies> copies_;
+  SaveStages stages_;
   std::int64_t every_ = 1, last_ = 0;
-  bool failed_ = false, busy_ = false, told_no_copies_ = false;
+  bool failed_ = false;
+  double seconds_ = 0;   // of the last one, copy and hash; of the task until it is over
+  BackgroundTask task_;  // last, so that it ends first
 };
 
 }  // namespace concertina

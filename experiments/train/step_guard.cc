@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "core/log.h"
+#include "core/step_history.h"
 #include "experiments/machine/gather.h"
 
 namespace concertina {
@@ -57,10 +58,7 @@ double StepGuard::share(double step_seconds) const {
 }
 
 void StepGuard::plan(double share) {
-  constexpr double kMostSteps = 1e6;
-  if (asked_ < 0)
-    every_ = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(std::ceil(std::min(kMostSteps, share / kMostShare))));
+  if (asked_ < 0) every_ = steps_between(share, kMostShare);
 }
 
 std::optional<StepResult> StepGuard::train(std::int64_t step, BatchSource& source) {
@@ -74,7 +72,8 @@ std::optional<StepResult> StepGuard::train(std::int64_t step, BatchSource& sourc
     if (result.fault == StepFault::Kind::data) trainer_.throw_unread();
     const Report fault = report(step, result.fault);
     if (fault.repairable && !repaired) {
-      repair(step, fault);
+      if (trainer_.engine().works()) trainer_.engine().repair();
+      tell(step, fault, "repaired");
       continue;
     }
     const std::string& policy = launch_.config.verify.on_fault;
@@ -149,12 +148,6 @@ StepGuard::Report StepGuard::report_state(std::int64_t step,
                 step);
   report.where = fmt::format("{}", fmt::join(places, "; "));
   return report;
-}
-
-/// Collective.
-void StepGuard::repair(std::int64_t step, Report report) {
-  if (trainer_.engine().works()) trainer_.engine().repair();
-  tell(step, report, "repaired");
 }
 
 void StepGuard::tell(std::int64_t step, const Report& report, const std::string& action) {

@@ -43,7 +43,6 @@ class StepGuard {
   };
   Report report(std::int64_t step, StepFault::Kind kind);
   Report report_state(std::int64_t step, const std::vector<nlohmann::json>& all) const;
-  void repair(std::int64_t step, Report report);
   void tell(std::int64_t step, const Report& report, const std::string& action);
   [[noreturn]] void stop(std::int64_t step, const Report& report, bool repaired) const;
 

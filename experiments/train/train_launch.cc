@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -62,11 +63,11 @@ void require_seen(Communicator& world, const char* what, const char* key, const 
   const std::string blind = blind_ranks(all);
   if (blind.empty()) return;
   std::string where = all[0]["path"].get<std::string>() + " (rank 0)";
-  for (std::size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank]["path"] != all[0]["path"]) {
-      where += fmt::format(", {} (rank {})", all[rank]["path"].get<std::string>(), rank);
-      break;
-    }
+  const auto other =
+      std::ranges::find_if(all, [&](const auto& one) { return one["path"] != all[0]["path"]; });
+  if (other != all.end())
+    where +=
+        fmt::format(", {} (rank {})", (*other)["path"].get<std::string>(), other - all.begin());
   throw_input(
       fmt::format("{} of rank 0 (on {}) is not seen by {}", what, all[0]["host"].get<std::string>(),
                   blind),
@@ -129,6 +130,12 @@ void TrainLaunch::open() {
   if (leads() && !mode_.dry_run) open_logs(stored);
   begin();
   if (config.run.device == "cpu") launch_watch.expect_loss(config.parallel.spare);
+}
+
+RunConfig TrainLaunch::asked() const {
+  RunConfig asked = config;
+  asked.parallel.spare += lost;
+  return asked;
 }
 
 /// Loads the newest state of the run; false: there is none.
@@ -231,9 +238,7 @@ void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   world.broadcast(std::as_writable_bytes(std::span(&steps, 1)), 0).wait();
   trainer.set_lr_steps(steps);
   own_identity["lr.steps"] = std::to_string(steps);
-  resolved = config;
-  resolved.lr.steps = steps;
-  resolved.parallel.spare += lost;  // as asked for: the next launch has all ranks again
+  config.lr.steps = steps;
   if (leads() && steps != config.run.steps && !mode_.dry_run)
     log::info("the learning rate reaches its end at step {} (lr.steps), the run at step {}", steps,
               config.run.steps);
@@ -244,8 +249,7 @@ void TrainLaunch::open_logs(const nlohmann::json& stored) {
   const nlohmann::ordered_json schedule = keep_schedule(config, directory);
   log_differences(stored, trains());
   // Before any other file: from then on the directory is a run.
-  if (trains() || !history.config)
-    owned_->write_config(write_config(with_absolute_paths(resolved)));
+  if (trains() || !history.config) owned_->write_config(write_config(with_absolute_paths(asked())));
   if (stored.empty()) keep_model_from(config);  // a first launch
   keep_for_export(config, dataset->classes());
   monitor = std::make_unique<Monitor>(config, directory, done);
@@ -271,7 +275,7 @@ void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) con
         "an error in {} ended the run",
         done, stored[kProgress][kUnread].value("where", ""));
   if (!history.config) return;
-  const std::vector<std::string> changes = changed_keys(*history.config, resolved);
+  const std::vector<std::string> changes = changed_keys(*history.config, asked());
   if (changes.empty()) return;
   if (trains)
     log::info("goes on with other keys than before: {}", fmt::join(changes, ", "));

@@ -45,7 +45,6 @@ class TrainLaunch : public Launch {
   const std::string directory, checkpoints;
   std::vector<FileStamp> text_stamps;  // before anything was read
   nlohmann::json own_identity;         // with the step at which the learning rate ends
-  RunConfig resolved;                  // with the step at which the learning rate ends
   RunHistory history;                  // on rank 0
   std::int64_t done = 0;               // steps of the run, before this launch
   const int lost;                      // ranks, of a launch that goes on in place
@@ -56,6 +55,8 @@ class TrainLaunch : public Launch {
   std::set<std::int64_t> gone_back;    // steps that the run has gone back from
   nlohmann::ordered_json fault;        // on rank 0, of the last of them: the facts of its event
 
+  /// The config as it was asked for, before ranks were lost: the next launch has all again.
+  RunConfig asked() const;
   /// Whether any step is left.
   bool trains() const { return done < config.run.steps && !selection.exhausted(); }
 

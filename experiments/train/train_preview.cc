@@ -62,9 +62,9 @@ std::string tokens_text(const TrainLaunch& launch) {
 }
 
 std::string lr_text(const TrainLaunch& launch) {
-  const LrSection& lr = launch.resolved.lr;
+  const LrSection& lr = launch.config.lr;
   return fmt::format("{} of {:g}, warm-up of {}, reaches its end at step {}", lr.schedule,
-                     launch.resolved.optimizer.lr, counted(lr.warmup, "step"), lr.steps);
+                     launch.config.optimizer.lr, counted(lr.warmup, "step"), lr.steps);
 }
 
 /// From the run's own costs, else from its products at the rate of this machine.
@@ -161,7 +161,7 @@ std::string train_preview(const TrainLaunch& launch) {
   text += line("step", step_text(launch));
   text += line("checkpoints", checkpoints_text(launch));
   if (launch.history.config)
-    for (const std::string& change : changed_keys(*launch.history.config, launch.resolved))
+    for (const std::string& change : changed_keys(*launch.history.config, launch.asked()))
       text += line("changed", change);
   return text;
 }

@@ -40,15 +40,11 @@ int batches_of(const RunTrace& trace, const Job& job) {
 }
 
 Json recorded_json(const RunTrace& trace, const ReportFigures& figures, int batches) {
-  const IdleCauses causes = figures.causes();
-  Json by_cause;
-  for (std::size_t c = 0; c < kCauses; ++c)
-    by_cause[std::string(name_of(static_cast<Cause>(c)))] = causes.by_cause[c];
   return {{"first_step", trace.steps.front().front().step},
           {"steps", batches * std::ssize(trace.steps)},
           {"median_step_ms", figures.seconds * 1e3 / batches},
           {"bubble", figures.bubble()},
-          {"bubble_causes", by_cause}};
+          {"bubble_causes", to_json(figures.causes())}};
 }
 
 /// Keys: predicted_step_ms and predicted_bubble, as the report has them for the typical recorded

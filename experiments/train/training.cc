@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstring>
-#include <filesystem>
+#include <bit>
+#include <numeric>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "core/clock.h"
@@ -27,49 +26,11 @@
 namespace concertina {
 namespace {
 
-/// What a rank tells the others of a step, as numbers.
-struct RankStatus {
-  double idle = 0;  // share of the step
-  double peak_bytes = 0;
-  double signal = 0;  // 0: none
-  double snapshot_share = 0, snapshot_busy = 0, check_share = 0;
-  double saves = 0;  // Saves::news()
-  StepPace pace{};
-};
-static_assert(std::is_trivially_copyable_v<RankStatus> && sizeof(RankStatus) % sizeof(double) == 0);
+using PaceNumbers = std::array<double, sizeof(StepPace) / sizeof(double)>;
 
-StepStatus gather_status(Trainer& trainer, Snapshots& snapshots, const StepGuard& guard,
-                         const Saves& saves, double seconds) {
+double idle_share(const Trainer& trainer, double seconds) {
   const Executor& executor = trainer.engine().executor();
-  const double busy = busy_seconds(executor.row(), executor.recorder().last());
-  trainer.watchdog()->at("gather of the step's status");
-  const double signal = std::max(static_cast<double>(stop_signal()), trainer.told());
-  const RankStatus mine{.idle = 1 - busy / seconds,
-                        .peak_bytes = static_cast<double>(trainer.peak_bytes()),
-                        .signal = signal,
-                        .snapshot_share = snapshots.share(seconds),
-                        .snapshot_busy = snapshots.busy() ? 1.0 : 0.0,
-                        .check_share = guard.share(seconds),
-                        .saves = saves.news(),
-                        .pace = pace_of(executor.row(), executor.recorder().last())};
-  std::array<double, sizeof(RankStatus) / sizeof(double)> values;
-  std::memcpy(values.data(), &mine, sizeof mine);
-  const std::vector<double> all = trainer.gather_working(values);
-  StepStatus status;
-  for (std::size_t i = 0; i < all.size(); i += values.size()) {
-    RankStatus rank;
-    std::memcpy(static_cast<void*>(&rank), &all[i], sizeof rank);
-    status.bubble +=
-        std::max(0.0, rank.idle) / static_cast<double>(trainer.assignment().working.size());
-    status.peak_bytes = std::max(status.peak_bytes, rank.peak_bytes);
-    status.signal = std::max(status.signal, static_cast<int>(rank.signal));
-    status.snapshot_share = std::max(status.snapshot_share, rank.snapshot_share);
-    status.snapshot_busy = status.snapshot_busy || rank.snapshot_busy > 0;
-    status.check_share = std::max(status.check_share, rank.check_share);
-    status.saves.push_back(rank.saves);
-    status.paces.push_back(rank.pace);
-  }
-  return status;
+  return 1 - busy_seconds(executor.row(), executor.recorder().last()) / seconds;
 }
 
 /// Null without a budget that has an effect. Collective.
@@ -78,10 +39,7 @@ std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
     log::warn("{}", idle);
   if (!uses_cache(launch.config) || !launch.trains()) return nullptr;
   AutoCache::Options options{
-      .dataset = launch.dataset,
-      .owner = std::filesystem::absolute(launch.directory).lexically_normal(),
-      .numerics = launch.own_identity.dump(),
-      .decided = {}};
+      .dataset = launch.dataset, .numerics = launch.own_identity.dump(), .decided = {}};
   if (launch.monitor)
     options.decided = [&launch](std::int64_t step, nlohmann::ordered_json details) {
       launch.monitor->event(step, EventKind::cache, std::move(details));
@@ -90,7 +48,7 @@ std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
 }
 
 FreezePoints freeze_points(const TrainLaunch& launch) {
-  const RunConfig& config = launch.resolved;
+  const RunConfig& config = launch.config;
   const double per_epoch = static_cast<double>(launch.dataset->samples(Split::train)) /
                            static_cast<double>(config.batch.global);
   FreezePoints points{.steps = config.run.steps,
@@ -109,19 +67,16 @@ FreezePoints freeze_points(const TrainLaunch& launch) {
 /// One line for each policy that is without effect in this run, or that goes by the clock. Rank 0
 /// says it.
 void warn_of_policies(const TrainLaunch& launch) {
-  const RunConfig& config = launch.resolved;
+  const RunConfig& config = launch.config;
   if (!launch.leads() || !launch.trains()) return;
   const FreezeRules rules = freeze_rules(config, launch.trainer.job().model);
   const FreezePoints points = freeze_points(launch);
-  const std::string freezing = idle_freezing(rules, points);
-  if (!freezing.empty()) log::warn("{}", freezing);
-  const std::string early =
-      early_freezing(rules, points, lr_schedule_of(config, lr_steps(config)).warmup());
-  if (!early.empty()) log::warn("{}", early);
+  const std::int64_t warmup = lr_schedule_of(config, lr_steps(config)).warmup();
   const std::string repartition = idle_repartition(config, may_freeze(rules, points));
-  if (!repartition.empty()) log::warn("{}", repartition);
-  if (const std::string timed = timed_training(config); repartition.empty() && !timed.empty())
-    log::warn("{}", timed);
+  for (const std::string& warning :
+       {idle_freezing(rules, points), early_freezing(rules, points, warmup),
+        repartition.empty() ? timed_training(config) : repartition})
+    if (!warning.empty()) log::warn("{}", warning);
 }
 
 }  // namespace
@@ -131,15 +86,16 @@ Training::Training(TrainLaunch& launch)
       trainer_(launch.trainer),
       source_(launch.dataset, data_seed(launch.config), launch.config.batch.global),
       guard_(launch),
-      freezing_(launch.resolved, launch.trainer.job()),
-      repartition_(launch.resolved, launch.trainer, *launch.backend, launch.threads,
+      freezing_(launch.config, launch.trainer.job()),
+      repartition_(launch.config, launch.trainer, *launch.backend, launch.threads,
                    {[this] { return cache_forecast(); }, launch.cores_shared(),
-                    foreseen_freezes(freeze_rules(launch.resolved, launch.trainer.job().model),
+                    foreseen_freezes(freeze_rules(launch.config, launch.trainer.job().model),
                                      freeze_points(launch))}),
       policies_{&freezing_, &repartition_},
       figures_(static_cast<double>(tokens_of_step(launch.config))),
       saves_(launch),
-      done_(launch.done) {
+      done_(launch.done),
+      hooks_(hooks()) {
   for (ChangePolicy* policy : policies_)
     policy->restore(launch.progress.value(policy->name(), nlohmann::json()), trainer_,
                     launch.checkpoints);
@@ -182,66 +138,94 @@ std::optional<int> Training::train_all() {
     if (const std::int64_t before = launch_.progress[kUnread]["evaluates"]; before >= 0)
       evaluate_step(before);
   while (done_ < steps && !selection.exhausted()) {
-    const std::optional<StepView> trained = train_step(tracing);
-    if (!trained) return std::nullopt;
-    const StepView& step = *trained;
-    const int batches = trainer_.assignment().batches;
-    decide({.before = step.before,
-            .step = done_,
-            .steps = steps,
-            .seconds = step.seconds,
-            .result = *summary_.last,
-            .epochs_before = source_.epochs_done(step.before),
-            .epochs = source_.epochs_done(done_)},
-           tracing);
-    evaluate_step(step.before);
+    if (!train_step(tracing)) return std::nullopt;
+    decide(tracing);
+    evaluate_step(step_.before);
     const bool last = done_ == steps || selection.exhausted();
-    const bool stop = step.status.signal != 0 && !last;
+    const bool stop = step_.signal != 0 && !last;
     // What follows from measured times is decided once: no resume goes back before it.
     const bool decided =
-        trainer_.assignment().batches != batches && !timed_training(config).empty();
-    if (stop || decided || last || is_due(step.before, done_, config.checkpoint.every) ||
+        trainer_.assignment().batches != step_.batches && !timed_training(config).empty();
+    if (stop || decided || last || is_due(step_.before, done_, config.checkpoint.every) ||
         selection.wants(done_))
       saves_.save(
           done_, [this] { return progress(); }, stop || last, stop || last || decided);
     else
       launch_.snapshots->after_step(trainer_, done_, launch_.own_identity,
                                     [this] { return progress(); });
-    if (stop) return preempted(step.status.signal);
+    if (stop) return preempted(step_.signal);
   }
   return finish(tracing.last());
 }
 
-/// The next step, or as many as the assignment does at once; nothing: the run is to go back.
-std::optional<Training::StepView> Training::train_step(Tracing& tracing) {
-  const std::int64_t before = done_, first = before + 1;
-  const int batches = trainer_.assignment().batches;
+/// The next step, or as many as the assignment does at once; false: the run is to go back.
+bool Training::train_step(Tracing& tracing) {
+  const std::int64_t first = done_ + 1;
   tracing.before_step(first);
   trainer_.tell(stop_signal());
   const double start = now();
   if (cache_) cache_->before_step(first);
+  step_ = {.before = done_, .batches = trainer_.assignment().batches};
   const std::optional<StepResult> result = trained(first);
   if (!result) {
     saves_.finish();  // it may be what the run goes back to
-    return std::nullopt;
+    return false;
   }
-  const StepResult& summary = *result;
-  const double own_seconds = now() - start;
-  launch_.watchdog.step_done(before + batches, own_seconds);
-  const StepStatus status =
-      gather_status(trainer_, *launch_.snapshots, guard_, saves_, own_seconds);
-  const double seconds = now() - start;  // until all ranks have done it
-  launch_.snapshots->plan(status.snapshot_share, status.snapshot_busy);
-  guard_.plan(status.check_share);
-  saves_.after_step(status.saves, summary.fault == StepFault::Kind::none);
+  step_.result = *result;
+  step_.own_seconds = now() - start;
+  launch_.watchdog.step_done(done_ + step_.batches, step_.own_seconds);
+  exchange_news(start);
   tracing.after_step(first);
-  summary_.last = summary;
-  summary_.peak_bytes = static_cast<std::uint64_t>(status.peak_bytes);
-  done_ = before + batches;
-  figures_.add(batches, seconds / batches, status.bubble);
-  record(batches, summary, status, seconds / batches);
-  look_for_stragglers(status, seconds);
-  return StepView{before, seconds / batches, status};
+  done_ += step_.batches;
+  summary_.last = step_.result;
+  figures_.add(step_.batches, step_.seconds / step_.batches, step_.bubble);
+  if (launch_.monitor) record();
+  if (step_.straggler) tell_of_straggler(*step_.straggler);
+  return true;
+}
+
+void Training::exchange_news(double start) {
+  launch_.watchdog.at("gather of the step's status");
+  const Executor& executor = trainer_.engine().executor();
+  const auto pace = std::bit_cast<PaceNumbers>(pace_of(executor.row(), executor.recorder().last()));
+  std::vector<double> mine(pace.begin(), pace.end());
+  for (const StepHook& hook : hooks_) mine.push_back(hook.news());
+  const std::vector<double> all = trainer_.gather_working(mine);
+  step_.seconds = now() - start;
+  std::vector<StepPace> paces;
+  std::vector<std::vector<double>> news(hooks_.size());
+  for (auto rank = all.begin(); rank != all.end(); rank += std::ssize(mine)) {
+    PaceNumbers numbers;
+    const auto rest = std::copy_n(rank, numbers.size(), numbers.begin()) - numbers.begin();
+    paces.push_back(std::bit_cast<StepPace>(numbers));
+    for (std::size_t h = 0; h < news.size(); ++h)
+      news[h].push_back(rank[rest + static_cast<std::ptrdiff_t>(h)]);
+  }
+  for (std::size_t h = 0; h < news.size(); ++h) hooks_[h].heard(news[h]);
+  if (launch_.monitor) step_.straggler = stragglers_.add(paces, step_.seconds);
+}
+
+/// What the ranks tell each other after each step, in this order.
+std::vector<StepHook> Training::hooks() {
+  using All = const std::vector<double>&;
+  return {
+      {[this] { return std::max<double>(stop_signal(), trainer_.told()); },
+       [this](All all) { step_.signal = static_cast<int>(std::ranges::max(all)); }},
+      {[this] { return std::max(0.0, idle_share(trainer_, step_.own_seconds)); },
+       [this](All all) {
+         step_.bubble = std::reduce(all.begin(), all.end()) / static_cast<double>(all.size());
+       }},
+      {[this] { return static_cast<double>(trainer_.peak_bytes()); },
+       [this](All all) {
+         summary_.peak_bytes = static_cast<std::uint64_t>(std::ranges::max(all));
+       }},
+      {[this] { return launch_.snapshots->news(step_.own_seconds); },
+       [this](All all) { launch_.snapshots->heard(all); }},
+      {[this] { return guard_.share(step_.own_seconds); },
+       [this](All all) { guard_.plan(std::ranges::max(all)); }},
+      {[this] { return saves_.news(); },
+       [this](All all) { saves_.after_step(all, step_.result.fault == StepFault::Kind::none); }},
+  };
 }
 
 /// Where the state has diverged, the last one that was saved is committed before the run ends.
@@ -255,22 +239,20 @@ std::optional<StepResult> Training::trained(std::int64_t step) {
   }
 }
 
-/// `seconds`: of each of the `batches` steps.
-void Training::record(int batches, const StepResult& summary, const StepStatus& status,
-                      double seconds) {
-  if (!launch_.monitor) return;
+void Training::record() {
+  const double seconds = step_.seconds / step_.batches;
   launch_.monitor->step(
       {.step = done_,
-       .loss = summary.loss,
-       .lr = summary.lr,
-       .grad_norm = summary.grad_norm,
+       .loss = step_.result.loss,
+       .lr = step_.result.lr,
+       .grad_norm = step_.result.grad_norm,
        .tokens_per_s = static_cast<double>(tokens_of_step(launch_.config)) / seconds,
        .step_ms = seconds * 1e3,
-       .bubble = status.bubble,
-       .peak_bytes = static_cast<std::uint64_t>(status.peak_bytes),
+       .bubble = step_.bubble,
+       .peak_bytes = summary_.peak_bytes,
        .layout = short_form(launch_.trainer.layout()),
        .frozen_units = trainer_.layout().frozen_units,
-       .batches = batches,
+       .batches = step_.batches,
        .mfu = model_flops_utilization(launch_, seconds),
        .time = utc_text()},
       evaluations_left());
@@ -326,8 +308,15 @@ CacheForecast Training::cache_forecast() const {
   return {.share = outlook.share, .read_s_per_sample = outlook.read_seconds};
 }
 
-/// Decides what the run goes on with after the step of `view`.
-void Training::decide(const RunView& view, Tracing& tracing) {
+/// Decides what the run continues with after the last step.
+void Training::decide(Tracing& tracing) {
+  const RunView view{.before = step_.before,
+                     .step = done_,
+                     .steps = launch_.config.run.steps,
+                     .seconds = step_.seconds / step_.batches,
+                     .result = step_.result,
+                     .epochs_before = source_.epochs_done(step_.before),
+                     .epochs = source_.epochs_done(done_)};
   Change change;
   for (ChangePolicy* policy : policies_) policy->consider(view, trainer_, change);
   std::optional<Adoption> adoption;
@@ -336,11 +325,11 @@ void Training::decide(const RunView& view, Tracing& tracing) {
     // A checkpoint is of the ranks that work.
     if (change.next->assignment.working != trainer_.assignment().working) saves_.finish();
     adoption = adopt_change(change, trainer_, launch_.threads);
-    if (adoption) saves_.changed();
-    if (adoption)
-      stragglers_.begin(trainer_.layout(), trainer_.assignment().working, cache_ != nullptr);
-    if (adoption)
-      for (ChangePolicy* policy : policies_) policy->adopted(change, *adoption);
+  }
+  if (adoption) {
+    saves_.changed();
+    stragglers_.begin(trainer_.layout(), trainer_.assignment().working, cache_ != nullptr);
+    for (ChangePolicy* policy : policies_) policy->adopted(change, *adoption);
   }
   write_events(view.step, change.events);
   if (!launch_.monitor || change.reasons.empty()) return;
@@ -349,21 +338,18 @@ void Training::decide(const RunView& view, Tracing& tracing) {
             adoption ? fmt::format("; in {:.2f} s", adoption->seconds) : "");
 }
 
-void Training::look_for_stragglers(const StepStatus& status, double seconds) {
-  if (!launch_.monitor) return;
-  const std::optional<Straggler> found = stragglers_.add(status.paces, seconds);
-  if (!found) return;
-  const std::string& host = launch_.cores[static_cast<std::size_t>(found->rank)].host;
+void Training::tell_of_straggler(const Straggler& found) {
+  const std::string& host = launch_.cores[static_cast<std::size_t>(found.rank)].host;
   launch_.monitor->clear();
-  log::warn("after step {}: {} ({})", done_, to_text(*found), host);
-  nlohmann::ordered_json facts = {{"rank", found->rank},
+  log::warn("after step {}: {} ({})", done_, to_text(found), host);
+  nlohmann::ordered_json facts = {{"rank", found.rank},
                                   {"host", host},
-                                  {"cause", found->peer < 0 ? "compute" : "link"},
-                                  {"action", name_of(found->action)},
-                                  {"times", found->times},
-                                  {"against", found->replicas ? "replicas" : "before"},
-                                  {"steps", found->steps}};
-  if (found->peer >= 0) facts["from"] = found->peer;
+                                  {"cause", found.peer < 0 ? "compute" : "link"},
+                                  {"action", name_of(found.action)},
+                                  {"times", found.times},
+                                  {"against", found.replicas ? "replicas" : "before"},
+                                  {"steps", found.steps}};
+  if (found.peer >= 0) facts["from"] = found.peer;
   launch_.monitor->event(done_, EventKind::straggler, std::move(facts));
 }
 
@@ -424,8 +410,7 @@ Validation Training::final_validation(const std::function<bool()>& stop) {
 bool Training::told_to_stop() {
   launch_.watchdog.at("gather of signals");
   const auto mine = static_cast<double>(stop_signal());
-  for (const double signal : gather_values(launch_.world, std::span(&mine, 1)))
-    stopped_by_ = std::max(stopped_by_, static_cast<int>(signal));
+  stopped_by_ = static_cast<int>(largest_values(launch_.world, std::span(&mine, 1))[0]);
   return stopped_by_ != 0;
 }
 

@@ -21,16 +21,23 @@
 
 namespace concertina {
 
-/// The figures of a step that has just ended, which all ranks must know.
-struct StepStatus {
-  double bubble = 0;              // idle share, mean over ranks
-  double peak_bytes = 0;          // largest of any rank
-  int signal = 0;                 // that any rank got
-  double snapshot_share = 0;      // of the step's time, largest of any rank
-  bool snapshot_busy = false;     // the last one is not whole yet, on some rank
-  double check_share = 0;         // of the step's time, largest of any rank
-  std::vector<double> saves{};    // Saves::news() of the working ranks, as paces
-  std::vector<StepPace> paces{};  // by index of the working ranks
+/// A number that a rank has for the others after each step, and what follows from those of all
+/// working ranks, in their order.
+struct StepHook {
+  std::function<double()> news;
+  std::function<void(const std::vector<double>& all)> heard;
+};
+
+/// The last step, or the steps that were done at once, as all ranks know it.
+struct DoneStep {
+  std::int64_t before = 0;  // steps of the run that were done before it
+  int batches = 1;          // steps that were done at once
+  StepResult result{};
+  double own_seconds = 0;                // of this rank
+  double seconds = 0;                    // until all ranks had done it
+  double bubble = 0;                     // idle share, mean over ranks
+  int signal = 0;                        // that any rank got
+  std::optional<Straggler> straggler{};  // on rank 0
 };
 
 class Training {
@@ -45,19 +52,15 @@ class Training {
   std::int64_t done() const { return done_; }
 
  private:
-  /// The steps (before, done()], which took `seconds` each.
-  struct StepView {
-    std::int64_t before = 0;
-    double seconds = 0;
-    StepStatus status;
-  };
-  std::optional<StepView> train_step(Tracing& tracing);
+  std::vector<StepHook> hooks();
+  bool train_step(Tracing& tracing);
+  void exchange_news(double start);
   std::optional<StepResult> trained(std::int64_t step);
-  void record(int batches, const StepResult& summary, const StepStatus& status, double seconds);
+  void record();
   Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
                             const std::function<bool()>& stop = {});
-  void decide(const RunView& view, Tracing& tracing);
-  void look_for_stragglers(const StepStatus& status, double seconds);
+  void decide(Tracing& tracing);
+  void tell_of_straggler(const Straggler& found);
   void write_events(std::int64_t step, const std::vector<RunEvent>& events);
   nlohmann::json progress() const;
   CacheForecast cache_forecast() const;
@@ -89,9 +92,11 @@ class Training {
   std::optional<Measure> measure_;  // on rank 0, of evaluations
   bool told_eval_share_ = false;
   Saves saves_;
-  std::int64_t done_;             // steps
+  std::int64_t done_;  // steps
+  DoneStep step_;
+  const std::vector<StepHook> hooks_;
   std::int64_t evaluating_ = -1;  // evaluate_step() of this is under way
-  int stopped_by_ = 0;            // signal that any rank got after the last step
+  int stopped_by_ = 0;            // signal that any rank got after the last step of the run
 };
 
 }  // namespace concertina

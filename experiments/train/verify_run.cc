@@ -1,6 +1,5 @@
 #include "experiments/train/verify_run.h"
 
-#include <filesystem>
 #include <memory>
 
 #include "core/clock.h"
@@ -49,11 +48,9 @@ class Course {
     for (ChangePolicy* policy : policies_) policy->restore({}, trainer_, "this run");
     if (whole && uses_cache(resolved))
       cache_ = std::make_unique<AutoCache>(
-          trainer_,
-          AutoCache::Options{.dataset = launch.dataset,
-                             .owner = "verify " + std::filesystem::current_path().string(),
-                             .numerics = launch.identity(/*remember=*/false).dump(),
-                             .decided = {}});
+          trainer_, AutoCache::Options{.dataset = launch.dataset,
+                                       .numerics = launch.identity(/*remember=*/false).dump(),
+                                       .decided = {}});
   }
 
   StepTrace step(std::int64_t number) {

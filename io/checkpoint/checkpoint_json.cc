@@ -44,33 +44,19 @@ class Reader {
   }
 
   std::uint64_t number(const char* key) const {
-    const nlohmann::json& value = at(key);
-    if (!is_size(value)) reject(fmt::format("'{}' is no number in [0, 2^62]", key));
-    return value.get<std::uint64_t>();
+    return sound(key, is_size(at(key)), "number in [0, 2^62]").get<std::uint64_t>();
   }
-
-  std::string text(const char* key) const {
-    const nlohmann::json& value = at(key);
-    if (!value.is_string()) reject(fmt::format("'{}' is no text", key));
-    return value.get<std::string>();
+  const std::string& text(const char* key) const {
+    return sound(key, at(key).is_string(), "text").get_ref<const std::string&>();
   }
-
-  std::string hash(const char* key) const {
-    const std::string value = text(key);
-    if (!is_sha256_hex(value)) reject(fmt::format("'{}' is no SHA-256", key));
-    return value;
+  const std::string& hash(const char* key) const {
+    return sound(key, is_sha256_hex(text(key)), "SHA-256").get_ref<const std::string&>();
   }
-
-  std::string part_hash(const char* key) const {
-    const std::string value = text(key);
-    if (!is_part_hash(value)) reject(fmt::format("'{}' is no hash", key));
-    return value;
+  const std::string& part_hash(const char* key) const {
+    return sound(key, is_part_hash(text(key)), "hash").get_ref<const std::string&>();
   }
-
   const nlohmann::json& list(const char* key) const {
-    const nlohmann::json& value = at(key);
-    if (!value.is_array()) reject(fmt::format("'{}' is no list", key));
-    return value;
+    return sound(key, at(key).is_array(), "list");
   }
 
   Reader item(const nlohmann::json& value, const char* key, std::size_t index) const {
@@ -80,6 +66,11 @@ class Reader {
   const std::string& where() const { return where_; }
 
  private:
+  const nlohmann::json& sound(const char* key, bool is_kind, const char* kind) const {
+    if (!is_kind) reject(fmt::format("'{}' is no {}", key, kind));
+    return at(key);
+  }
+
   const nlohmann::json& object_;
   std::string where_;
 };

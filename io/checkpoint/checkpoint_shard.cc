@@ -17,10 +17,6 @@ namespace {
 constexpr std::size_t kChunk = std::size_t{1} << 20;  // of a write
 constexpr std::uint64_t kPage = 4096;
 
-std::string dataset_name(const std::string& tensor, const std::string& part, std::uint64_t offset) {
-  return fmt::format("{}/{}.{}", tensor, part, offset);
-}
-
 void check_piece(const TensorPiece& piece, const std::string& where) {
   const std::uint64_t total = element_count(piece.shape, where + ", " + piece.name);
   CONCERTINA_CHECK(!piece.name.empty() && piece.count >= 1 && piece.offset <= total &&
@@ -36,11 +32,7 @@ std::uint64_t add_dataset(hid_t file, const TensorPiece& piece, const StatePart&
   check_hdf5(H5Pset_layout(properties, H5D_CONTIGUOUS), "H5Pset_layout", name);
   check_hdf5(H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY), "H5Pset_alloc_time", name);
   check_hdf5(H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER), "H5Pset_fill_time", name);
-  const Hid links = make_link_properties(name);
-  const Hid space = make_dataspace({piece.count}, name);
-  const Hid dataset(
-      H5Dcreate2(file, name.c_str(), H5T_IEEE_F32LE, space, links, properties, H5P_DEFAULT),
-      H5Dclose, "H5Dcreate2", name);
+  const Hid dataset = make_dataset(file, name, {piece.count}, properties);
   write_attribute(dataset, "shape", piece.shape);
   write_attribute(dataset, "offset", {static_cast<std::int64_t>(piece.offset)});
   const haddr_t at = H5Dget_offset(dataset);
@@ -153,6 +145,13 @@ ShardRecord fill(File& file, const ShardStructure& structure, std::span<const Te
 }
 
 }  // namespace
+
+std::string hdf5_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  return H5get_libversion(&major, &minor, &release) < 0
+             ? "unknown"
+             : fmt::format("{}.{}.{}", major, minor, release);
+}
 
 std::uint64_t shard_bytes_bound(std::span<const TensorPiece> pieces) {
   std::uint64_t bytes = 16 * kPage;

@@ -12,6 +12,9 @@
 
 namespace concertina {
 
+/// Of the library that lays out shards, for reports: "1.10.8".
+std::string hdf5_version();
+
 /// At least what write_shard() will need for these pieces, whose data may be null.
 std::uint64_t shard_bytes_bound(std::span<const TensorPiece> pieces);
 

@@ -44,7 +44,7 @@ void add_boxes(const std::vector<std::int64_t>& shape, std::vector<std::uint64_t
 /// Maps one stored piece into the virtual dataset that `properties` will create.
 void map_piece(hid_t properties, const ShardRecord& shard, const StoredPiece& piece,
                const std::string& part) {
-  const std::string source = fmt::format("{}/{}.{}", piece.tensor, part, piece.offset);
+  const std::string source = dataset_name(piece.tensor, part, piece.offset);
   const std::vector<hsize_t> dims(piece.shape.begin(), piece.shape.end());
   hsize_t done = 0;
   for (const Box& box : boxes_of_range(piece.shape, piece.offset, piece.offset + piece.count)) {
@@ -75,11 +75,7 @@ void build(const Hdf5Image& image, const std::vector<ShardRecord>& shards) {
       const Hid properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate", name);
       for (const auto& [shard, piece] : places)
         map_piece(properties, shards[shard], shards[shard].pieces[piece], part.name);
-      const Hid links = make_link_properties(name);
-      const Hid space = make_dataspace(dims, name);
-      const Hid dataset(
-          H5Dcreate2(file, name.c_str(), H5T_IEEE_F32LE, space, links, properties, H5P_DEFAULT),
-          H5Dclose, "H5Dcreate2", name);
+      make_dataset(file, name, dims, properties);
     }
   }
 }

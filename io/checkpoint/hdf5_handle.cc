@@ -51,11 +51,17 @@ Hid make_dataspace(const std::vector<hsize_t>& dims, const std::string& what) {
              "H5Screate_simple", what);
 }
 
-Hid make_link_properties(const std::string& what) {
-  Hid properties(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "H5Pcreate", what);
-  check_hdf5(H5Pset_create_intermediate_group(properties, 1), "H5Pset_create_intermediate_group",
-             what);
-  return properties;
+std::string dataset_name(const std::string& tensor, const std::string& part, std::uint64_t offset) {
+  return fmt::format("{}/{}.{}", tensor, part, offset);
+}
+
+Hid make_dataset(hid_t file, const std::string& name, const std::vector<hsize_t>& dims,
+                 hid_t properties) {
+  const Hid links(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "H5Pcreate", name);
+  check_hdf5(H5Pset_create_intermediate_group(links, 1), "H5Pset_create_intermediate_group", name);
+  const Hid space = make_dataspace(dims, name);
+  return Hid(H5Dcreate2(file, name.c_str(), H5T_IEEE_F32LE, space, links, properties, H5P_DEFAULT),
+             H5Dclose, "H5Dcreate2", name);
 }
 
 void write_attribute(hid_t object, const std::string& name,

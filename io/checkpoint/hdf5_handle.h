@@ -37,8 +37,11 @@ class Hid {
 void check_hdf5(herr_t status, const char* call, const std::string& what);
 
 Hid make_dataspace(const std::vector<hsize_t>& dims, const std::string& what);
-/// Link creation properties that make the groups on the way.
-Hid make_link_properties(const std::string& what);
+/// The name of the dataset of a part of a piece in a shard.
+std::string dataset_name(const std::string& tensor, const std::string& part, std::uint64_t offset);
+/// A dataset of 32-bit floats, with the groups on the way. `properties`: of its creation.
+Hid make_dataset(hid_t file, const std::string& name, const std::vector<hsize_t>& dims,
+                 hid_t properties);
 
 /// A one-dimensional int64 attribute of `object`.
 void write_attribute(hid_t object, const std::string& name,

@@ -1,19 +1,15 @@
 #include "io/checkpoint/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include <optional>
-#include <set>
 
 #include "core/bf16.h"
 #include "core/error.h"
@@ -250,28 +246,16 @@ std::string header_of(const std::vector<StoredTensor>& tensors) {
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors)
-    : path_(path),
-      temporary_(fmt::format("{}.{}.partial", path, ::getpid())),
-      tensors_(std::move(tensors)) {
+    : tensors_(std::move(tensors)), file_(path, File::Mode::create) {
   std::ranges::sort(tensors_, {}, &StoredTensor::name);
   const std::string header = header_of(tensors_);
   end_ = sizeof(std::uint64_t) + header.size();
   for (const StoredTensor& tensor : tensors_) end_ += tensor.bytes();
-  file_ = File(temporary_, File::Mode::create);
-  try {
-    file_.reserve(end_);
-    const std::uint64_t length = header.size();
-    append_bytes(std::as_bytes(std::span(&length, 1)));
-    append_bytes(std::as_bytes(std::span(header)));
-  } catch (...) {
-    ::unlink(temporary_.c_str());
-    throw;
-  }
+  file_.reserve(end_);
+  const std::uint64_t length = header.size();
+  append_bytes(std::as_bytes(std::span(&length, 1)));
+  append_bytes(std::as_bytes(std::span(header)));
   left_ = tensors_.empty() ? 0 : tensors_[0].elements();
-}
-
-SafetensorsWriter::~SafetensorsWriter() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void SafetensorsWriter::append_bytes(std::span<const std::byte> bytes) {
@@ -279,14 +263,15 @@ void SafetensorsWriter::append_bytes(std::span<const std::byte> bytes) {
   at_ += bytes.size();
 }
 
-void SafetensorsWriter::append(std::span<const float> values) {
+std::size_t SafetensorsWriter::append(std::span<const float> values) {
   std::vector<std::uint16_t> rounded_values;
-  while (!values.empty()) {
+  std::size_t taken = 0;
+  while (taken < values.size()) {
     while (left_ == 0) {
-      CONCERTINA_CHECK(current_ + 1 < tensors_.size(), "more elements than {} has", path_);
+      if (current_ + 1 >= tensors_.size()) return taken;
       left_ = tensors_[++current_].elements();
     }
-    const auto part = values.first(std::min<std::uint64_t>(left_, values.size()));
+    const auto part = values.subspan(taken, std::min<std::uint64_t>(left_, values.size() - taken));
     if (tensors_[current_].type == StoredType::f32) {
       append_bytes(std::as_bytes(part));
     } else {
@@ -296,19 +281,16 @@ void SafetensorsWriter::append(std::span<const float> values) {
       append_bytes(std::as_bytes(std::span(rounded_values)));
     }
     left_ -= part.size();
-    values = values.subspan(part.size());
+    taken += part.size();
   }
+  return taken;
 }
 
 void SafetensorsWriter::finish() {
-  CONCERTINA_CHECK(at_ == end_, "{} of {} bytes of {}", at_, end_, path_);
+  CONCERTINA_CHECK(at_ == end_, "{} of {} bytes of {}", at_, end_, file_.path());
   file_.truncate(end_);
   file_.sync();
   file_.close();
-  rename_path(temporary_, path_);
-  temporary_.clear();
-  const std::string folder = std::filesystem::path(path_).parent_path().string();
-  sync_directory(folder.empty() ? "." : folder);
 }
 
 }  // namespace concertina

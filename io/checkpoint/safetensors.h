@@ -1,7 +1,6 @@
 // Tensors in the files of Hugging Face's safetensors: a length, a JSON header, then the bytes of
 // all tensors without gaps.
-// Invariants: a file that breaks a rule of the format is refused before any of it is used; a file
-// that is written is there whole under its name, or not at all.
+// Invariant: a file that breaks a rule of the format is refused before any of it is used.
 #pragma once
 
 #include <cstddef>
@@ -51,27 +50,23 @@ class SafetensorsFile {
   std::map<std::string, StoredTensor> tensors_;
 };
 
-/// Writes one file, tensor after tensor.
+/// Writes one new file, tensor after tensor. It stays where that fails: its folder is of the
+/// caller.
 class SafetensorsWriter {
  public:
   /// `tensors`: all of them, f32 or bf16; `begin` is not read. They are written in the order that
-  /// the format's own library has: by name. Overwrites `path` when finish() is called.
+  /// the format's own library has: by name.
   SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors);
-  ~SafetensorsWriter();
-  SafetensorsWriter(const SafetensorsWriter&) = delete;
-  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
-  /// In the order in which they are to be appended.
-  const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  /// The next elements; bf16 is rounded to the nearest, ties to even.
-  void append(std::span<const float> values);
-  /// After the last element: on the storage, under its name.
+  /// Takes the next elements until the file has all, and returns how many it took; bf16 is rounded
+  /// to the nearest, ties to even.
+  std::size_t append(std::span<const float> values);
+  /// After the last element: on the storage.
   void finish();
 
  private:
   void append_bytes(std::span<const std::byte> bytes);
 
-  std::string path_, temporary_;
   std::vector<StoredTensor> tensors_;
   File file_;
   std::uint64_t at_ = 0, end_ = 0;  // bytes of the file that are written, and in all

@@ -159,20 +159,14 @@ void SafetensorsFolderWriter::open_next() {
                                       tensors_.begin() + static_cast<std::ptrdiff_t>(end));
   file_.emplace((fs::path(temporary_) / file_name(opened_)).string(), own);
   ++opened_;
-  for (const StoredTensor& tensor : own) left_ += tensor.elements();
 }
 
 void SafetensorsFolderWriter::append(std::span<const float> values) {
+  if (file_) values = values.subspan(file_->append(values));
   while (!values.empty()) {
-    if (left_ == 0) {
-      CONCERTINA_CHECK(opened_ < ends_.size(), "more elements than {} has", folder_);
-      open_next();
-      continue;
-    }
-    const auto part = values.first(std::min<std::uint64_t>(left_, values.size()));
-    file_->append(part);
-    left_ -= part.size();
-    values = values.subspan(part.size());
+    CONCERTINA_CHECK(opened_ < ends_.size(), "more elements than {} has", folder_);
+    open_next();
+    values = values.subspan(file_->append(values));
   }
 }
 

@@ -79,7 +79,6 @@ class SafetensorsFolderWriter {
   std::vector<std::size_t> ends_;  // of the files: the tensor after their last
   std::optional<SafetensorsWriter> file_;
   std::size_t opened_ = 0;  // files
-  std::uint64_t left_ = 0;  // elements of the file that is open
 };
 
 }  // namespace concertina

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -63,9 +62,8 @@ ShardRecord places_of(std::span<const TensorPiece> pieces) {
   return record;
 }
 
-std::string description(const SnapshotRun& run, const SnapshotOf& of,
-                        const nlohmann::json& metadata, const ShardRecord& record) {
-  nlohmann::json json = to_json(SnapshotPart{of, metadata, record, {}});
+std::string description(const SnapshotRun& run, const SnapshotPart& part) {
+  nlohmann::json json = to_json(part);
   json["directory"] = run.directory;
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -219,53 +217,36 @@ SnapshotFile::SnapshotFile(SnapshotRun run, int rank)
   if (first && (!second || second->of.step < first->of.step)) next_ = 1;
 }
 
-void SnapshotFile::write(const SnapshotOf& of, const nlohmann::json& metadata,
-                         std::span<const TensorPiece> pieces) {
-  finish();
+double SnapshotFile::copy(const SnapshotOf& of, const nlohmann::json& metadata,
+                          std::span<const TensorPiece> pieces) {
   double start = now();
-  ShardRecord record = places_of(pieces);
+  part_ = {of, metadata, places_of(pieces), {}};
   // Hashes are as long as they will be; the number of bytes may become some digits longer.
-  const std::uint64_t text_bytes = description(run_, of, metadata, record).size() + kSnapshotAlign;
-  const std::uint64_t needed = record.bytes + text_bytes + sizeof(SnapshotTail);
+  const std::uint64_t text_bytes = description(run_, part_).size() + kSnapshotAlign;
+  const std::uint64_t needed = part_.shard.bytes + text_bytes + sizeof(SnapshotTail);
   SnapshotSlot& slot = slots_[next_];
   const std::uint64_t room = slot.bytes().size();
   const bool anew = room < needed || room > 2 * (needed + kTextRoom);
   slot.open(anew ? aligned(needed + kTextRoom) : room);
-  record.bytes = slot.bytes().size();
+  part_.shard.bytes = slot.bytes().size();
   if (anew) start = now();  // that of a first time says nothing of the next
   next_ = 1 - next_;
-  whole_ = false;
-  // The thread hashes what is there already.
-  const auto copied = std::make_shared<std::atomic<std::size_t>>(0);
-  thread_ = std::thread([this, &slot, of, metadata, record, copied]() mutable {
-    std::size_t at = 0;
-    double hashing = 0;
-    for (StoredPiece& piece : record.pieces)
-      for (StoredPart& part : piece.parts) {
-        while (copied->load() <= at) copied->wait(at);
-        const double begin = now();
-        part.sha256 = fast_part_hash(slot.bytes().subspan(part.at, piece.count * sizeof(float)));
-        hashing += now() - begin;
-        ++at;
-      }
-    write_tail(slot.bytes().data() + slot.bytes().size(), run_.key,
-               description(run_, of, metadata, record));
-    slot.publish();
-    hash_seconds_ = hashing;
-    whole_ = true;
-  });
   for (std::size_t p = 0; p < pieces.size(); ++p)
-    for (std::size_t s = 0; s < pieces[p].parts.size(); ++s) {
-      std::memcpy(&slot.bytes()[record.pieces[p].parts[s].at], pieces[p].parts[s].data,
+    for (std::size_t s = 0; s < pieces[p].parts.size(); ++s)
+      std::memcpy(&slot.bytes()[part_.shard.pieces[p].parts[s].at], pieces[p].parts[s].data,
                   pieces[p].count * sizeof(float));
-      ++*copied;
-      copied->notify_one();
-    }
-  copy_seconds_ = now() - start;
+  return now() - start;
 }
 
-void SnapshotFile::finish() {
-  if (thread_.joinable()) thread_.join();
+double SnapshotFile::seal() {
+  const double start = now();
+  const SnapshotSlot& slot = slots_[generation()];
+  for (StoredPiece& piece : part_.shard.pieces)
+    for (StoredPart& part : piece.parts)
+      part.sha256 = fast_part_hash(slot.bytes().subspan(part.at, piece.count * sizeof(float)));
+  write_tail(slot.bytes().data() + slot.bytes().size(), run_.key, description(run_, part_));
+  slot.publish();
+  return now() - start;
 }
 
 std::vector<SnapshotPart> snapshot_parts(const SnapshotRun& run) {
@@ -278,12 +259,13 @@ std::vector<SnapshotPart> snapshot_parts(const SnapshotRun& run) {
   return parts;
 }
 
-std::optional<OpenCommit> newest_whole(std::vector<SnapshotPart> parts) {
+std::optional<WholeSnapshot> newest_whole(std::vector<SnapshotPart> parts) {
   std::map<std::pair<std::int64_t, std::uint64_t>, std::vector<SnapshotPart>>
       sets;  // by step and launch
   for (SnapshotPart& part : parts) sets[{part.of.step, part.of.launch}].push_back(std::move(part));
   for (auto set = sets.rbegin(); set != sets.rend(); ++set)
-    if (std::optional<OpenCommit> commit = commit_of(std::move(set->second))) return commit;
+    if (std::optional<OpenCommit> commit = commit_of(std::move(set->second)))
+      return WholeSnapshot{set->first.second, std::move(*commit)};
   return std::nullopt;
 }
 

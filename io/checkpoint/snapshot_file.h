@@ -7,7 +7,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -15,7 +14,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -70,37 +68,6 @@ class SnapshotSlot {
   std::uint64_t bytes_ = 0;
 };
 
-class SnapshotFile {
- public:
-  SnapshotFile(SnapshotRun run, int rank);
-  ~SnapshotFile() { finish(); }
-  SnapshotFile(const SnapshotFile&) = delete;
-  SnapshotFile& operator=(const SnapshotFile&) = delete;
-
-  /// Copies the pieces before it returns; a thread hashes them and gives the file its name. Waits
-  /// for the snapshot before. Throws a failure where there is no room.
-  void write(const SnapshotOf& of, const nlohmann::json& metadata,
-             std::span<const TensorPiece> pieces);
-  /// Waits for the thread.
-  void finish();
-  /// Whether the last snapshot has its name; also before the first one.
-  bool whole() const { return whole_.load(); }
-  /// The generation of the last snapshot, 0 or 1, and its file; there is one.
-  std::size_t generation() const { return 1 - next_; }
-  std::span<const std::byte> last() const { return slots_[generation()].bytes(); }
-  /// Seconds that the last whole snapshot took, copy and hash; 0 without one.
-  double seconds() const { return copy_seconds_ + hash_seconds_.load(); }
-
- private:
-  const SnapshotRun run_;
-  std::array<SnapshotSlot, 2> slots_;
-  std::size_t next_ = 0;
-  std::thread thread_;
-  std::atomic<bool> whole_ = true;
-  double copy_seconds_ = 0;
-  std::atomic<double> hash_seconds_ = 0;
-};
-
 /// A rank's part as its file describes it.
 struct SnapshotPart {
   SnapshotOf of;
@@ -111,13 +78,41 @@ struct SnapshotPart {
 nlohmann::json to_json(const SnapshotPart& part);
 SnapshotPart parse_snapshot_part(const nlohmann::json& json);
 
+/// Two generations of a rank's part.
+class SnapshotFile {
+ public:
+  SnapshotFile(SnapshotRun run, int rank);
+
+  /// Copies the pieces in place of the older generation, and returns the seconds of the copy.
+  /// Throws a failure where there is no room.
+  double copy(const SnapshotOf& of, const nlohmann::json& metadata,
+              std::span<const TensorPiece> pieces);
+  /// Hashes the last copy and gives the file its name; on any thread. Returns the seconds of that.
+  double seal();
+
+  /// The generation of the last copy, 0 or 1, and its file; there is one.
+  std::size_t generation() const { return 1 - next_; }
+  std::span<const std::byte> last() const { return slots_[generation()].bytes(); }
+
+ private:
+  const SnapshotRun run_;
+  std::array<SnapshotSlot, 2> slots_;
+  std::size_t next_ = 0;
+  SnapshotPart part_;  // the last copy
+};
+
 /// The parts of a run on this host. Files that are damaged in what they say of themselves, of
 /// another key or of another user are skipped, with one warning for each.
 std::vector<SnapshotPart> snapshot_parts(const SnapshotRun& run);
 
-/// The newest step of which the parts of all ranks are among these, as a commit that
-/// CheckpointReader reads, one shard per rank; none if there is none.
-std::optional<OpenCommit> newest_whole(std::vector<SnapshotPart> parts);
+/// A snapshot of which there are the parts of all ranks: a commit that CheckpointReader reads, one
+/// shard per rank.
+struct WholeSnapshot {
+  std::uint64_t launch = 0;  // SnapshotOf::launch
+  OpenCommit commit;
+};
+/// The one of the newest step among these parts; none if there is none.
+std::optional<WholeSnapshot> newest_whole(std::vector<SnapshotPart> parts);
 
 /// The newest step of which this host has a part, whatever others have; 0 if there is none.
 std::int64_t newest_snapshot_part(const SnapshotRun& run);

@@ -141,8 +141,8 @@ void write_a_snapshot(benchmark::State& rounds) {
     measure(
         rounds, [] {},
         [&] {
-          snapshot.write({.launch = 1, .rank = 0, .world = 1, .step = ++step}, {}, state().pieces);
-          snapshot.finish();
+          snapshot.copy({.launch = 1, .rank = 0, .world = 1, .step = ++step}, {}, state().pieces);
+          snapshot.seal();
         });
   }
   remove_snapshots(prefix);

@@ -129,7 +129,7 @@ TEST(PublishedModel, AnIndexOfSeveralFilesIsOneModel) {
         map[tensor] = name;
       }
     SafetensorsWriter writer(copy.path + "/" + name, tensors);
-    for (const StoredTensor& tensor : writer.tensors()) {
+    for (const StoredTensor& tensor : tensors) {
       std::vector<float> values(tensor.elements());
       whole.read(whole.tensors().at(tensor.name), 0, values);
       writer.append(values);

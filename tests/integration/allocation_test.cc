@@ -113,9 +113,7 @@ Count allocations(int ranks, const RunConfig& config, Delivery delivery,
         std::unique_ptr<AutoCache> cache;
         if (uses_cache(config))
           cache = std::make_unique<AutoCache>(
-              trainer,
-              AutoCache::Options{
-                  .dataset = dataset, .owner = directory.path(), .numerics = "", .decided = {}});
+              trainer, AutoCache::Options{.dataset = dataset, .numerics = "", .decided = {}});
         const auto train = [&](int step) {
           if (cache) cache->before_step(step);
           trainer.engine().state_check().record_next();

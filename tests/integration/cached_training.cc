@@ -49,7 +49,6 @@ CachedResult train_cached(int ranks, const RunConfig& config, const CachedHost& 
     if (config.cache.memory.bytes > 0 || config.cache.disk.bytes > 0)
       cache = std::make_unique<AutoCache>(
           trainer, AutoCache::Options{.dataset = host.dataset(config),
-                                      .owner = host.directory.path(),
                                       .numerics = identity.dump(),
                                       .decided = [&](std::int64_t, nlohmann::ordered_json one) {
                                         result.decisions.push_back(std::move(one));

@@ -110,23 +110,6 @@ TEST(DropoutTraining, ResumesAtAnotherLayoutToTheSameBits) {
             dropping_reference());
 }
 
-TEST(DropoutTraining, ACheckpointFromBeforeHadNone) {
-  const TemporaryDirectory directory;
-  const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
-  save_without("model.attention_dropout", config, directory.path());
-  EXPECT_EQ(train_threads(1, config, {2, 4, directory.path(), ""}), alone(config));
-  try {
-    RunConfig other = config;
-    other.model.attention_dropout = 0.1;
-    train_threads(1, other, {2, 4, directory.path(), ""});
-    ADD_FAILURE() << "resumed with dropout";
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find("model.attention_dropout was 0.0, now it is 0.1"),
-              std::string::npos)
-        << error.message();
-  }
-}
-
 /// After steps that dropped, and at another step: evaluation knows of neither.
 TEST(DropoutTraining, EvaluationDropsNothing) {
   const auto held_out = [](double share) {

@@ -301,8 +301,6 @@ for run in kept-memory kept-both kept-disk kept-parts kept-packs; do same_as fix
 freezes 3 fixed
 grep -q 'cached activations: .* samples with frozen units were read (.* 0 from disk), ' out ||
   fail 'the closing words do not say what was read'
-ls runs/kept-*/*.cache /dev/shm/concertina-cache-* > left 2> /dev/null
-[ ! -s left ] || fail "files of activations were left: $(cat left)"
 python3 - << 'PY' || fail 'what the cache says of itself'
 import json
 def read(run):

@@ -11,13 +11,10 @@
 #include "experiments/predict/predict_memory.h"
 #include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/run_checkpoint.h"
-#include "experiments/run/run_identity.h"
-#include "io/checkpoint/checkpoint_commit.h"
-#include "io/file.h"
-#include "io/sha256.h"
 #include "models/model.h"
 #include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
+#include "tests/io/io_test.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
 #include "tests/threads/thread_communicator.h"
@@ -171,18 +168,12 @@ TEST(FrozenTensors, StayAsTheyAreAndTheOthersTrainAsEver) {
 }
 
 TEST(FrozenTensors, NeedNamesThatThereAre) {
-  const auto message = [](std::vector<std::string> patterns) {
-    try {
-      model_of(with_untrained(small_config(), std::move(patterns)));
-      return std::string();
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
+  const auto make = [](const char* pattern) {
+    return model_of(with_untrained(small_config(), {pattern}));
   };
-  EXPECT_EQ(message({"*.bias"}), "");
-  EXPECT_NE(message({"*.biases"}).find("no tensor of this model is named like *.biases"),
-            std::string::npos);
-  EXPECT_NE(message({"*"}).find("no tensor is left to train"), std::string::npos);
+  EXPECT_NO_THROW(make("*.bias"));
+  EXPECT_ERROR(make("*.biases"), "no tensor of this model is named like *.biases");
+  EXPECT_ERROR(make("*"), "no tensor is left to train");
 }
 
 std::vector<std::pair<int, std::string>> units_and_tied() {
@@ -298,14 +289,8 @@ TEST(FrozenTraining, ResumesAtAnotherLayoutButNotAtAnotherFrontier) {
   const RunConfig one = frozen(with_grid(small_config(), 1, 1, "gpipe"), 3);
   train_threads(4, grid, {0, 2, "", directory.path()});
   EXPECT_EQ(train_threads(1, one, {2, 4, directory.path(), ""}), reference(3));
-  try {
-    train_threads(1, frozen(one, 2), {2, 4, directory.path(), ""});
-    ADD_FAILURE() << "resumed with other frozen units";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_NE(error.message().find("freeze.units was 3, now it is 2"), std::string::npos)
-        << error.message();
-  }
+  EXPECT_ERROR(train_threads(1, frozen(one, 2), {2, 4, directory.path(), ""}),
+               "freeze.units was 3, now it is 2");
 }
 
 TEST(FrozenTraining, PacksAFrozenWeightOnceForARun) {
@@ -347,40 +332,8 @@ TEST(FrozenTraining, AKeyThatACheckpointLacksHadItsDefault) {
   EXPECT_EQ(train_threads(1, config, {2, 4, directory.path(), ""}), reference(0));
   RunConfig other = config;
   other.model.label_smoothing = 0.5;
-  try {
-    train_threads(1, other, {2, 4, directory.path(), ""});
-    ADD_FAILURE() << "resumed with another loss";
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find("model.label_smoothing was 0.0, now it is 0.5"),
-              std::string::npos)
-        << error.message();
-  }
-}
-
-/// Leaves `key` out of what the newest commit says beside its tensors.
-void forget(const std::string& key, const std::string& checkpoints) {
-  const std::string commit = newest_commit(checkpoints)->path;
-  const std::string path = commit + "/" + kManifestName;
-  nlohmann::json manifest = nlohmann::json::parse(read_file(path, 1 << 20));
-  ASSERT_EQ(manifest.at("metadata").erase(key), 1U);
-  const std::string text = manifest.dump();
-  atomic_replace(path, text);
-  atomic_replace(commit + "/" + kManifestHashName, manifest_hash_line(sha256_hex(text)));
-}
-
-/// As checkpoints were before anything was decided during a run.
-TEST(FrozenTraining, ACheckpointWithoutProgressHasTheConfigsFrozenUnits) {
-  for (const int units : {0, 3}) {
-    const TemporaryDirectory directory;
-    const RunConfig config = frozen(small_config(), units);
-    train_threads(1, with_grid(config, 1, 1, "1f1b"), {0, 2, "", directory.path()});
-    forget(kProgress, directory.path());
-    for (const int ranks : {1, 2})
-      EXPECT_EQ(
-          train_threads(ranks, with_grid(config, ranks, 1, "1f1b"), {2, 4, directory.path(), ""}),
-          reference(units))
-          << units << " frozen, " << ranks << " ranks";
-  }
+  EXPECT_ERROR(train_threads(1, other, {2, 4, directory.path(), ""}),
+               "model.label_smoothing was 0.0, now it is 0.5");
 }
 
 /// A weight, Adam's moments and decay after some steps.
@@ -451,14 +404,8 @@ TEST(FrozenTraining, AThawedTensorCountsItsOwnSteps) {
 TEST(FrozenTraining, LeavesAUnitToTrain) {
   const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
   EXPECT_NO_THROW(planned(frozen(config, kUnits - 1), 1));
-  try {
-    planned(frozen(config, kUnits), 1);
-    ADD_FAILURE() << "nothing was left to train";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_NE(error.where().find("freeze.units"), std::string::npos);
-    EXPECT_NE(error.fix().find("0 to 7"), std::string::npos);
-  }
+  EXPECT_ERROR(planned(frozen(config, kUnits), 1), "freeze.units");
+  EXPECT_ERROR(planned(frozen(config, kUnits), 1), "0 to 7");
 }
 
 }  // namespace

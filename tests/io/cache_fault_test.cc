@@ -11,84 +11,36 @@
 namespace concertina {
 namespace {
 
-TEST(CacheFault, ForeignFilesStayAndMemoryTakesAnotherName) {
-  CacheHost host;
-  const CacheOptions options = host.options(60, kCacheEntry, kCacheBudget, kCacheBudget);
-  std::vector<std::string> paths;
-  {
-    const ActivationCache cache(options, true);
-    paths = host.files();
-  }
-  ASSERT_EQ(paths.size(), 2U);
-  const std::string precious = host.disk.path() + "/precious";
-  const std::function<void(const std::string&)> in_the_way[] = {
-      [](const std::string& path) { spill(path, "something of a user's"); },
-      [](const std::string& path) { spill(path, std::string(100'000, 'x')); },
-      [](const std::string& path) { std::filesystem::create_directory(path); },
-      [&](const std::string& path) { std::filesystem::create_symlink(precious, path); },
-      [](const std::string& path) { ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0); }};
-  for (const auto& put : in_the_way) {
-    host.warnings.clear();
-    spill(precious, "precious");
-    for (const std::string& path : paths) put(path);
-    {
-      ActivationCache cache(options, true);
-      EXPECT_EQ(cache.slots(CachePlace::memory), kCacheSlots);
-      EXPECT_EQ(cache.slots(CachePlace::disk), 0U);
-      EXPECT_TRUE(store(cache, key_of(1), kCacheEntry));
-      CacheOptions told = options;
-      told.memory_path = cache.memory_path();
-      told.disk_bytes = 0;
-      EXPECT_TRUE(hits(*std::make_unique<ActivationCache>(told, false), key_of(1), kCacheEntry));
-      EXPECT_EQ(host.warnings.size(), 1U);
-      EXPECT_TRUE(contains(host.warnings.at(0), host.disk.path())) << host.warnings[0];
-      cache.hide();
-      EXPECT_EQ(host.files().size(), 3U) << "what is in the way, and what is precious";
-    }
-    EXPECT_EQ(slurp(precious), "precious");
-    for (const std::string& path : paths) {
-      EXPECT_TRUE(std::filesystem::exists(std::filesystem::symlink_status(path)));
-      std::filesystem::remove_all(path);
-    }
-  }
-  // What a launch leaves that is killed before its first write.
-  for (const std::string& path : paths) spill(path, "");
-  host.warnings.clear();
-  EXPECT_EQ(ActivationCache(options, true).slots(CachePlace::disk), 60 - kCacheSlots);
-  EXPECT_TRUE(host.warnings.empty());
-}
-
 TEST(CacheFault, TiersThatAreMissingAreOneWarning) {
   CacheHost host;
   CacheOptions options = host.options(60, kCacheEntry, kCacheBudget, kCacheBudget);
   options.memory_directory += "/missing";
-  ActivationCache no_memory(options, true);
+  ActivationCache no_memory(options);
   EXPECT_EQ(no_memory.place(0), CachePlace::disk) << "the next tier takes the first samples";
   EXPECT_EQ(host.warnings.size(), 1U);
   spill(host.disk.path() + "/file", "");
   options.disk_directory = host.disk.path() + "/file";
-  options.owner = "another run";
-  ActivationCache none(options, true);
+  ActivationCache none(options);
   ASSERT_EQ(host.warnings.size(), 2U);
   for (const char* const part : {"cache.memory", "cache.disk", "/missing", "No such file"})
     EXPECT_TRUE(contains(host.warnings[1], part)) << host.warnings[1];
-  ActivationCache follower(options, false);
+  ActivationCache follower(options, none.shared());
   EXPECT_FALSE(store(none, key_of(1), kCacheEntry) || hits(none, key_of(1), kCacheEntry));
   EXPECT_FALSE(store(follower, key_of(1), kCacheEntry) || hits(follower, key_of(1), kCacheEntry));
   none.prefetch(std::array<std::uint64_t, 2>{0, 50});
-  EXPECT_EQ(none.measure().memory.read, 0);
+  EXPECT_EQ(none.measure_read(), 0);
   // A budget that holds nothing.
   host.warnings.clear();
-  ActivationCache tiny(host.options(60, kCacheEntry, 4096, 0), true);
+  ActivationCache tiny(host.options(60, kCacheEntry, 4096, 0));
   ASSERT_EQ(host.warnings.size(), 1U);
   EXPECT_TRUE(contains(host.warnings[0], "hold no entry of 1000 bytes")) << host.warnings[0];
 }
 
 TEST(CacheFault, DamageIsOneWarningAndMisses) {
   CacheHost host;
-  ActivationCache cache(host.options(60, kCacheEntry, kCacheBudget, kCacheBudget), true);
+  ActivationCache cache(host.options(60, kCacheEntry, kCacheBudget, kCacheBudget));
   for (std::uint64_t s = 0; s < 60; ++s) store(cache, key_of(s), kCacheEntry);
-  for (const std::string& path : host.files()) {
+  for (const std::string& path : files_of(cache)) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     for (std::uint64_t slot = 0; slot < 20; ++slot)
       file.seekp(static_cast<std::streamoff>(4096 + slot * 1088 + slot * 50)).put('!');
@@ -108,9 +60,10 @@ TEST(CacheFault, DamageIsOneWarningAndMisses) {
 
 TEST(CacheFault, ACutFileTurnsItsTierOffWithOneWarning) {
   CacheHost host;
-  ActivationCache cache(host.options(60, kCacheEntry, kCacheBudget, kCacheBudget), true);
+  ActivationCache cache(host.options(60, kCacheEntry, kCacheBudget, kCacheBudget));
   for (std::uint64_t s = 0; s < 60; ++s) store(cache, key_of(s), kCacheEntry);
-  for (const std::string& path : host.files()) std::filesystem::resize_file(path, 4096 + 5 * 1088);
+  for (const std::string& path : files_of(cache))
+    std::filesystem::resize_file(path, 4096 + 5 * 1088);
   int hit = 0;
   for (int round = 0; round < 2; ++round)
     for (std::uint64_t s = 0; s < 60; ++s) hit += hits(cache, key_of(s), kCacheEntry);
@@ -127,11 +80,11 @@ constexpr int kAsExpected = 0, kWrong = 1, kCannotTry = 2;
 /// Two full disks: nothing is kept, nothing is left, one warning.
 int try_full(CacheHost& host, std::uint64_t budget) {
   {
-    ActivationCache cache(host.options(5000, kCacheEntry, budget, budget), true);
+    ActivationCache cache(host.options(5000, kCacheEntry, budget, budget));
     for (std::uint64_t s = 0; s < 5000; s += 50)
       if (store(cache, key_of(s), kCacheEntry) || hits(cache, key_of(s), kCacheEntry))
         return kWrong;
-    if (host.warnings.size() != 1 || !host.files().empty()) return kWrong;
+    if (host.warnings.size() != 1 || !host.empty()) return kWrong;
   }
   const std::string& text = host.warnings[0];
   return contains(text, "no room for") && contains(text, "cache.disk") ? kAsExpected : kWrong;
@@ -167,7 +120,7 @@ TEST(CacheFault, ADiskThatFillsWithoutReservationIsOneWarning) {
         ::mount("tmpfs", host.disk.path().c_str(), "tmpfs", 0, "size=256k") != 0)
       return kCannotTry;
     if (!refuse_call(SYS_fallocate, EOPNOTSUPP)) return kCannotTry;
-    ActivationCache cache(host.options(900, kCacheEntry, 0, 1 << 20), true);
+    ActivationCache cache(host.options(900, kCacheEntry, 0, 1 << 20));
     int stored = 0, hit = 0;
     for (std::uint64_t s = 0; s < 900; ++s) stored += store(cache, key_of(s), kCacheEntry);
     for (std::uint64_t s = 0; s < 900; ++s) hit += hits(cache, key_of(s), kCacheEntry);
@@ -186,14 +139,14 @@ TEST(CacheFault, AReadOnlyDirectoryAndAFailingDiskAreOneWarning) {
         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount("tmpfs", host.memory.path().c_str(), "tmpfs", MS_RDONLY, "size=256k") != 0)
       return kCannotTry;
-    ActivationCache cache(host.options(20, kCacheEntry, kCacheBudget, 0), true);
+    ActivationCache cache(host.options(20, kCacheEntry, kCacheBudget, 0));
     const bool kept = store(cache, key_of(1), kCacheEntry) || hits(cache, key_of(1), kCacheEntry);
     return !kept && host.warnings.size() == 1 ? kAsExpected : kWrong;
   });
   EXPECT_NE(read_only, kWrong);
   for (const int call : {SYS_pread64, SYS_pwrite64}) {
     const int outcome = in_child([&] {
-      ActivationCache cache(host.options(20, kCacheEntry, 0, kCacheBudget), true);
+      ActivationCache cache(host.options(20, kCacheEntry, 0, kCacheBudget));
       if (!store(cache, key_of(1), kCacheEntry) || !hits(cache, key_of(1), kCacheEntry))
         return kWrong;
       if (!refuse_call(call, EIO)) return kCannotTry;

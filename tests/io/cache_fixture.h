@@ -45,8 +45,7 @@ struct CacheHost {
 
   CacheOptions options(std::uint64_t samples, std::uint64_t entry_bytes, std::uint64_t memory_bytes,
                        std::uint64_t disk_bytes) {
-    return {.owner = "run x on host y",
-            .samples = samples,
+    return {.samples = samples,
             .entry_bytes = entry_bytes,
             .memory_bytes = memory_bytes,
             .disk_bytes = disk_bytes,
@@ -54,15 +53,19 @@ struct CacheHost {
             .disk_directory = disk.path(),
             .warn = [this](const std::string& text) { warnings.push_back(text); }};
   }
-  /// All files of both directories.
-  std::vector<std::string> files() const {
-    std::vector<std::string> paths;
-    for (const std::string& directory : {memory.path(), disk.path()})
-      for (const auto& entry : std::filesystem::directory_iterator(directory))
-        paths.push_back(entry.path());
-    return paths;
+  /// Whether both directories are empty, as they always are.
+  bool empty() const {
+    return std::filesystem::is_empty(memory.path()) && std::filesystem::is_empty(disk.path());
   }
 };
+
+/// The files of a cache as long as it is there: they have no names.
+inline std::vector<std::string> files_of(const ActivationCache& cache) {
+  std::vector<std::string> paths;
+  for (const nlohmann::json& tier : cache.shared())
+    if (!tier.is_null()) paths.push_back(tier["file"]);
+  return paths;
+}
 
 inline bool hits(ActivationCache& cache, const CacheKey& key, std::uint64_t bytes) {
   std::vector<std::byte> out(bytes);

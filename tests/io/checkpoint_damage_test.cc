@@ -247,8 +247,13 @@ TEST_F(DamageTest, TheErrorNamesAnOlderGoodCommit) {
   EXPECT_ERROR(open_newest(checkpoints()), middle + " is intact");
   stdfs::remove(middle + "/shard-00001.h5");
   EXPECT_ERROR(open_newest(checkpoints()), commit_ + " is intact");
+  EXPECT_TRUE(contains(recovery_advice(newest + "/"), commit_ + " is intact"));
   { std::ofstream(commit_ + "/shard-00000.h5", std::ios::app) << "x"; }
   EXPECT_ERROR(open_newest(checkpoints()), "no older checkpoint is intact");
+  // By the step, not by the name.
+  const std::string last = save_model(99'999'999), longer = save_model(100'000'000);
+  EXPECT_TRUE(contains(recovery_advice(longer), last + " is intact"));
+  EXPECT_TRUE(contains(recovery_advice(last), "no older checkpoint is intact"));
 }
 
 TEST_F(DamageTest, DamageFoundByTheReaderNamesAnOlderGoodCommitToo) {

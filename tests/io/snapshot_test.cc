@@ -40,9 +40,10 @@ class SnapshotTest : public testing::Test {
     std::vector<TensorPiece> pieces{
         {"a", {10, 100}, static_cast<std::size_t>(rank) * 500, 500, {{"weight", half.data()}}}};
     if (rank == 1) pieces.push_back({"b", {7}, 0, 7, {{"weight", all.data()}}});
-    files_[static_cast<std::size_t>(rank)]->write(
-        {.launch = launch_, .rank = rank, .world = 2, .step = step}, {{"step", step}}, pieces);
-    files_[static_cast<std::size_t>(rank)]->finish();
+    SnapshotFile& file = *files_[static_cast<std::size_t>(rank)];
+    file.copy({.launch = launch_, .rank = rank, .world = 2, .step = step}, {{"step", step}},
+              pieces);
+    file.seal();
   }
   void write_all(std::int64_t step) { write(0, step), write(1, step); }
 
@@ -50,16 +51,16 @@ class SnapshotTest : public testing::Test {
     return static_cast<float>(step) + static_cast<float>(i) / 8192;
   }
   std::int64_t newest() const {
-    const auto commit = newest_whole(snapshot_parts(run_));
-    return commit ? commit->manifest.step : -1;
+    const auto whole = newest_whole(snapshot_parts(run_));
+    return whole ? whole->commit.manifest.step : -1;
   }
   /// Reads everything of the newest; throws where that is damaged.
   void expect_whole(std::int64_t step) const {
-    auto commit = newest_whole(snapshot_parts(run_));
-    ASSERT_TRUE(commit);
-    EXPECT_EQ(commit->manifest.step, step);
-    EXPECT_EQ(commit->manifest.metadata.at("step"), step);
-    CheckpointReader reader(std::move(*commit));
+    auto whole = newest_whole(snapshot_parts(run_));
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(whole->commit.manifest.step, step);
+    EXPECT_EQ(whole->commit.manifest.metadata.at("step"), step);
+    CheckpointReader reader(std::move(whole->commit));
     std::vector<float> a(1000), b(7);
     reader.read("a", "weight", 0, a);
     reader.read("b", "weight", 0, b);

@@ -16,7 +16,6 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "io/cache_tier.h"
 #include "io/checkpoint/part_hash.h"
 #include "io/checkpoint/run_directory.h"
 #include "io/checkpoint/snapshot_file.h"
@@ -165,9 +164,9 @@ SnapshotRun run_at(const std::string& path) {
 void write_snapshot(const SnapshotRun& run, std::int64_t step, float value) {
   SnapshotFile file(run, 0);
   const std::vector<float> values(100, value);
-  file.write({.launch = 1, .rank = 0, .world = 1, .step = step}, {{"step", step}},
-             std::vector<TensorPiece>{{"a", {100}, 0, 100, {{"weight", values.data()}}}});
-  file.finish();
+  file.copy({.launch = 1, .rank = 0, .world = 1, .step = step}, {{"step", step}},
+            std::vector<TensorPiece>{{"a", {100}, 0, 100, {{"weight", values.data()}}}});
+  file.seal();
 }
 
 std::vector<Read> places() {
@@ -186,22 +185,6 @@ std::vector<Read> places() {
          return slurp(path);
        },
        [](const std::string& path) { return !read_run_key(fs::path(path).parent_path()).empty(); },
-       true, false},
-      {"cache",
-       [](const std::string& path) {
-         CacheTier::create(path, Sha256Digest{}, {0, 4, 100});
-         return slurp(path);
-       },
-       [](const std::string& path) {
-         try {
-           CacheTier::open(path, Sha256Digest{}, 100);
-           return true;
-         } catch (const Error& error) {
-           EXPECT_TRUE(contains(error.what(), path));
-           warn_once(path, "seen");
-           return false;
-         }
-       },
        true, false},
       {"log", [](const std::string&) { return std::string("{\"step\":1}\n"); },
        [](const std::string& path) {
@@ -237,8 +220,7 @@ TEST(Trust, NothingIsBelievedThatThisUserDidNotWrite) {
       for (int turn = 0; turn < 3; ++turn) {
         if (kind.needs_root && !is_root()) continue;
         if (kind.in_own_place && !place.shared) continue;
-        // Hashes are what tells; a key is any 64 digits, a cache's entries have hashes of their
-        // own.
+        // Hashes are what tells; a key is any 64 digits.
         if (!place.checks_all &&
             std::string_view("longer cut short").find(kind.name) != std::string_view::npos)
           continue;
@@ -260,7 +242,7 @@ TEST(Trust, NothingIsBelievedThatThisUserDidNotWrite) {
         fs::remove_all(name, ignored);
         ++tried;
       }
-  EXPECT_GE(tried, is_root() ? 240 : 180);
+  EXPECT_GE(tried, is_root() ? 180 : 130);
   EXPECT_LT(now() - start, 60);
   EXPECT_LT(peak_mib() - before, 300);
 }

@@ -127,7 +127,7 @@ TEST(Decorators, ForgetNoVirtualFunction) {
   const std::vector<Pair> pairs{
       {"core/backend.h", "Backend", "core/backend_around.h", {"records_passes", "repeat"}},
       {"core/kernel_clock.h", "KernelClock", "core/profile_backend.cc", {}},
-      {"models/units/unit.h", "Unit", "models/units/rows_read.cc", {}},
+      {"models/units/unit.h", "Unit", "models/units/rows_read.cc", {"result"}},
       {"parallel/comm/communicator.h",
        "Communicator",
        "parallel/comm/staged_communicator.cc",

@@ -10,6 +10,7 @@ import math
 import typing
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 Pairs = typing.Sequence[tuple[float, float]]
@@ -18,9 +19,10 @@ MOST_EXACT = 200  # differences whose signs are all counted by Wilcoxon's test
 PAIRED, WILCOXON, WELCH, NO_TEST = "paired t test", "Wilcoxon signed rank test", "Welch's t test", "no test"
 
 
-def _moments(values: typing.Iterable[float]) -> tuple[int, float, float]:
+def _moments(values: typing.Sequence[float]) -> tuple[int, float, float]:
     """Number, mean and variance of the finite values. Equal values have exactly their own mean: sums are of distances to the first one."""
-    sample = np.array([value for value in values if math.isfinite(value)], np.longdouble)
+    sample = np.array(values, np.longdouble)
+    sample = sample[np.isfinite(sample)]
     if sample.size < 2:
         return sample.size, float(sample[0]) if sample.size else math.nan, 0
     mean = sample[0] + (sample - sample[0]).mean()
@@ -29,28 +31,13 @@ def _moments(values: typing.Iterable[float]) -> tuple[int, float, float]:
 
 @functools.lru_cache(maxsize=4096)
 def _t_upper(freedom: float, tail: float) -> float:
-    """The value that Student's t exceeds with this probability."""
-    t = -float(special.stdtrit(freedom, tail))
-    log_density = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - (freedom + 1) / 2 * math.log1p(t * t / freedom)
-    # A step of Newton's method: scipy before 1.12 has nine digits.
-    return t + (_t_tail(freedom, t) - tail) * math.sqrt(freedom * math.pi) * math.exp(-log_density)
+    """The value that Student's t exceeds with this probability; by the beta distribution, since `stdtrit` before scipy 1.12 has nine digits."""
+    return math.sqrt(freedom * (1 / float(special.betaincinv(freedom / 2, 0.5, 2 * tail)) - 1))
 
 
 def _t_tail(freedom: float, t: float) -> float:
-    """The probability that Student's t exceeds t; near 0 by the complement, where scipy's function loses digits."""
-    if t * t < freedom:
-        return 0.5 - math.copysign(float(special.betainc(0.5, freedom / 2, t * t / (freedom + t * t))) / 2, t)
+    """The probability that Student's t exceeds t."""
     return float(special.stdtr(freedom, -t))
-
-
-def _p_of_t(difference: float, error: float, freedom: float) -> float:
-    """Two-sided; without spread, 1 for no difference and 0, the limit, for any other."""
-    t = abs(difference) / error if error > 0 else math.inf
-    return 1 if difference == 0 else 2 * _t_tail(freedom, t) if math.isfinite(t) else 0
-
-
-def _half_width(error: float, freedom: float, confidence: float) -> float:
-    return error * _t_upper(freedom, (1 - confidence) / 2) if error > 0 else 0
 
 
 def interval(middle: float, half_width: float | None) -> tuple[float, float] | tuple[None, None]:
@@ -70,10 +57,10 @@ class Summary:
 def summarize(values: typing.Sequence[float], confidence: float) -> Summary:
     """Mean, standard deviation, and the interval of the mean by Student's t."""
     n, mean, variance = _moments(values)
-    summary = Summary(n, sum(map(math.isnan, values)), sum(map(math.isinf, values)), mean)
+    summary = Summary(n, int(np.isnan(values).sum()), int(np.isinf(values).sum()), mean)
     if n > 1:
         summary.sd = math.sqrt(variance)
-        summary.half_width = _half_width(summary.sd / math.sqrt(n), n - 1, confidence)
+        summary.half_width = summary.sd / math.sqrt(n) * _t_upper(n - 1, (1 - confidence) / 2)
     return summary
 
 
@@ -87,16 +74,13 @@ class Difference:
     p: float | None = None  # two-sided
 
 
-def _wilcoxon_p(differences: list[float]) -> float:
+def _wilcoxon_p(differences: np.ndarray) -> float:
     """Exact from all signs of the ranks up to MOST_EXACT differences, else normal with corrections for ties and continuity.
 
     Differences of zero are left out and equal ones have their mean rank. W. J. Conover, Practical Nonparametric Statistics (1999), 5.7.
     """
-    moved = np.array([value for value in differences if value != 0])
-    if moved.size == 0:
-        return 1
-    sizes = np.sort(abs(moved))  # twice the mean rank of equal ones is a whole number
-    ranks = np.searchsorted(sizes, abs(moved), "left") + np.searchsorted(sizes, abs(moved), "right") + 1
+    moved = differences[differences != 0]
+    ranks = (2 * pd.Series(abs(moved)).rank()).to_numpy(int)  # twice the mean rank of equal ones is a whole number
     total, positive = int(ranks.sum()), int(ranks[moved > 0].sum())
     if moved.size > MOST_EXACT:
         away = max(0.0, abs(positive - total / 2) - 1) / math.sqrt((ranks.astype(float) ** 2).sum() / 4)
@@ -104,20 +88,27 @@ def _wilcoxon_p(differences: list[float]) -> float:
     chance = np.zeros(total + 1)
     chance[0] = 1
     for rank in ranks:
-        chance = (chance + np.concatenate([np.zeros(rank), chance[:total + 1 - rank]])) / 2
+        chance = (chance + np.roll(chance, int(rank))) / 2
     return min(1.0, 2 * float(chance[:min(positive, total - positive) + 1].sum()))
+
+
+def _t_test(test: str, pairs: int, difference: float, error: float, freedom: float, confidence: float) -> Difference:
+    """Without spread, p is 1 for no difference and 0, the limit, for any other."""
+    t = abs(difference) / error if error > 0 else math.inf
+    return Difference(test, pairs, difference, error * _t_upper(freedom, (1 - confidence) / 2),
+                      2 * _t_tail(freedom, t) if difference else 1)
 
 
 def compare_pairs(pairs: Pairs, test: str, confidence: float) -> Difference:
     """The paired t test, or Wilcoxon's, from two pairs on; pairs with a value that is not finite are left out."""
-    moved = [second - first for first, second in pairs if math.isfinite(first) and math.isfinite(second)]
-    n, mean, variance = _moments(moved)
+    values = np.array(pairs, float).reshape(-1, 2)
+    moved = np.diff(values[np.isfinite(values).all(axis=1)]).ravel()
+    n, mean, variance = _moments(moved)  # type: ignore[arg-type]
     if n < 2:
         return Difference(NO_TEST, n, mean)
     if test == WILCOXON:
         return Difference(test, n, mean, None, _wilcoxon_p(moved))
-    error = math.sqrt(variance / n)
-    return Difference(test, n, mean, _half_width(error, n - 1, confidence), _p_of_t(mean, error, n - 1))
+    return _t_test(test, n, mean, math.sqrt(variance / n), n - 1, confidence)
 
 
 def compare_samples(first: typing.Sequence[float], second: typing.Sequence[float], confidence: float) -> Difference:
@@ -128,16 +119,13 @@ def compare_samples(first: typing.Sequence[float], second: typing.Sequence[float
     squares = variance / n, its_variance / m
     error = math.sqrt(sum(squares))
     share = squares[0] / sum(squares) if error > 0 else 0.5  # shares of the sum do not underflow
-    freedom = 1 / (share * share / (n - 1) + (1 - share) * (1 - share) / (m - 1))
-    return Difference(WELCH, 0, other - mean, _half_width(error, freedom, confidence), _p_of_t(other - mean, error, freedom))
+    return _t_test(WELCH, 0, other - mean, error, 1 / (share ** 2 / (n - 1) + (1 - share) ** 2 / (m - 1)), confidence)
 
 
 def holm(p: typing.Sequence[float]) -> list[float]:
     """Each p corrected for being one of several. S. Holm, Scandinavian Journal of Statistics 6 (1979)."""
-    order = np.argsort(p, kind="stable")
-    corrected = np.empty(len(p))
-    corrected[order] = np.minimum(1, np.maximum.accumulate(np.arange(len(p), 0, -1) * np.asarray(p, float)[order]))
-    return [float(one) for one in corrected]
+    ascending = pd.Series(p, dtype=float).sort_values(kind="stable")
+    return (ascending * range(len(p), 0, -1)).cummax().clip(upper=1).sort_index().tolist()
 
 
 @dataclasses.dataclass
@@ -195,11 +183,9 @@ def equivalence_power(pairs: int, design: Design) -> float:
         return 0
 
     def chance(share: float) -> float:  # of the sample's deviation in the true one
-        if share <= 0:
-            return 0
         density = math.exp(constant + (freedom - 1) * math.log(share) - freedom * share * share / 2)
         reach = margin - t * share
-        return density * (math.erfc((moved - reach) / math.sqrt(2)) - math.erfc((moved + reach) / math.sqrt(2))) / 2
+        return density * float(special.ndtr(reach - moved) - special.ndtr(-reach - moved))
 
     power = integrate.quad(chance, low, high, epsabs=1e-300, epsrel=1e-13, limit=500, full_output=1)[0]
     return min(max(float(power), 0.0), 1.0)

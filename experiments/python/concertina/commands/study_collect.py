@@ -26,7 +26,7 @@ class Task(typing.NamedTuple):
     job: str
     state: str
     nodes: str
-    index: int
+    number: int
 
 
 Standing = dict[str, list]  # trials that are done, stopped, failed, timed_out, lost (begun, but without a record) and left; tasks running, queued
@@ -88,7 +88,7 @@ def _text(standing: Standing, unknown: str, results: str) -> str:
         return "".join(f"{what.replace('_', ' '):<10} {len(standing[what]):>5}   {ranges(standing[what])}\n" for what in names if standing[what])
 
     ended = count(*_ENDS.values())
-    tasks = "".join(f"{what:<10} {task.trial:>5}   job {task.job}_{task.index}, {task.state}{' on ' * bool(task.nodes)}{task.nodes}\n"
+    tasks = "".join(f"{what:<10} {task.trial:>5}   job {task.job}_{task.number}, {task.state}{' on ' * bool(task.nodes)}{task.nodes}\n"
                     for what in ("running", "queued") for task in standing[what])
     lost = "  their tasks are gone and wrote no record (slurm.txt and log.txt of the trial tell more)\n" * bool(standing["lost"])
     left = "  concertina study submit takes these\n" * bool(standing["lost"] or standing["left"])

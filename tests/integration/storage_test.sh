@@ -236,9 +236,9 @@ one_warning() { # TEXT
   [ "$(grep -c 'warning' err)" = 1 ] && grep -q "warning no activations are kept in cache.disk: $1" err ||
     fail "not the one warning '$1': $(grep warning err)"
 }
-failing "fallocate 1 9 $ENOSPC activations" 0 full $kept
+failing "fallocate 1 9 $ENOSPC runs/full/#" 0 full $kept
 one_warning 'no room for'
-failing "pwrite 150 9999 $EIO activations" 0 broken $kept
+failing "pwrite 150 9999 $EIO runs/broken/#" 0 broken $kept
 one_warning 'pwrite failed'
 train 0 elsewhere $kept --set cache.dir=missing
 one_warning 'open failed: No such file .*missing'

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import concertina
 import pytest
 from concertina.commands.doctor import judge
 
@@ -113,7 +114,7 @@ def test_warnings_of_threads_are_not_repeated_for_ranks_on_one_cpu():
 def test_text_and_json_agree():
     facts = healthy(3)
     host(seen=False)(facts)
-    package = os.path.join(os.environ["PYTHONPATH"], "concertina")
+    package = os.path.dirname(concertina.__file__)
     said = {words: subprocess.run([sys.executable, package, "--parsed", "doctor", *words], input=json.dumps(facts), capture_output=True,
                                   text=True, check=False) for words in ((), ("--json=",))}
     assert {one.returncode for one in said.values()} == {1}

@@ -125,7 +125,7 @@ def compare_samples(first: typing.Sequence[float], second: typing.Sequence[float
 def holm(p: typing.Sequence[float]) -> list[float]:
     """Each p corrected for being one of several. S. Holm, Scandinavian Journal of Statistics 6 (1979)."""
     ascending = pd.Series(p, dtype=float).sort_values(kind="stable")
-    return (ascending * range(len(p), 0, -1)).cummax().clip(upper=1).sort_index().tolist()
+    return (ascending * np.arange(len(p), 0, -1)).cummax().clip(upper=1).sort_index().tolist()
 
 
 @dataclasses.dataclass

@@ -23,7 +23,7 @@ struct SilentHost {
 
 class Heartbeats {
  public:
-  /// Of a host that is not heard.
+  /// A host is unreachable once it has been silent for longer.
   static constexpr Limit kSilenceLimit{1.5, 8};
 
   /// Collective. Every rank listens, on all addresses of its host; the ranks of one host lie side

@@ -5,13 +5,13 @@
 
 namespace concertina {
 
-/// Lasts too long once both are exceeded.
+/// What lasts longer than the seconds, and is seen in as many looks in a row, lasts too long.
 struct Limit {
   double seconds = 0;
   int looks = 1;
 };
-/// Of a signal that has stopped a process. Somebody who looks into it, or moves it, stops it for
-/// less.
+/// A process counts as stopped by a signal once it has been stopped for longer: debuggers and tools
+/// that move processes stop them for less.
 inline constexpr Limit kStopLimit{1.2, 4};
 
 struct Lasting {

@@ -19,7 +19,7 @@ namespace concertina {
 namespace {
 
 constexpr double kLookSeconds = 0.1;
-/// Of a SIGTERM that the main thread has not asked for: its step is a long one.
+/// Looks until people are told that a SIGTERM waits for the end of a long step.
 constexpr Limit kSignalLimit{0, 5};
 /// mpirun ends the others within 2 s of a rank's death. Other launchers may never do.
 constexpr double kLauncherSeconds = 5;

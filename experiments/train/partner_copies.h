@@ -43,7 +43,7 @@ class PartnerCopies {
 
   bool make_room(std::span<const double> sizes);
 
-  // Of its own: messages of two ranks come in order; null: off.
+  // For copies alone, as the messages of two ranks arrive in order; null: off.
   std::unique_ptr<Communicator> comm_;
   int partner_ = -1;
   std::vector<Source> sources_;

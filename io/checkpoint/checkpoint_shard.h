@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// Of the library that lays out shards, for reports: "1.10.8".
+/// The version of the HDF5 library that writes shards, for reports: "1.10.8".
 std::string hdf5_version();
 
 /// At least what write_shard() will need for these pieces, whose data may be null.

@@ -9,7 +9,7 @@ namespace concertina::published {
 /// The names of the maps of an encoder's heads. Those of tags and spans are the same in all types.
 struct EncoderHeads {
   std::string pooler, classes;  // of a text
-  /// Of masked tokens: a map, its norm, and the bias of the logits.
+  /// The head of masked tokens has a map, its norm, and the bias of the logits.
   std::string transform, transform_norm, logits_bias;
 };
 

@@ -35,7 +35,8 @@ inline void issue(const RmsNorm& op) {
   }
 }
 
-/// Of LayerNormInput or RmsNormInput, whose mean is 0 and whose gradient keeps its own mean.
+/// Computes what LayerNormInput does, or RmsNormInput: there the mean is 0, and the gradient keeps
+/// its own.
 template <class Op>
 void norm_input(const Op& op, const Values& mean, bool centred) {
   const Values dy = values_of(op.dy), x = values_of(op.x), gamma = values_of(op.gamma),

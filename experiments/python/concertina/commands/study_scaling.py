@@ -11,8 +11,7 @@ import statistics
 import sys
 import typing
 
-from ..chart import Axis, Chart, Series
-from ..chart import draw, save
+from ..chart import Axis, Chart, Series, draw, save
 from ..files import replace_file
 from ..names import counted
 from ..results import RunSummary, study_results
@@ -150,7 +149,7 @@ def _gains(points: list[Json], name: str) -> Chart:
 def _parts(points: list[Json]) -> Chart:
     """Milliseconds that all ranks spend on a sample, by what they do: the same for all where the ranks scale perfectly."""
     bars = [(one, kind) for one in points for kind in ("measured", "predicted") if one.get(f"{kind}_ms") is not None]
-    names = [f"{counted} ranks, {kind}" for counted, kind in ((one["ranks"], kind) for one, kind in bars)]
+    names = [f"{one['ranks']} ranks, {kind}" for one, kind in bars]
     series = [Series(part, names, [one[f"{kind}_parts"][part] * one[f"{kind}_ms"] * one["ranks"] / one["batch"] for one, kind in bars])
               for part in points[0]["predicted_parts"]]
     return Chart("stacks", Axis("rank time per sample", "ms"), series=series, width=6.75,

@@ -38,8 +38,9 @@ fi
 mpi_environment
 begin=$(date +%s)
 rm -f build/meson-logs/testlog.json
+# One test more than there are cores at a time: many of them wait now and then.
 # shellcheck disable=SC2086
-meson test -C build --no-rebuild --print-errorlogs $quick "$@"
+meson test -C build --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) $quick "$@"
 status=$?
 
 # Counted from meson's own record, a JSON object a line; not from what it prints.

@@ -12,7 +12,7 @@
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/config/config_overrides.h"
 #include "experiments/machine/gather.h"
-#include "experiments/predict/move_probe.h"
+#include "experiments/predict/link_probe.h"
 #include "experiments/run/planning.h"
 #include "parallel/predict/move_costs.h"
 #include "tests/bench/benches.h"

@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "experiments/hugging_face/exported_files.h"
 #include "experiments/hugging_face/kept_files.h"
-#include "experiments/hugging_face/model_card.h"
 #include "experiments/hugging_face/published_config_text.h"
 #include "io/datasets/sentences.h"
 #include "io/tokenizers/sentencepiece_library.h"

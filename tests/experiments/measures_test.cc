@@ -1,5 +1,5 @@
 // Which figures of two trials are of one measure: of the same data, in the same unit.
-#include "experiments/study/measures.h"
+#include "experiments/study/results.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "experiments/timeline/timeline_grid.h"
-#include "experiments/timeline/timeline_json.h"
+#include "experiments/timeline/timeline_rows.h"
 #include "parallel/generate/passes.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/fit_layout.h"

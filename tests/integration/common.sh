@@ -11,6 +11,9 @@ die() { # what
   exit 1
 }
 
+# With FIRST_CASES set, the test ends here: the quick suite runs the first cases of some slow tests.
+end_of_first_cases() { [ -z "${FIRST_CASES-}" ] || exit 0; }
+
 # What the launch prints is in `out`, and shown where it fails.
 run() { # ranks, arguments
   local ranks=$1

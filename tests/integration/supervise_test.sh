@@ -117,6 +117,8 @@ ended 0
 left | grep -vxFf before >after || true
 [ ! -s after ] || die "shared memory is left: $(cat after)"
 
+end_of_first_cases
+
 # Checkpoints that are gone are no reason to begin anew.
 supervised gone
 reach runs/gone 60; kill -USR1 "$supervisor"

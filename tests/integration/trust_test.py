@@ -318,6 +318,8 @@ def main():
             check_own_snapshots()
             check_checkpoints()
         cases = [(name, kind) for name in FILES for kind in KINDS]
+        if os.environ.get("FIRST_CASES"):  # in the quick suite: each file and each kind once
+            cases = cases[::len(KINDS) + 1]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda case: look(*case), cases))
         check_descriptors()

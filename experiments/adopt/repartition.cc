@@ -18,7 +18,6 @@
 #include "experiments/machine/gather.h"
 #include "experiments/predict/link_probe.h"
 #include "experiments/predict/machine_file.h"
-#include "experiments/predict/move_probe.h"
 #include "experiments/predict/predict_memory.h"
 #include "experiments/run/layout_json.h"
 #include "experiments/run/planning.h"

@@ -1,6 +1,6 @@
 #include "experiments/commands/group_options.h"
 
-#include "experiments/study/claim.h"
+#include "experiments/study/results.h"
 
 namespace concertina {
 

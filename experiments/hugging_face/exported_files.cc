@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "experiments/hugging_face/exported_tokenizer.h"
 #include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/published_config.h"
 #include "experiments/hugging_face/published_config_text.h"

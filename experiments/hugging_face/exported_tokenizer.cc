@@ -1,4 +1,4 @@
-#include "experiments/hugging_face/exported_tokenizer.h"
+#include "experiments/hugging_face/exported_files.h"
 
 #include <algorithm>
 #include <array>

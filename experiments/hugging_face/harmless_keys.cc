@@ -1,4 +1,4 @@
-#include "experiments/hugging_face/harmless_keys.h"
+#include "experiments/hugging_face/published_config.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "experiments/hugging_face/model_card.h"
+#include "experiments/hugging_face/exported_files.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,6 @@
 
 #include "core/text/number_text.h"
 #include "core/version.h"
-#include "experiments/hugging_face/exported_files.h"
 #include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/published_config_text.h"
 #include "experiments/hugging_face/published_pieces.h"

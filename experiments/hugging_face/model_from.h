@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include "experiments/run/trainer.h"
 
 #include "experiments/config/config.h"
 #include "experiments/hugging_face/stored_run.h"
@@ -20,5 +21,10 @@ void adopt_model_from(RunConfig& config);
 
 /// Keeps model.from's config.json, if there is one, with the run.
 void keep_model_from(const RunConfig& config);
+
+/// Puts the weights of model.from in the place of those that trainer.initialize() made; each rank
+/// reads the tensors of its own units. Heads that the model does not have stay as they were made,
+/// and rank 0 says so. Collective.
+void start_from(Trainer& trainer, const RunConfig& config);
 
 }  // namespace concertina

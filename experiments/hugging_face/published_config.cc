@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/hugging_face/harmless_keys.h"
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/planning.h"
 #include "io/checkpoint/safetensors_folder.h"
@@ -204,8 +203,7 @@ std::optional<Said> said_of(const PublishedConfig& published, std::string_view o
                   published.path, fmt::format("{} = null", key.theirs));
     const std::string text = config_text(published, key, found->second);
     if (said && key.use != KeyElsewhere::Use::advice && said->text != text &&
-        !same_value(parsed(published.values.at(said->key->theirs).dump()),
-                    found->second))
+        !same_value(parsed(published.values.at(said->key->theirs).dump()), found->second))
       throw_input(
           fmt::format("{} is {}, and {} is {}", said->key->theirs, said->text, key.theirs, text),
           published.path, "one of them, or the same value");

@@ -52,4 +52,8 @@ PublishedConfig read_published_config(const std::string& folder);
 /// key that is set to something else.
 void adopt_published(const PublishedConfig& published, RunConfig& config);
 
+/// Whether `key` of a config.json, or an object that it is in, changes no figure of any model:
+/// "task_specific_params.text-generation".
+bool is_harmless(std::string_view key);
+
 }  // namespace concertina

@@ -1,4 +1,4 @@
-#include "experiments/hugging_face/start_from.h"
+#include "experiments/hugging_face/model_from.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "core/log.h"
-#include "experiments/hugging_face/model_from.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/machine/gather.h"
 #include "experiments/run/run_checkpoint.h"

@@ -1,6 +1,7 @@
 #include "experiments/machine/output.h"
 
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -32,6 +33,31 @@ int terminal_columns(std::FILE* stream) {
   constexpr int kUsual = 80;
   winsize size{};
   return ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 ? kUsual : size.ws_col;
+}
+
+StatusLine::StatusLine(std::FILE* stream)
+    : stream_(stream), terminal_(isatty(fileno(stream)) == 1) {}
+
+void StatusLine::put(const std::string& text) {
+  std::fputs(text.c_str(), stream_);
+  std::fflush(stream_);
+  std::clearerr(stream_);
+}
+
+void StatusLine::draw(const std::string& text) {
+  // One column stays free: a full line would wrap on some terminals.
+  put("\r\x1b[K" + text.substr(0, static_cast<std::size_t>(terminal_columns(stream_) - 1)));
+  drawn_ = true;
+}
+
+void StatusLine::clear() {
+  if (drawn_) put("\r\x1b[K");
+  drawn_ = false;
+}
+
+void StatusLine::say(const std::string& text) {
+  clear();
+  put(text + '\n');
 }
 
 std::string wrapped(const std::string& text, int columns) {

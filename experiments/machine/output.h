@@ -1,4 +1,4 @@
-// The program's output on stdout: once per launch, and never lost in silence.
+// The program's output: on stdout once per launch, and never lost in silence; progress on stderr.
 #pragma once
 
 #include <cstdio>
@@ -17,6 +17,31 @@ Error lost_output();
 
 /// Columns of the terminal that `stream` writes to; 80 where that cannot be known.
 int terminal_columns(std::FILE* stream);
+
+/// A line about work that goes on, at the bottom of a terminal. A stream that takes no more, such
+/// as a log on a full disk, never ends the work.
+class StatusLine {
+ public:
+  explicit StatusLine(std::FILE* stream);
+  ~StatusLine() { clear(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+  bool on_terminal() const { return terminal_; }
+  /// Draws `text`, cut to one line, in place of the line that is there.
+  void draw(const std::string& text);
+  /// Removes the line. Call it before anything else writes to the terminal.
+  void clear();
+  /// Writes `text`, which stays, and a newline.
+  void say(const std::string& text);
+
+ private:
+  void put(const std::string& text);
+
+  std::FILE* stream_;
+  bool terminal_, drawn_ = false;
+};
+
 /// `text` with lines of at most `columns`, broken between words, and indented as the description of
 /// an option in a help text is. Words that are longer stay whole.
 std::string wrapped(const std::string& text, int columns);

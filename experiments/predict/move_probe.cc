@@ -1,4 +1,4 @@
-#include "experiments/predict/move_probe.h"
+#include "experiments/predict/link_probe.h"
 
 #include <algorithm>
 #include <array>

@@ -2,18 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <boost/algorithm/string/trim.hpp>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <set>
-#include <sstream>
 #include <string_view>
 
 #include "core/error.h"
 #include "core/text/number_text.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
+#include "io/csv.h"
 #include "io/file.h"
 #include "parallel/plan/partition.h"
 #include "parallel/plan/plan_index.h"
@@ -32,14 +34,6 @@ constexpr std::uint64_t kMostStageCostsBytes = 16 << 20;
 constexpr const char* kStageCostsHint =
     "a text file with the header F,I,W and one row of seconds per stage, such as 1,1,1";
 
-/// Without spaces, and a CR, around it.
-std::string_view trimmed(std::string_view text) {
-  constexpr const char* kSpace = " \t\r";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 double seconds_of(std::string_view word, const std::string& place, const std::string& fix) {
   double value = 0;
   const char* end = word.data() + word.size();
@@ -49,16 +43,12 @@ double seconds_of(std::string_view word, const std::string& place, const std::st
   return value;
 }
 
-StageCosts row_of(std::string_view line, const std::string& place) {
+StageCosts row_of(const std::vector<std::string>& cells, const std::string& place) {
+  if (cells.size() != 3) throw_input("a row has not three costs", place, kStageCostsHint);
   std::array<double, 3> seconds{};
-  for (std::size_t i = 0; i < seconds.size(); ++i) {
-    const std::size_t comma = line.find(',');
-    if ((comma == std::string_view::npos) != (i + 1 == seconds.size()))
-      throw_input("a row has not three costs", place, kStageCostsHint);
-    seconds[i] =
-        seconds_of(trimmed(line.substr(0, comma)), place, fmt::format("seconds: {}", kFigures));
-    if (comma != std::string_view::npos) line.remove_prefix(comma + 1);
-  }
+  std::ranges::transform(cells, seconds.begin(), [&](const std::string& cell) {
+    return seconds_of(cell, place, fmt::format("seconds: {}", kFigures));
+  });
   return {.forward = seconds[0], .input = seconds[1], .weight = seconds[2]};
 }
 
@@ -73,21 +63,23 @@ std::vector<StageCosts> read_stage_costs(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     throw_input("there is no such file of costs", path, kStageCostsHint);
-  const std::string text = read_input_file(path, kMostStageCostsBytes, kStageCostsHint);
-  std::vector<StageCosts> rows;
-  std::string_view left = text;
+  std::string text = read_input_file(path, kMostStageCostsBytes, kStageCostsHint);
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
-  if (left.starts_with(kByteOrderMark)) left.remove_prefix(kByteOrderMark.size());
-  left = left.substr(0, left.find_last_not_of(" \t\r\n") + 1);  // without blank lines at the end
-  std::istringstream lines{std::string(left)};
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    const std::string_view row = trimmed(line);
-    const std::string place = fmt::format("{}:{}", path, number);
-    if (number == 1 && row != "F,I,W")
-      throw_input(fmt::format("the first line is '{}', not F,I,W", row.substr(0, 40)), place,
-                  kStageCostsHint);
-    if (number > 1) rows.push_back(row_of(row, place));
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  boost::trim_right(text);
+  auto lines = parse_csv(text);
+  if (!lines) throw_input("a quote is not closed, or is within a cell", path, kStageCostsHint);
+  std::vector<StageCosts> rows;
+  int number = 0;
+  for (std::vector<std::string>& cells : *lines) {
+    for (std::string& cell : cells) boost::trim(cell);
+    const std::string place = fmt::format("{}:{}", path, ++number);
+    if (number > 1)
+      rows.push_back(row_of(cells, place));
+    else if (cells != std::vector<std::string>{"F", "I", "W"})
+      throw_input(fmt::format("the first line is '{:.40}', not F,I,W",
+                              fmt::to_string(fmt::join(cells, ","))),
+                  place, kStageCostsHint);
   }
   if (rows.empty()) throw_input("the file has no costs", path, kStageCostsHint);
   return rows;

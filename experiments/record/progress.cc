@@ -1,7 +1,6 @@
 #include "experiments/record/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,19 +8,11 @@
 #include "core/clock.h"
 #include "core/step_history.h"
 #include "core/text/number_text.h"
-#include "experiments/machine/output.h"
 
 namespace concertina {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
-
-/// Writes `text`; on a full disk it is lost, as nobody could be told.
-void put(std::FILE* stream, const std::string& text) {
-  std::fputs(text.c_str(), stream);
-  std::fflush(stream);
-  std::clearerr(stream);
-}
 
 }  // namespace
 
@@ -66,27 +57,19 @@ std::string progress_bar(const ProgressFigures& figures, int width) {
 }
 
 Progress::Progress(std::FILE* stream, std::int64_t every)
-    : stream_(stream),
-      every_(std::max<std::int64_t>(every, 1)),
-      terminal_(isatty(fileno(stream)) == 1) {}
-
-Progress::~Progress() {
-  clear();
-}
+    : line_(stream), stream_(stream), every_(std::max<std::int64_t>(every, 1)) {}
 
 void Progress::update(const ProgressFigures& figures) {
   const bool last = figures.step >= figures.steps;
-  if (!terminal_) {
+  if (!line_.on_terminal()) {
     if (is_due(figures.step - figures.batches, figures.step, every_) || last)
-      put(stream_, progress_line(figures) + '\n');
+      say(progress_line(figures));
     return;
   }
   const double time = now();
-  if (drawn_ && !last && time - last_draw_ < kRedrawSeconds) return;
-  // One column stays free: a full line would wrap on some terminals.
-  put(stream_, fmt::format("\r{}\x1b[K{}", progress_bar(figures, terminal_columns(stream_) - 1),
-                           last ? "\n" : ""));
-  drawn_ = !last;
+  if (!last && time - last_draw_ < kRedrawSeconds && time >= last_draw_) return;
+  const std::string bar = progress_bar(figures, terminal_columns(stream_) - 1);
+  last ? say(bar) : line_.draw(bar);
   last_draw_ = time;
 }
 
@@ -94,25 +77,13 @@ void Progress::evaluation(std::int64_t done, std::int64_t of, double seconds) {
   if (done >= of) last_draw_ = 0;
   if (done >= of) return clear();
   // Seconds since the evaluation began are no time of day: the first of them is drawn.
-  if (seconds - last_draw_ < (terminal_ ? kRedrawSeconds : 10) && last_draw_ <= seconds) return;
+  const double pause = line_.on_terminal() ? kRedrawSeconds : 10;
+  if (seconds - last_draw_ < pause && last_draw_ <= seconds) return;
   last_draw_ = seconds;
   const std::string text = fmt::format(
       "evaluating: {} of {} targets  ETA {}", grouped(done), grouped(of),
       format_duration(seconds * static_cast<double>(of - done) / static_cast<double>(done)));
-  const auto room = static_cast<std::size_t>(terminal_columns(stream_) - 1);
-  put(stream_, terminal_ ? "\r\x1b[K" + text.substr(0, room) : text + '\n');
-  drawn_ = terminal_;
-}
-
-void Progress::clear() {
-  if (!drawn_) return;
-  put(stream_, "\r\x1b[K");
-  drawn_ = false;
-}
-
-void Progress::say(const std::string& line) {
-  clear();
-  put(stream_, line + '\n');
+  line_.on_terminal() ? line_.draw(text) : say(text);
 }
 
 void Eta::add(double step_seconds) {

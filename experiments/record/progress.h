@@ -1,11 +1,12 @@
 // The display of a training run while it goes on: a bar on a terminal, else a line every
-// N steps. Invariant: the formatting is pure; only rank 0 makes a Progress; a stream that takes no
-// more (a log on a full disk) never ends a run.
+// N steps. Invariant: the formatting is pure; only rank 0 makes a Progress.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <string>
+
+#include "experiments/machine/output.h"
 
 namespace concertina {
 
@@ -32,24 +33,20 @@ class Progress {
  public:
   /// `every`: steps between lines where `stream` is no terminal.
   Progress(std::FILE* stream, std::int64_t every);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   /// Is called after each step. Redraws the bar at most 10 times a second.
   void update(const ProgressFigures& figures);
   /// Is called while an evaluation goes on: `seconds` so far. Where `stream` is no terminal, a line
   /// each ten seconds.
   void evaluation(std::int64_t done, std::int64_t of, double seconds);
-  /// Takes the bar away; call it before anything else writes to the terminal.
-  void clear();
+  void clear() { line_.clear(); }
   /// Writes a line between those of steps.
-  void say(const std::string& line);
+  void say(const std::string& line) { line_.say(line); }
 
  private:
+  StatusLine line_;
   std::FILE* stream_;
   std::int64_t every_;
-  bool terminal_, drawn_ = false;
   double last_draw_ = 0;
 };
 

@@ -5,7 +5,7 @@
 
 #include "core/text/number_text.h"
 #include "experiments/report/recorded_figures.h"
-#include "experiments/timeline/timeline_json.h"
+#include "experiments/timeline/timeline_rows.h"
 
 namespace concertina {
 namespace {

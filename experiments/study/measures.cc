@@ -1,4 +1,4 @@
-#include "experiments/study/measures.h"
+#include "experiments/study/results.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -11,8 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "experiments/study/claim.h"
-
 namespace concertina {
 
 /// How a trial ended; `open`: it has not.
@@ -49,6 +47,17 @@ struct TrialRecord {
   std::string study{};             // study_digest() of the study that it is of
 };
 
+/// The levels of significance, and the margins, that tests accept.
+inline constexpr double kLeastAlpha = 1e-6, kMostAlpha = 0.49, kMostMargin = 1e9;
+
+/// What a study claims: that groups of trials are as good as their baseline in a metric.
+struct EquivalenceClaim {
+  std::string metric;
+  double margin = 0, alpha = 0.05;
+  std::vector<std::string> baseline{};  // "COLUMN=VALUE"s; none: the table's
+  bool operator==(const EquivalenceClaim&) const = default;
+};
+
 struct StudyResults {
   std::string name, directory;
   std::string file;               // what the study was read from; empty: it is not on disk
@@ -80,5 +89,14 @@ std::string cell_text(const Cell& cell);
 std::string settings_text(const Settings& settings);
 
 using Trials = std::vector<const TrialRecord*>;  // into StudyResults::trials
+
+/// The fact of a run that has no config, such as one of another program.
+inline constexpr const char* kNoConfig = "config";
+/// The loss of held-out text that can be compared between tokenizers.
+inline constexpr const char* kBitsPerByte = "validation_bits_per_byte";
+
+/// Why the figures in `column` cannot be compared between those of `trials` that have one; empty:
+/// they can. Figures that are not known to be of the same data, in the same unit, are not compared.
+std::string why_unlike(const Trials& trials, const std::string& column);
 
 }  // namespace concertina

@@ -12,7 +12,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/record/training_clock.h"
 #include "experiments/study/config_values.h"
-#include "experiments/study/measures.h"
+#include "experiments/study/results.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/trial_record.h"
 #include "io/run_files.h"

@@ -1,4 +1,4 @@
-#include "experiments/study/study_axes.h"
+#include "experiments/study/study_spec.h"
 
 #include <fmt/format.h>
 
@@ -52,10 +52,8 @@ class AxesReader {
 
   void grid(const toml::node& node) {
     config_keys(node, "grid", [&](const std::string& key, const toml::node& list) {
-      once(key, list);
-      Axis axis{{key}, {}};
-      for (const toml::node& value : values(key, list))
-        axis.values.push_back({{key, setting(key, value)}});
+      Axis axis;
+      add_values(key, list, axis);
       add_axis(list, std::move(axis));
     });
   }
@@ -157,21 +155,26 @@ class AxesReader {
   void zip(const toml::node& node) {
     Axis axis;
     config_keys(node, "zip", [&](const std::string& key, const toml::node& list) {
-      once(key, list);
-      const toml::array& all = values(key, list);
-      if (!axis.keys.empty() && all.size() != axis.values.size())
-        source_.refuse(list, key,
-                       fmt::format("{} has {} values, {} has {}", key, all.size(), axis.keys[0],
-                                   axis.values.size()),
-                       "as many values for each key of one [[zip]]");
-      axis.values.resize(all.size());
-      axis.keys.push_back(key);
-      for (std::size_t i = 0; i < all.size(); ++i)
-        axis.values[i].emplace_back(key, setting(key, all[i]));
+      add_values(key, list, axis);
     });
     if (axis.keys.empty())
       source_.refuse(node, "zip", "[[zip]] has no keys", "KEY = [VALUE, VALUE, ...]");
     add_axis(node, std::move(axis));
+  }
+
+  /// Adds a key with the values of `list`, one for each place of the axis.
+  void add_values(const std::string& key, const toml::node& list, Axis& axis) {
+    once(key, list);
+    const toml::array& all = values(key, list);
+    if (!axis.keys.empty() && all.size() != axis.values.size())
+      source_.refuse(list, key,
+                     fmt::format("{} has {} values, {} has {}", key, all.size(), axis.keys[0],
+                                 axis.values.size()),
+                     "as many values for each key of one [[zip]]");
+    axis.values.resize(all.size());
+    axis.keys.push_back(key);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      axis.values[i].emplace_back(key, setting(key, all[i]));
   }
 
   void add_axis(const toml::node& node, Axis axis) {

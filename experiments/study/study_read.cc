@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/study/sampler.h"
-#include "experiments/study/study_axes.h"
 #include "experiments/study/trial_launch.h"
 #include "experiments/study/trial_process.h"
 #include "io/file.h"

@@ -15,7 +15,7 @@
 #include "experiments/machine/signals.h"
 #include "experiments/record/progress.h"
 #include "experiments/record/run_history.h"
-#include "experiments/study/measures.h"
+#include "experiments/study/results.h"
 #include "experiments/study/trial_launch.h"
 #include "io/checkpoint/checkpoint_commit.h"
 #include "io/file.h"
@@ -76,21 +76,14 @@ void CoreBudget::give_back(const std::vector<int>& cores) {
 }
 
 StudyProgress::StudyProgress(std::FILE* stream, std::string metric)
-    : stream_(stream),
-      metric_(std::move(metric)),
-      terminal_(isatty(fileno(stream)) == 1),
-      began_(now()) {}
+    : line_(stream), metric_(std::move(metric)), began_(now()) {}
 
 void StudyProgress::started(const TrialRecord& trial) {
-  if (terminal_) return;  // the bottom line says how many run
-  fmt::memory_buffer line;
-  fmt::format_to(std::back_inserter(line), "trial {} started: {}\n", trial.number,
-                 settings_text(trial.settings));
-  std::fwrite(line.data(), 1, line.size(), stream_);
+  if (line_.on_terminal()) return;  // the bottom line says how many run
+  line_.say(fmt::format("trial {} started: {}", trial.number, settings_text(trial.settings)));
 }
 
 void StudyProgress::ended(const TrialRecord& trial, double seconds) {
-  clear();
   ++ended_;
   std::string figure;
   for (const std::string& name : {metric_, std::string("validation_loss"), std::string("loss")})
@@ -98,11 +91,9 @@ void StudyProgress::ended(const TrialRecord& trial, double seconds) {
       figure = fmt::format(", {} {}", name, number_text(std::get<double>(cell)));
       break;
     }
-  const std::string line = fmt::format(
-      "trial {} {} in {}{}: {}\n{}", trial.number, name_of(trial.state), format_duration(seconds),
-      figure, settings_text(trial.settings), trial.error.empty() ? "" : "  " + trial.error + "\n");
-  std::fwrite(line.data(), 1, line.size(), stream_);
-  std::fflush(stream_);
+  line_.say(fmt::format("trial {} {} in {}{}: {}{}", trial.number, name_of(trial.state),
+                        format_duration(seconds), figure, settings_text(trial.settings),
+                        trial.error.empty() ? "" : "\n  " + trial.error));
 }
 
 double StudyProgress::seconds_left(int running, std::optional<int> left) const {
@@ -111,21 +102,11 @@ double StudyProgress::seconds_left(int running, std::optional<int> left) const {
 }
 
 void StudyProgress::update(int running, std::optional<int> left) {
-  if (!terminal_ || now() < last_draw_ + 0.5) return;
-  clear();
+  if (!line_.on_terminal() || now() < last_draw_ + 0.5) return;
   last_draw_ = now();
-  const std::string line =
-      fmt::format("{} ended, {} running, {} left, ETA {}", ended_, running,
-                  left ? std::to_string(*left) : "?", format_duration(seconds_left(running, left)));
-  std::fwrite(line.data(), 1, line.size(), stream_);
-  std::fflush(stream_);
-  drawn_ = true;
-}
-
-void StudyProgress::clear() {
-  if (!drawn_) return;
-  std::fputs("\r\x1b[K", stream_);
-  drawn_ = false;
+  line_.draw(fmt::format("{} ended, {} running, {} left, ETA {}", ended_, running,
+                         left ? std::to_string(*left) : "?",
+                         format_duration(seconds_left(running, left))));
 }
 
 StudyRun::StudyRun(const StudySpec& spec, StudyFolder& folder, StudyRunOptions options)

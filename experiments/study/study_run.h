@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/machine/output.h"
 #include "experiments/study/results.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_folder.h"
@@ -35,28 +36,24 @@ class CoreBudget {
 };
 
 /// Shows a person how a study goes on: a line for each trial that ends, and on a terminal
-/// a line at the bottom with what is left. A stream that takes no more never ends a study.
+/// a line at the bottom with what is left.
 class StudyProgress {
  public:
   /// `metric`: a figure to show of each trial; empty: validation_loss or loss.
   StudyProgress(std::FILE* stream, std::string metric);
-  ~StudyProgress() { clear(); }
-  StudyProgress(const StudyProgress&) = delete;
-  StudyProgress& operator=(const StudyProgress&) = delete;
 
   void started(const TrialRecord& trial);
   /// `seconds`: of its launch.
   void ended(const TrialRecord& trial, double seconds);
   /// Redraws the bottom line, at most twice a second. `left`: tasks that have not started.
   void update(int running, std::optional<int> left);
-  void clear();
+  void clear() { line_.clear(); }
 
  private:
   double seconds_left(int running, std::optional<int> left) const;
 
-  std::FILE* stream_;
+  StatusLine line_;
   std::string metric_;
-  bool terminal_, drawn_ = false;
   double last_draw_ = 0, began_;
   int ended_ = 0;  // in this launch
 };

@@ -13,6 +13,7 @@
 #include "core/options.h"
 #include "experiments/config/config.h"
 #include "experiments/study/results.h"
+#include "io/toml_reader.h"
 
 namespace concertina {
 
@@ -142,5 +143,11 @@ bool is_studys_own(std::string_view key);
 /// The value of kRanksKey in `settings`, else [launch] ranks, else what the config's pp and dp ask
 /// for.
 int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config);
+
+/// Takes seeds, [set], [override], [random], [grid], [[zip]], [[arm]] and [grown] out of `table`,
+/// which is that of `root`, into a spec that has its [search]. Throws Error{bad_input} with the
+/// place of what is wrong.
+void read_axes(const TomlSource& source, const toml::table& root, TomlTable& table,
+               StudySpec& spec);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-#include "experiments/timeline/timeline_grid.h"
+#include "experiments/timeline/timeline_rows.h"
 
 #include <fmt/format.h>
 

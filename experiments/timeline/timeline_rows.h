@@ -1,8 +1,9 @@
 // The content of the picture of a predicted step: boxes of work, waits, saved activations, and why
 // ranks wait. Invariant: plain values, pure functions, in seconds of the step. timeline_grid.cc
-// writes them in letters, experiments/python/concertina/timeline.py draws them.
+// writes them in letters; timeline_json.cc as data, which concertina/timeline.py draws.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,5 +86,28 @@ IdleShares idle_shares(const TimelinePanel& panel);
 
 /// At most `count` of `ranks` ranks, at equal distances, the first and the last among them.
 std::vector<std::size_t> spread_ranks(std::size_t ranks, std::size_t count);
+
+struct GridLook {
+  std::size_t width = 0;  // characters of a line; 0: as many as it takes
+  bool colour = false;    // ANSI, 256 colours
+};
+
+/// One cell per duration of the shortest action: "F3---" is F of microbatch 3, dashes as long as it
+/// lasts, '.' a cell of waiting; with several stages per rank "5F3", stage 5. Where that does not
+/// fit, or durations are no multiples of the shortest, a letter per cell, for what takes most of
+/// it; where that does not fit either, cells are longer. The last line says what a column is then.
+std::string timeline_grid(const std::vector<TimelinePanel>& panels, const GridLook& look);
+
+/// Returns `inches`, how wide the picture is, and `panels`, each with `name`, numbers of `ranks`,
+/// `microbatches` and `chunks`, `makespan`, `bubble`, `critical_path` (the computations on it:
+/// rank, start, end) and `rows`: a `rank` and its `boxes`, which are lists of kind of work, start
+/// and end; of an action or a known wait also what it is; of F, B, I and W also microbatch, chunk
+/// and part. Where actions are many, boxes are runs of columns with kind, start and end alone, and
+/// `columns` of them are as long as the longest step: two per point of the picture.
+nlohmann::ordered_json timelines_json(const std::vector<TimelinePanel>& panels, double inches);
+
+/// Returns the activations of the rank that saves most: `rank`, and `levels`, pairs of a time and
+/// the amount from then on, as of saved_levels().
+nlohmann::ordered_json most_saved_json(const TimelinePanel& panel, bool bytes);
 
 }  // namespace concertina

@@ -18,7 +18,6 @@
 #include "experiments/evaluate/generate.h"
 #include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/model_from.h"
-#include "experiments/hugging_face/start_from.h"
 #include "experiments/machine/gather.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/probe_file.h"

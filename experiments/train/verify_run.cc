@@ -7,7 +7,7 @@
 #include "experiments/adopt/freezing.h"
 #include "experiments/adopt/repartition.h"
 #include "experiments/cache/auto_cache.h"
-#include "experiments/hugging_face/start_from.h"
+#include "experiments/hugging_face/model_from.h"
 #include "experiments/machine/gather.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/state_hash.h"

@@ -11,7 +11,6 @@
 #include "experiments/config/byte_size.h"
 #include "experiments/hugging_face/exported_files.h"
 #include "experiments/hugging_face/kept_files.h"
-#include "experiments/hugging_face/model_card.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/best_commit.h"

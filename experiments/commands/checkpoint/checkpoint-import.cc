@@ -7,7 +7,6 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/model_from.h"
-#include "experiments/hugging_face/start_from.h"
 #include "experiments/launch/launch.h"
 #include "experiments/machine/gather.h"
 #include "experiments/run/checkpoint_writer.h"

@@ -12,8 +12,7 @@
 #include "experiments/commands/python_command.h"
 #include "experiments/commands/schedule/schedule_options.h"
 #include "experiments/machine/output.h"
-#include "experiments/timeline/timeline_grid.h"
-#include "experiments/timeline/timeline_json.h"
+#include "experiments/timeline/timeline_rows.h"
 
 namespace concertina {
 namespace {

@@ -1,6 +1,5 @@
 // `concertina schedule search`: the best schedule for costs and a memory bound.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include "core/clock.h"
 #include "core/text/number_text.h"
 #include "experiments/commands/schedule/schedule_options.h"
+#include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
 #include "experiments/predict/schedule_search_report.h"
 #include "io/file.h"
@@ -24,35 +24,28 @@ struct SearchOptions : ScheduleOptions {
   bool force = false;
 };
 
-/// Says what a long search does: on a terminal in one line, else by a line now and then. Ends it at
-/// a SIGINT, SIGTERM or SIGUSR1.
+/// Reports the progress of a long search, on a terminal in one line, else by a line every few
+/// seconds. SIGINT, SIGTERM and SIGUSR1 end the search.
 class SearchTeller {
  public:
   bool operator()(const SearchProgress& progress) {
-    if (const double time = now(); time > told_ + (terminal_ ? 1 : kSilence)) {
+    constexpr double kSilence = 5;  // seconds
+    if (const double time = now(); time > told_ + (line_.on_terminal() ? 1 : kSilence)) {
       told_ = time;
-      const std::string best =
-          std::isfinite(progress.best) ? fmt::format("{:g}", progress.best) : "none yet";
-      fmt::print(stderr, "{}search: {} s, {}, {}, best so far {}{}", terminal_ ? "\r\x1b[K" : "",
-                 static_cast<int>(time - start_), progress.doing, counted(progress.chunks, "chunk"),
-                 best, terminal_ ? "" : "\n");
-      std::fflush(stderr);
-      line_ = terminal_;
+      const std::string text = fmt::format(
+          "search: {} s, {}, {}, best so far {}", static_cast<int>(time - start_), progress.doing,
+          counted(progress.chunks, "chunk"),
+          std::isfinite(progress.best) ? fmt::format("{:g}", progress.best) : "none yet");
+      line_.on_terminal() ? line_.draw(text) : line_.say(text);
     }
     return !stop_waits();
   }
-  /// Clears the line, so that what follows begins at its start.
-  void end() {
-    if (line_) fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
-  }
+  void end() { line_.clear(); }
 
  private:
-  static constexpr double kSilence = 5;  // seconds
-  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  StatusLine line_{stderr};
   const double start_ = now();
   double told_ = start_;
-  bool line_ = false;
 };
 
 int run_schedule_search(const SearchOptions& options) {

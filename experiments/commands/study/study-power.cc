@@ -1,6 +1,6 @@
 // `concertina study power`: its options; the work is done in Python.
 #include "experiments/commands/group_options.h"
-#include "experiments/study/claim.h"
+#include "experiments/study/results.h"
 
 namespace concertina {
 namespace {

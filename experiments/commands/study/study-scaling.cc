@@ -7,6 +7,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/python_command.h"
 #include "experiments/commands/study/study_options.h"
+#include "experiments/launcher/hosts.h"
 #include "experiments/machine/threads.h"
 #include "experiments/study/scaling.h"
 #include "experiments/study/study_run.h"
@@ -35,21 +36,14 @@ std::vector<int> ascending(const std::string& text, const std::string& option) {
   return values;
 }
 
-/// "h1:2,h2:2": hosts with as many ranks each; the ranks of one, 0 where no hosts are named.
-int ranks_per_host(const std::string& hosts) {
-  int slots = 0;
-  if (hosts.empty()) return 0;
-  for (const std::string& host : CLI::detail::split(hosts, ',')) {
-    const std::size_t colon = host.find(':');
-    std::string count = colon == std::string::npos ? "1" : host.substr(colon + 1);
-    if (const std::string wrong = whole_number(1, 1 << 16)(count); !wrong.empty() || colon == 0)
-      throw_input(fmt::format("'{}' is not HOST:RANKS", host), "--hosts", "--hosts h1:2,h2:2");
-    if (slots != 0 && slots != std::stoi(count))
-      throw_input("hosts have different numbers of ranks", "--hosts",
-                  "as many ranks on each: h1:2,h2:2");
-    slots = std::stoi(count);
-  }
-  return slots;
+/// The hosts of --hosts, which have equal numbers of ranks; none where the option is not given.
+std::vector<Host> equal_hosts(const std::string& text) {
+  if (text.empty()) return {};
+  const std::vector<Host> hosts = parse_hosts(text, "--hosts");
+  if (std::ranges::adjacent_find(hosts, std::not_equal_to(), &Host::slots) != hosts.end())
+    throw_input("hosts have different numbers of ranks", "--hosts",
+                "the same number of ranks on each: h1:2,h2:2");
+  return hosts;
 }
 
 /// The threads of a rank where the config does not say it: as many for one rank as for the most
@@ -70,11 +64,10 @@ void complete(ScalingCommand& options) {
     scaling.microbatches = ascending(options.microbatches, "--microbatches");
   scaling.weak = options.mode == "weak";
   scaling.grows_pipeline = options.grow == "pp";
-  scaling.ranks_per_host = ranks_per_host(options.hosts);
+  const std::vector<Host> hosts = equal_hosts(options.hosts);
+  scaling.ranks_per_host = hosts.empty() ? 0 : hosts[0].slots;
   const auto cores = static_cast<int>(one_per_core(allowed_cpus()).size());
-  const auto hosts = static_cast<int>(std::ranges::count(options.hosts, ',')) + 1;
-  const int slots = scaling.ranks_per_host > 0 ? scaling.ranks_per_host * hosts : cores;
-  scaling.measured = options.measure.value_or(slots);
+  scaling.measured = options.measure.value_or(hosts.empty() ? cores : slots_of(hosts));
   scaling.measured = std::max(scaling.measured, scaling.ranks.front());
   int& threads = options.config.run.threads;
   if (threads == 0) threads = equal_threads(scaling);

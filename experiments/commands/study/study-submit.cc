@@ -32,13 +32,13 @@ int submit_study(const StudySubmitCommand& options) {
                 options.file, "concertina study run, in one allocation for the whole study");
   set_launcher(options.launcher, spec);
   require_launcher(spec);
-  if (options.dry_run) return call_python(*options.app, study_json(spec, directory));
-  // What is wrong is said before there is a folder.
-  if (const int code = call_python(*options.app, study_json(spec, directory), {{"check", "true"}});
-      code != 0)
+  const nlohmann::ordered_json study = study_json(spec, directory);
+  if (options.dry_run) return call_python(*options.app, study);
+  // Errors are reported before there is a folder.
+  if (const int code = call_python(*options.app, study, {{"check", "true"}}); code != 0)
     return code;
   const StudyFolder folder(directory, spec, toml);
-  return call_python(*options.app, study_json(spec, directory));
+  return call_python(*options.app, study);
 }
 
 void add_study_submit_options(CLI::App& app, StudySubmitCommand& options) {

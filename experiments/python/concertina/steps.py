@@ -1,4 +1,4 @@
-"""Steps of schedules, from the JSON of experiments/timeline/timeline_json.h, as figures (timeline.py) and pages draw them."""
+"""Steps of schedules, from the JSON of experiments/timeline/timeline_rows.h, as figures (timeline.py) and pages draw them."""
 import typing
 
 from .names import counted

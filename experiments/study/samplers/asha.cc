@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "experiments/study/measures.h"
+#include "experiments/study/results.h"
 #include "experiments/study/sampler.h"
 
 namespace concertina::samplers {

@@ -1,7 +1,6 @@
 #include "experiments/adopt/change.h"
 
 #include "core/error.h"
-#include "core/log.h"
 #include "experiments/predict/predict_memory.h"
 
 namespace concertina {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/step_history.h"
 #include "experiments/machine/gather.h"
 #include "experiments/predict/link_probe.h"
 

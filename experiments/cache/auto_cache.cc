@@ -1,9 +1,6 @@
 #include "experiments/cache/auto_cache.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
 #include "core/index.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <variant>
 
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"

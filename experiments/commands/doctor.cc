@@ -9,7 +9,6 @@
 #include "core/backend.h"
 #include "core/clock.h"
 #include "core/cuda/device.h"
-#include "core/text/number_text.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"
 #include "experiments/commands/python_command.h"

@@ -17,7 +17,6 @@
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint/checkpoint_commit.h"
-#include "io/checkpoint/checkpoint_reader.h"
 #include "io/datasets/split_files.h"
 #include "models/task.h"
 

@@ -3,10 +3,8 @@
 // with the place where it stands.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "experiments/config/config.h"
 #include "io/toml_text.h"

@@ -1,8 +1,6 @@
 // Classes of samples: the likeliest one is the prediction.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "core/error.h"
 #include "experiments/evaluate/predictions.h"
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/model/batch.h"

@@ -5,7 +5,6 @@
 
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "experiments/evaluate/class_counts.h"

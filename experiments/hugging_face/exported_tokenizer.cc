@@ -1,7 +1,6 @@
 #include "experiments/hugging_face/exported_files.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "experiments/run/planning.h"

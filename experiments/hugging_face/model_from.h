@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include "experiments/run/trainer.h"
 
 #include "experiments/config/config.h"

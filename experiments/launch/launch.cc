@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <set>

@@ -11,7 +11,6 @@
 #include <fstream>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "core/clock.h"

@@ -1,7 +1,5 @@
 #include "experiments/prepare/prepare_tokens.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <filesystem>
 #include <optional>

@@ -3,7 +3,6 @@
 // of kills and restarts; under its name it is whole and durable, or not there.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "io/prepare/text_chunks.h"

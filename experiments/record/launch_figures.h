@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 

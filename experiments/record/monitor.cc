@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text/number_text.h"

@@ -6,7 +6,6 @@
 
 #include "core/step_history.h"
 #include "core/tensor.h"
-#include "experiments/run/planning.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/plan/plan_memory.h"
 

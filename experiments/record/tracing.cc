@@ -1,7 +1,5 @@
 #include "experiments/record/tracing.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/record/tracing.h"
 #include "experiments/run/layout_json.h"
 #include "experiments/run/planning.h"
 #include "io/log_lines.h"

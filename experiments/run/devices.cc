@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "core/host_name.h"
 #include "core/log.h"
-#include "core/text/number_text.h"
 #include "experiments/machine/gather.h"
 #include "experiments/run/planning.h"
 

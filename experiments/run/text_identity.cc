@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/host_name.h"
-#include "core/log.h"
 #include "experiments/machine/gather.h"
 #include "io/sha256.h"
 #include "io/text_memory.h"

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/text/number_text.h"
 #include "experiments/run/state_hash.h"
 #include "parallel/generate/assign.h"
 

@@ -1,10 +1,6 @@
 #include "experiments/study/results.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <map>
 #include <set>
 
 namespace concertina {

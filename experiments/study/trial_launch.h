@@ -4,7 +4,6 @@
 // decides only whether it begins anew.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 

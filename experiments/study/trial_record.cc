@@ -14,7 +14,6 @@
 #include "experiments/record/run_lines.h"
 #include "experiments/record/training_clock.h"
 #include "experiments/study/config_values.h"
-#include "io/file.h"
 #include "io/log_lines.h"
 #include "io/run_files.h"
 #include "io/sha256.h"

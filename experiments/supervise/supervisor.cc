@@ -9,7 +9,6 @@
 #include <csignal>
 #include <filesystem>
 #include <thread>
-#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"

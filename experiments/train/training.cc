@@ -16,7 +16,6 @@
 #include "experiments/machine/gather.h"
 #include "experiments/machine/output.h"
 #include "experiments/machine/signals.h"
-#include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"

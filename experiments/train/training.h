@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <optional>
-#include <string>
 
 #include "experiments/adopt/freezing.h"
 #include "experiments/adopt/repartition.h"

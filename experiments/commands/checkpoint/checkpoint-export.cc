@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/text/number_text.h"
 #include "experiments/commands/checkpoint/checkpoint_options.h"
 #include "experiments/commands/checkpoint/graph_json.h"
 #include "experiments/commands/python_command.h"

@@ -6,7 +6,6 @@
 #include "experiments/commands/python_command.h"
 #include "experiments/quality/table_rows.h"
 #include "io/datasets/dataset.h"
-#include "io/file.h"
 
 namespace concertina {
 

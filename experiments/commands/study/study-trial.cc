@@ -1,8 +1,6 @@
 // `concertina study trial`.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/error.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/study/study_options.h"

@@ -175,8 +175,7 @@ TEST(Split, AFileThatIsSortedByLabelIsSplitFairly) {
       items.insert(item);
     }
   EXPECT_EQ(items.size(), 100U);
-  EXPECT_TRUE(contains(dataset->summary(), "validation  20 sentences of 2 classes (0: 10, 1: 10)"))
-      << dataset->summary();
+  expect_has(dataset->summary(), "validation  20 sentences of 2 classes (0: 10, 1: 10)");
 }
 
 TEST(Split, TheEndIsHeldOutWhereItIsAskedFor) {

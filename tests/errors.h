@@ -38,3 +38,6 @@ inline void expect_has(std::string_view text, std::string_view part,
 }
 
 }  // namespace concertina
+
+#define EXPECT_ERROR(call, part) \
+  ::concertina::expect_has(::concertina::thrown_by([&] { (void)(call); }).what(), part)

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "core/cuda/device.h"
 #include "tests/buffer.h"
 #include "tests/core/cuda_staged_backend.h"
@@ -79,14 +77,8 @@ TEST_P(CudaKernelTest, OneBackendServesManyShapes) {
 
 TEST_P(CudaKernelTest, TheSameCallGivesTheSameBits) {
   for (const KernelCase& kernel : cases(4, 6)) {
-    const auto once = run(kernel, *make()), again = run(kernel, *make());
-    ASSERT_EQ(once.size(), again.size());
-    for (std::size_t i = 0; i < once.size(); ++i) {
-      ASSERT_EQ(once[i].values.size(), again[i].values.size());
-      EXPECT_EQ(0, std::memcmp(once[i].values.data(), again[i].values.data(),
-                               once[i].values.size() * sizeof(float)))
-          << kernel.name << ": " << once[i].name;
-    }
+    const auto once = run(kernel, *make());
+    expect_same_bits(run(kernel, *make()), once, kernel);
   }
 }
 
@@ -97,8 +89,7 @@ TEST_F(CudaBackendTest, OurOwnAttentionMatchesTheOracleBesideCudnns) {
     if (kernel.name.find("attention") != 0) continue;
     const auto ours = kernel.run(*make(cuda::AttentionBy::own));
     expect_close(ours, kernel.run(*make_oracle_backend()), kernel);
-    const auto again = kernel.run(*make(cuda::AttentionBy::own));
-    for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(ours[i].values, again[i].values);
+    expect_same_bits(kernel.run(*make(cuda::AttentionBy::own)), ours, kernel);
   }
 }
 

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/backend.h"
 #include "core/error.h"
-#include "tests/buffer.h"
+#include "tests/core/kernels/cases.h"
 #include "tests/oracle_backend.h"
 
 namespace concertina {
@@ -27,10 +26,10 @@ struct AttentionResult {
 class AttentionRun {
  public:
   AttentionRun(Backend& backend, AttentionShape shape)
-      : backend_(backend), shape_(shape), attention_(backend.attention(shape)) {
-    workspace_ = buffer_of_bytes(backend.workspace_bytes());
-    backend.set_workspace(workspace_.view().data);
-  }
+      : backend_(backend),
+        shape_(shape),
+        attention_(backend.attention(shape)),
+        workspace_(backend) {}
   AttentionResult operator()(View qkv, View dy, View starts, const DropoutMask& mask) {
     const auto rows = static_cast<std::size_t>(shape_.samples * shape_.tokens);
     const Buffer y(rows * static_cast<std::size_t>(shape_.width()), shape_.compute);
@@ -47,7 +46,7 @@ class AttentionRun {
   Backend& backend_;
   AttentionShape shape_;
   std::unique_ptr<Attention> attention_;
-  Buffer workspace_;
+  Workspace workspace_;
 };
 
 constexpr std::int64_t kTokens = 97;

@@ -1,6 +1,4 @@
 // Whatever fails below a cache of activations is a miss and one warning, never wrong data.
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/syscall.h>
 
 #include <fstream>
@@ -23,7 +21,7 @@ TEST(CacheFault, TiersThatAreMissingAreOneWarning) {
   ActivationCache none(options);
   ASSERT_EQ(host.warnings.size(), 2U);
   for (const char* const part : {"cache.memory", "cache.disk", "/missing", "No such file"})
-    EXPECT_TRUE(contains(host.warnings[1], part)) << host.warnings[1];
+    expect_has(host.warnings[1], part);
   ActivationCache follower(options, none.shared());
   EXPECT_FALSE(store(none, key_of(1), kCacheEntry) || hits(none, key_of(1), kCacheEntry));
   EXPECT_FALSE(store(follower, key_of(1), kCacheEntry) || hits(follower, key_of(1), kCacheEntry));
@@ -32,8 +30,7 @@ TEST(CacheFault, TiersThatAreMissingAreOneWarning) {
   // A budget that holds nothing.
   host.warnings.clear();
   ActivationCache tiny(host.options(60, kCacheEntry, 4096, 0));
-  ASSERT_EQ(host.warnings.size(), 1U);
-  EXPECT_TRUE(contains(host.warnings[0], "hold no entry of 1000 bytes")) << host.warnings[0];
+  host.expect_warning("hold no entry of 1000 bytes");
 }
 
 TEST(CacheFault, DamageIsOneWarningAndMisses) {
@@ -49,8 +46,7 @@ TEST(CacheFault, DamageIsOneWarningAndMisses) {
   for (std::uint64_t s = 0; s < 60; ++s) missed += !hits(cache, key_of(s), kCacheEntry);
   EXPECT_GE(missed, 38);  // a byte may have been '!' before
   EXPECT_LE(missed, 40);
-  ASSERT_EQ(host.warnings.size(), 1U);
-  EXPECT_TRUE(contains(host.warnings[0], "damaged entry in slot")) << host.warnings[0];
+  host.expect_warning("damaged entry in slot");
   EXPECT_EQ(cache.counts().faults, static_cast<std::uint64_t>(missed));
   for (std::uint64_t s = 0; s < 60; ++s) {
     ASSERT_TRUE(store(cache, key_of(s, 1), kCacheEntry));
@@ -69,9 +65,7 @@ TEST(CacheFault, ACutFileTurnsItsTierOffWithOneWarning) {
     for (std::uint64_t s = 0; s < 60; ++s) hit += hits(cache, key_of(s), kCacheEntry);
   EXPECT_EQ(hit, 10) << "5 of each tier, in the first round";
   EXPECT_FALSE(store(cache, key_of(0), kCacheEntry));
-  ASSERT_EQ(host.warnings.size(), 1U);
-  EXPECT_TRUE(contains(host.warnings[0], "no activations are kept in cache.memory"))
-      << host.warnings[0];
+  host.expect_warning("no activations are kept in cache.memory");
 }
 
 /// Exit codes of the children below.
@@ -93,11 +87,8 @@ int try_full(CacheHost& host, std::uint64_t budget) {
 TEST(CacheFault, FullDisksAreOneWarning) {
   CacheHost host;
   const int outcome = in_child([&] {
-    if (::unshare(CLONE_NEWNS) != 0 ||
-        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-      return kCannotTry;
     for (const std::string& path : {host.memory.path(), host.disk.path()})
-      if (::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=256k") != 0) return kCannotTry;
+      if (!mount_tmpfs(path, "size=256k")) return kCannotTry;
     return try_full(host, 1 << 20);
   });
   if (outcome == kCannotTry) GTEST_SKIP() << "no permission to mount";
@@ -115,11 +106,8 @@ TEST(CacheFault, ARefusedReservationIsOneWarning) {
 TEST(CacheFault, ADiskThatFillsWithoutReservationIsOneWarning) {
   CacheHost host;
   const int outcome = in_child([&] {
-    if (::unshare(CLONE_NEWNS) != 0 ||
-        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("tmpfs", host.disk.path().c_str(), "tmpfs", 0, "size=256k") != 0)
+    if (!mount_tmpfs(host.disk.path(), "size=256k") || !refuse_call(SYS_fallocate, EOPNOTSUPP))
       return kCannotTry;
-    if (!refuse_call(SYS_fallocate, EOPNOTSUPP)) return kCannotTry;
     ActivationCache cache(host.options(900, kCacheEntry, 0, 1 << 20));
     int stored = 0, hit = 0;
     for (std::uint64_t s = 0; s < 900; ++s) stored += store(cache, key_of(s), kCacheEntry);
@@ -135,10 +123,7 @@ TEST(CacheFault, ADiskThatFillsWithoutReservationIsOneWarning) {
 TEST(CacheFault, AReadOnlyDirectoryAndAFailingDiskAreOneWarning) {
   CacheHost host;
   const int read_only = in_child([&] {
-    if (::unshare(CLONE_NEWNS) != 0 ||
-        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("tmpfs", host.memory.path().c_str(), "tmpfs", MS_RDONLY, "size=256k") != 0)
-      return kCannotTry;
+    if (!mount_tmpfs(host.memory.path(), "size=256k", MS_RDONLY)) return kCannotTry;
     ActivationCache cache(host.options(20, kCacheEntry, kCacheBudget, 0));
     const bool kept = store(cache, key_of(1), kCacheEntry) || hits(cache, key_of(1), kCacheEntry);
     return !kept && host.warnings.size() == 1 ? kAsExpected : kWrong;

@@ -53,6 +53,11 @@ struct CacheHost {
             .disk_directory = disk.path(),
             .warn = [this](const std::string& text) { warnings.push_back(text); }};
   }
+  /// That there was one warning, which has `part`.
+  void expect_warning(const char* part) const {
+    ASSERT_EQ(warnings.size(), 1U);
+    expect_has(warnings[0], part);
+  }
   /// Whether both directories are empty, as they always are.
   bool empty() const {
     return std::filesystem::is_empty(memory.path()) && std::filesystem::is_empty(disk.path());

@@ -1,8 +1,6 @@
 // Full disks, limits, lost permissions, kill -9: the commits that were there stay, errors are
 // clean.
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -75,10 +73,7 @@ TEST_F(CrashTest, FullDisk) {
   for (int kib = 16; kib <= 1024; kib += kib < 300 ? 20 : 100) {
     const int outcome = in_child([&] {
       const std::string disk = path("disk"), size = "size=" + std::to_string(kib + 420) + "k";
-      if (::unshare(CLONE_NEWNS) != 0 ||
-          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-          ::mount("tmpfs", disk.c_str(), "tmpfs", 0, size.c_str()) != 0)
-        return kNotPossible;
+      if (!mount_tmpfs(disk, size.c_str())) return kNotPossible;
       if (try_save(disk, 1, "No space left") != kSaved) return kOtherError;
       const Outcome second = try_save(disk, 2, "No space left");
       const auto newest = newest_commit(disk);

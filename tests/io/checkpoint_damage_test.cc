@@ -72,7 +72,7 @@ TEST_F(DamageTest, NoFlippedBitIsSilent) {
     ASSERT_TRUE(never_wrong()) << file << " byte " << byte;
     if (contains(problems[0], "elements")) {
       ++in_tensors;
-      EXPECT_TRUE(contains(problems[0], stdfs::path(file).filename().string())) << problems[0];
+      expect_has(problems[0], stdfs::path(file).filename().string());
       EXPECT_ERROR(difference(commit_, model_), "SHA-256");
     }
     if (contains(file, "manifest")) {
@@ -112,7 +112,7 @@ TEST_F(DamageTest, EveryTruncationAndLossIsNamed) {
   stdfs::remove(commit_ + "/model.h5");
   EXPECT_EQ(difference(commit_, model_), "");
   ASSERT_EQ(verify(commit_).size(), 1U);
-  EXPECT_TRUE(contains(verify(commit_)[0], "model.h5"));
+  expect_has(verify(commit_)[0], "model.h5");
 }
 
 TEST_F(DamageTest, SwappedSplicedAndForeignShards) {
@@ -211,7 +211,7 @@ TEST_F(DamageTest, HostileManifestsWithGoodHashes) {
   std::vector<json::json_pointer> leaves;
   add_leaves(good, json::json_pointer(), leaves);
   ASSERT_GT(leaves.size(), 100U);
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 600; ++i) {
     const auto& leaf = leaves[draw(random_, 0, std::ssize(leaves) - 1)];
     const json& value = hostile[draw(random_, 0, std::ssize(hostile) - 1)];
     json bad = good;
@@ -238,7 +238,7 @@ TEST_F(DamageTest, AnEndlessViewIsNamed) {
   stdfs::resize_file(view, std::uintmax_t{1} << 40);
   const std::vector<std::string> problems = verify(commit_);
   ASSERT_EQ(problems.size(), 1U);
-  EXPECT_TRUE(contains(problems[0], view + ": the file has")) << problems[0];
+  expect_has(problems[0], view + ": the file has");
 }
 
 TEST_F(DamageTest, TheErrorNamesAnOlderGoodCommit) {
@@ -247,13 +247,13 @@ TEST_F(DamageTest, TheErrorNamesAnOlderGoodCommit) {
   EXPECT_ERROR(open_newest(checkpoints()), middle + " is intact");
   stdfs::remove(middle + "/shard-00001.h5");
   EXPECT_ERROR(open_newest(checkpoints()), commit_ + " is intact");
-  EXPECT_TRUE(contains(recovery_advice(newest + "/"), commit_ + " is intact"));
+  expect_has(recovery_advice(newest + "/"), commit_ + " is intact");
   { std::ofstream(commit_ + "/shard-00000.h5", std::ios::app) << "x"; }
   EXPECT_ERROR(open_newest(checkpoints()), "no older checkpoint is intact");
   // By the step, not by the name.
   const std::string last = save_model(99'999'999), longer = save_model(100'000'000);
-  EXPECT_TRUE(contains(recovery_advice(longer), last + " is intact"));
-  EXPECT_TRUE(contains(recovery_advice(last), "no older checkpoint is intact"));
+  expect_has(recovery_advice(longer), last + " is intact");
+  expect_has(recovery_advice(last), "no older checkpoint is intact");
 }
 
 TEST_F(DamageTest, DamageFoundByTheReaderNamesAnOlderGoodCommitToo) {
@@ -268,8 +268,8 @@ TEST_F(DamageTest, ARenamedCommitIsNotTakenForAnotherStep) {
   const auto refused = [&](const std::string& commit, const std::string& right) {
     EXPECT_ERROR(CheckpointReader{commit}, "give the directory the name " + right);
     ASSERT_EQ(verify(commit).size(), 1U);
-    EXPECT_TRUE(contains(verify(commit)[0], "its name does not say")) << verify(commit)[0];
-    EXPECT_TRUE(contains(recovery_advice(commit), right)) << recovery_advice(commit);
+    expect_has(verify(commit)[0], "its name does not say");
+    expect_has(recovery_advice(commit), right);
   };
   stdfs::rename(commit_, renamed);
   EXPECT_ERROR(open_newest(checkpoints()), "is of step 2");

@@ -47,6 +47,11 @@ class CheckpointTest : public ::testing::Test {
   std::string save_model(std::int64_t step, std::int64_t shards = 3) {
     return save(checkpoints(), step, cut(model_, shards, random_));
   }
+  std::vector<std::int64_t> steps() const {
+    std::vector<std::int64_t> all;
+    for (const Commit& commit : list_commits(checkpoints())) all.push_back(commit.step);
+    return all;
+  }
 
   TemporaryDirectory root_;
   Random random_{20240613};

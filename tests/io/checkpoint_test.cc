@@ -95,12 +95,9 @@ TEST_F(CheckpointTest, ListsNewestAndPrunes) {
   for (const std::int64_t step : {5, 100000000, 20, 3}) save_model(step);
   for (const char* other : {"step-1", "step-00000099.partial", "step-0000000x", "best", "step-"})
     make_directories(checkpoints() + "/" + other);
-  std::vector<std::int64_t> steps;
-  for (const Commit& commit : list_commits(checkpoints())) steps.push_back(commit.step);
-  EXPECT_EQ(steps, (std::vector<std::int64_t>{3, 5, 20, 100000000}));
+  EXPECT_EQ(steps(), (std::vector<std::int64_t>{3, 5, 20, 100000000}));
   prune(checkpoints(), 2);
-  EXPECT_EQ(list_commits(checkpoints()).size(), 2U);
-  EXPECT_EQ(list_commits(checkpoints())[0].step, 20);
+  EXPECT_EQ(steps(), (std::vector<std::int64_t>{20, 100000000}));
   EXPECT_EQ(open_newest(checkpoints())->manifest.step, 100000000);
   begin_checkpoint(checkpoints(), 6);
   EXPECT_FALSE(std::filesystem::exists(checkpoints() + "/step-00000099.partial"));
@@ -109,11 +106,6 @@ TEST_F(CheckpointTest, ListsNewestAndPrunes) {
 
 TEST_F(CheckpointTest, PruneKeepsOneMore) {
   for (const std::int64_t step : {1, 2, 3, 4}) save_model(step);
-  const auto steps = [&] {
-    std::vector<std::int64_t> all;
-    for (const Commit& commit : list_commits(checkpoints())) all.push_back(commit.step);
-    return all;
-  };
   prune(checkpoints(), 2, 1);
   EXPECT_EQ(steps(), (std::vector<std::int64_t>{1, 3, 4}));
   prune(checkpoints(), 1, 4);
@@ -122,11 +114,12 @@ TEST_F(CheckpointTest, PruneKeepsOneMore) {
 
 /// `eval` beside a run that keeps one commit.
 TEST_F(CheckpointTest, WhatIsRemovedMeanwhileIsNoDamage) {
+  constexpr std::int64_t kSteps = 60;
   std::atomic<bool> done = false;
   const TestModel small{random_tensor("t", {3}, {"weight"}, random_)};
   std::thread saver([&] {
     Random random{7};
-    for (std::int64_t step = 1; step <= 300; ++step) {
+    for (std::int64_t step = 1; step <= kSteps; ++step) {
       save(checkpoints(), step, cut(small, 1, random));
       prune(checkpoints(), 1);
     }
@@ -134,7 +127,7 @@ TEST_F(CheckpointTest, WhatIsRemovedMeanwhileIsNoDamage) {
   });
   while (!done) EXPECT_NO_THROW(open_newest(checkpoints()));
   saver.join();
-  EXPECT_EQ(open_newest(checkpoints())->manifest.step, 300);
+  EXPECT_EQ(open_newest(checkpoints())->manifest.step, kSteps);
 }
 
 TEST_F(CheckpointTest, ACommitOfTheSameStepIsReplaced) {

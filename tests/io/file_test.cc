@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <thread>
@@ -28,6 +29,12 @@ TEST(Sha256, KnownVectors) {  // FIPS 180-4 examples
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   EXPECT_EQ(sha256_hex(std::string(1'000'000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256, HmacIsThatOfRfc4231) {
+  const Sha256Digest mac = hmac_sha256("Jefe", "what do ya want for nothing?");
+  EXPECT_EQ((std::array{mac[0], mac[1], mac[31]}),
+            (std::array{std::byte{0x5b}, std::byte{0xdc}, std::byte{0x43}}));
 }
 
 TEST(Sha256, DoesNotDependOnHowUpdatesAreCut) {
@@ -88,14 +95,10 @@ TEST(File, ModesMeanWhatTheySay) {
 TEST(File, ErrorsNameCallPathAndRemedy) {
   const TemporaryDirectory root;
   spill(root.path() + "/file", "");
-  try {
-    File(root.path() + "/file/below", File::Mode::create);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find("open"), std::string::npos);
-    EXPECT_NE(error.where().find("/file/below"), std::string::npos);
-    EXPECT_NE(error.fix().find("is a file, not a directory"), std::string::npos);
-  }
+  const Error error = thrown_by([&] { File(root.path() + "/file/below", File::Mode::create); });
+  expect_has(error.message(), "open");
+  expect_has(error.where(), "/file/below");
+  expect_has(error.fix(), "is a file, not a directory");
   EXPECT_THROW(make_directories(root.path() + "/file"), Error);
   EXPECT_THROW(make_directories(root.path() + "/file/a/b"), Error);
   EXPECT_THROW(rename_path(root.path() + "/none", root.path() + "/to"), Error);

@@ -1,7 +1,5 @@
-// What io's tests share: files, chance, and what an Error said.
+// What io's tests share: files and chance.
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -11,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
+#include "tests/errors.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -36,22 +34,4 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// The Error that `call` throws, as text; fails the test if there is none.
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return {};
-}
-
 }  // namespace concertina
-
-#define EXPECT_ERROR(call, part)                                                  \
-  do {                                                                            \
-    const std::string error_text = ::concertina::error_of([&] { (void)(call); }); \
-    EXPECT_TRUE(::concertina::contains(error_text, part)) << error_text;          \
-  } while (false)

@@ -36,7 +36,7 @@ TEST(Table, FilesOfPandasAreReadAsPandasReadsThem) {
       EXPECT_EQ(read.rows()[i].text[0], expected[i][0].get<std::string>()) << name << " " << i;
       EXPECT_EQ(read.rows()[i].label.text, expected[i][1].get<std::string>()) << name << " " << i;
     }
-    EXPECT_TRUE(contains(read.summary(), "columns     text and the label label; not ")) << name;
+    expect_has(read.summary(), "columns     text and the label label; not ");
   }
 }
 
@@ -74,8 +74,9 @@ TEST(Table, ReadersGoOnAfterARowThatIsBroken) {
     const auto table = open_table(format, folder("t", text));
     RowCells row;
     ASSERT_TRUE(table->next(row));
-    const std::string error = error_of([&] { table->next(row); });
-    EXPECT_TRUE(contains(error, what) && contains(error, fmt::format("t:{}", line))) << error;
+    const Error error = thrown_by([&] { table->next(row); });
+    expect_has(error.what(), what);
+    expect_has(error.what(), fmt::format("t:{}", line));
     std::size_t rows = 0;
     while (table->next(row)) ++rows;
     EXPECT_EQ(rows, rows_after) << text;

@@ -13,16 +13,17 @@ namespace {
 std::string said_of(const std::string& image, const std::string& content) {
   const Folder folder;
   const std::string file = folder("s-000.tar", tar({{image, content}, {"a.cls", "0"}}));
-  return error_of(
-      [&] { open_dataset({.format = "webdataset", .files = {file}, .validation = 0}); });
+  return thrown_by(
+             [&] { open_dataset({.format = "webdataset", .files = {file}, .validation = 0}); })
+      .what();
 }
 
 /// The error names the library, the place and the package to install.
 void expect_named(const std::string& error, const std::string& library, const std::string& place,
                   const std::string& package) {
-  EXPECT_PRED2(contains, error, "this program was built without " + library);
-  EXPECT_PRED2(contains, error, place);
-  EXPECT_PRED2(contains, error, "install " + package + " and build again");
+  expect_has(error, "this program was built without " + library);
+  expect_has(error, place);
+  expect_has(error, "install " + package + " and build again");
 }
 
 TEST(MissingLibrary, IsNamedWithItsPackageAndTheFile) {

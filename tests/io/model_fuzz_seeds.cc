@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "io/checkpoint/safetensors_folder.h"
-#include "io/file.h"
 #include "io/strict_json.h"
 #include "io/token_file.h"
 #include "io/tokenizers/sentencepiece_library.h"
 #include "tests/io/fuzz_seeds.h"
 #include "tests/io/token_files.h"
+#include "tests/io/tokenizer_hash.h"
 
 namespace concertina {
 namespace {
@@ -39,16 +39,10 @@ void use_tokenizer(const std::string& choice) {
 /// A tokenizer that is chosen by its first file.
 FuzzSeed tokenizer_seed(const std::string& name, const std::vector<std::string>& names,
                         const std::vector<std::string>& contents) {
-  FuzzSeed seed;
-  seed.name = name;
-  seed.names = names;
-  seed.contents = contents;
-  seed.read = [first = names[0]](const Folder& folder) { use_tokenizer(folder.path(first)); };
-  return seed;
-}
-
-std::string golden_file(const std::string& name) {
-  return read_file(CONCERTINA_SOURCE "/tests/golden/" + name, 1 << 24);
+  return {.name = name,
+          .names = names,
+          .contents = contents,
+          .read = [first = names[0]](const Folder& folder) { use_tokenizer(folder.path(first)); }};
 }
 
 /// One file of the format: a JSON header after its length, then the bytes of the tensors.
@@ -70,47 +64,42 @@ void read_weights(const Folder& folder) {
 }
 
 FuzzSeed weights_seed() {
-  FuzzSeed seed;
-  seed.name = "safetensors";
-  seed.names = {"model.safetensors"};
-  seed.contents = {weights({{"__metadata__", {{"format", "pt"}}},
-                            {"a.weight", tensor("F32", {2, 3}, 0, 24)},
-                            {"b", tensor("BF16", {4}, 24, 32)},
-                            {"c", tensor("F16", {1, 2}, 32, 36)},
-                            {"d", tensor("F64", {}, 36, 44)}},
-                           44)};
-  seed.read = read_weights;
-  return seed;
+  return {.name = "safetensors",
+          .names = {"model.safetensors"},
+          .contents = {weights({{"__metadata__", {{"format", "pt"}}},
+                                {"a.weight", tensor("F32", {2, 3}, 0, 24)},
+                                {"b", tensor("BF16", {4}, 24, 32)},
+                                {"c", tensor("F16", {1, 2}, 32, 36)},
+                                {"d", tensor("F64", {}, 36, 44)}},
+                               44)},
+          .read = read_weights};
 }
 
 FuzzSeed indexed_weights_seed() {
   const std::string first = "model-00001-of-00002.safetensors";
   const std::string second = "model-00002-of-00002.safetensors";
-  FuzzSeed seed;
-  seed.name = "safetensors_index";
-  seed.names = {"model.safetensors.index.json", first, second};
-  seed.contents = {
-      SeedJson{{"metadata", {{"total_size", 32}}},
-               {"weight_map", {{"a", first}, {"b", second}, {"c", first}}}}
-          .dump(),
-      weights({{"a", tensor("F32", {2}, 0, 8)}, {"c", tensor("F32", {2, 2}, 8, 24)}}, 24),
-      weights({{"b", tensor("BF16", {4}, 0, 8)}}, 8)};
-  seed.read = read_weights;
-  return seed;
+  const SeedJson index{{"metadata", {{"total_size", 32}}},
+                       {"weight_map", {{"a", first}, {"b", second}, {"c", first}}}};
+  return {
+      .name = "safetensors_index",
+      .names = {"model.safetensors.index.json", first, second},
+      .contents = {index.dump(),
+                   weights({{"a", tensor("F32", {2}, 0, 8)}, {"c", tensor("F32", {2, 2}, 8, 24)}},
+                           24),
+                   weights({{"b", tensor("BF16", {4}, 0, 8)}}, 8)},
+      .read = read_weights};
 }
 
 FuzzSeed json_seed() {
-  FuzzSeed seed;
-  seed.name = "strict_json";
-  seed.names = {"a.json"};
-  seed.contents = {
-      "{\"a\": [1, -2.5e3, true, null], \"\\u00e9\\ud83d\\ude00\": {\"b\": \"\xC3\xA9\\n\", "
-      "\"c\": {}}, \"d\": [[], {\"a\": 18446744073709551615}]}"};
-  seed.read = [](const Folder& folder) {
-    const std::string path = folder.path("a.json");
-    parse_strict_object(slurp(path), path);
-  };
-  return seed;
+  return {
+      .name = "strict_json",
+      .names = {"a.json"},
+      .contents =
+          {"{\"a\": [1, -2.5e3, true, null], \"\\u00e9\\ud83d\\ude00\": {\"b\": \"\xC3\xA9\\n\", "
+           "\"c\": {}}, \"d\": [[], {\"a\": 18446744073709551615}]}"},
+      .read = [](const Folder& folder) {
+        parse_strict_object(slurp(folder.path("a.json")), folder.path("a.json"));
+      }};
 }
 
 /// The token file by its own door, with its hash, which no run reads.
@@ -118,19 +107,17 @@ FuzzSeed verified_token_file_seed() {
   const Folder folder;
   write_token_file(folder.path("a"), 50257, std::string(64, 'a'), {1, 50000, 3, 4, 5, 6, 7},
                    {0, 2, 7});
-  FuzzSeed seed;
-  seed.name = "token_file_verified";
-  seed.names = {"a.tok"};
-  seed.contents = {slurp(folder.path("a"))};
-  seed.read = [](const Folder& of) { TokenFile(of.path("a.tok")).verify(); };
-  return seed;
+  return {.name = "token_file_verified",
+          .names = {"a.tok"},
+          .contents = {slurp(folder.path("a"))},
+          .read = [](const Folder& of) { TokenFile(of.path("a.tok")).verify(); }};
 }
 
 }  // namespace
 
 /// A new reader adds its line here.
 std::vector<FuzzSeed> model_seeds() {
-  const auto tokenizer = [](const std::string& name) { return golden_file("tokenizers/" + name); };
+  const auto tokenizer = [](const std::string& name) { return golden_text("tokenizers/" + name); };
   std::vector<FuzzSeed> seeds{
       tokenizer_seed("bpe_json", {"tokenizer.json"}, {tokenizer("llama3.json")}),
       tokenizer_seed("bpe_pair", {"vocab.json", "merges.txt"},

@@ -101,11 +101,4 @@ inline std::string little_endian(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// `offset` is in code points: the letters before it take two bytes each.
-inline std::string squad_json(const std::string& text, int offset, const std::string& more = "") {
-  return R"({"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "Über Köln: the )"
-         R"(river Rhine, 1,233 km.", "qas": [{"id": "1", "question": "What?", "answers": [)" +
-         fmt::format(R"({{"text": "{}", "answer_start": {}}}{}]}}]}}]}}]}})", text, offset, more);
-}
-
 }  // namespace concertina

@@ -13,12 +13,9 @@ namespace {
 /// many.
 void expect_pixels(const Dataset& dataset, const std::string& question, const std::string& levels) {
   const std::size_t at = question.find(" pixels");
-  const ReadSample sample = [&] {
-    const std::size_t space = question.find(' ');
-    return sample_of(dataset,
-                     {.split = question.starts_with("train") ? Split::train : Split::validation,
-                      .sample = std::stoull(question.substr(space))});
-  }();
+  const ReadSample sample =
+      sample_of(dataset, {.split = question.starts_with("train") ? Split::train : Split::validation,
+                          .sample = std::stoull(question.substr(question.find(' ')))});
   const std::string off = question.substr(at + 7);
   ASSERT_EQ(sample.image.size(), levels.size());
   for (std::size_t i = 0; i < levels.size(); ++i)
@@ -35,8 +32,7 @@ void expect_answer(const Dataset& dataset, const std::string& line) {
   if (contains(question, " pixels")) {
     expect_pixels(dataset, question, bytes_of(wanted));
   } else if (part < equal) {
-    const std::string answer = answer_of(dataset, question);
-    EXPECT_TRUE(contains(answer, wanted)) << answer;
+    expect_has(answer_of(dataset, question), wanted);
   } else {
     EXPECT_EQ(answer_of(dataset, question), wanted);
   }
@@ -44,23 +40,20 @@ void expect_answer(const Dataset& dataset, const std::string& line) {
 
 class Reader : public testing::TestWithParam<ReaderCase> {};
 
+/// What is refused is refused before the first sample is read.
 TEST_P(Reader, SaysWhatItsFilesHold) {
   const ReaderCase& one = GetParam();
-  const auto open = [&] {
+  const auto check = [&](bool reads) {
     const CaseFolder folder(one);
     const auto dataset = folder.open();
     dataset->verify([] {});
+    if (!reads) return;
     read_all(*dataset);
     for (const std::string& line : one.expected) expect_answer(*dataset, line);
   };
-  if (one.refusals.empty()) {
-    EXPECT_NO_THROW(open());
-  }
-  for (const auto& parts : one.refusals) {
-    const std::string error = error_of(open);
-    for (const std::string& part : parts)
-      EXPECT_TRUE(contains(error, part)) << error << "\n" << part;
-  }
+  for (const auto& parts : one.refusals)
+    for (const std::string& part : parts) EXPECT_ERROR(check(false), part);
+  if (one.refusals.empty()) check(true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Reader, testing::ValuesIn(reader_cases()),

@@ -1,14 +1,18 @@
 // System calls that this file system, or this kernel, does not have: refused by a seccomp filter.
+// Small disks.
 #pragma once
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <functional>
+#include <string>
 
 namespace concertina {
 
@@ -31,6 +35,14 @@ inline bool refuse_call(int number, int code, int argument = -1) {
   const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/// Mounts a tmpfs at `path` for this process and its children alone; `size`: "size=256k". False
+/// where that is not permitted.
+inline bool mount_tmpfs(const std::string& path, const char* size, unsigned long flags = 0) {
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("tmpfs", path.c_str(), "tmpfs", flags, size) == 0;
 }
 
 /// Runs `body` in a child process; what it returns, or -signal if it was killed.

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -26,6 +25,17 @@ Exit code_of(const std::string& root, const std::string& name,
     return error.code();
   }
   return Exit::ok;
+}
+
+/// What a second process gets that starts while a first one has the run.
+int code_beside(const std::string& root, const std::string& name,
+                const std::string& checkpoints = {}) {
+  return in_child([&] { return static_cast<int>(code_of(root, name, checkpoints)); });
+}
+
+/// A file system without any locks.
+bool refuse_locks(int code = EOPNOTSUPP) {
+  return refuse_call(SYS_flock, code) && refuse_call(SYS_fcntl, code, F_OFD_SETLK);
 }
 
 TEST(RunDirectory, BecomesARunWithItsConfig) {
@@ -67,11 +77,7 @@ TEST(RunDirectory, HasOneOwnerAtATime) {
     run.write_config("");
     EXPECT_EQ(code_of(root.path(), "mine"), Exit::bad_input);
     EXPECT_EQ(code_of(root.path(), "other"), Exit::ok);
-    const pid_t child = ::fork();
-    if (child == 0) ::_exit(static_cast<int>(code_of(root.path(), "mine")));
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(Exit::bad_input));
+    EXPECT_EQ(code_beside(root.path(), "mine"), static_cast<int>(Exit::bad_input));
   }
   EXPECT_EQ(code_of(root.path(), "mine"), Exit::ok);
 }
@@ -102,20 +108,12 @@ TEST(RunDirectory, AnInterruptedStartIsNoObstacle) {
   EXPECT_EQ(code_of(root.path(), "before"), Exit::ok);
 }
 
-/// What a second process gets that starts while a first one has the run.
-int code_beside(const std::string& root, const std::string& name,
-                const std::string& checkpoints = {}) {
-  return in_child([&] { return static_cast<int>(code_of(root, name, checkpoints)); });
-}
-
 // What a file system may lack: flock; then also locks of fcntl.
 TEST(RunDirectory, HasOneOwnerAlsoWhereLocksAreRefused) {
   for (const bool fcntl_too : {false, true}) {
     const TemporaryDirectory root;
     const int outcome = in_child([&] {
-      if (!refuse_call(SYS_flock, ENOLCK) ||
-          (fcntl_too && !refuse_call(SYS_fcntl, EOPNOTSUPP, F_OFD_SETLK)))
-        return 100;
+      if (!(fcntl_too ? refuse_locks() : refuse_call(SYS_flock, ENOLCK))) return 100;
       const RunDirectory run(root.path(), "mine");
       if (code_beside(root.path(), "other") != 0) return 101;
       return code_beside(root.path(), "mine");
@@ -130,8 +128,7 @@ class LockFile : public ::testing::Test {
   /// The code of a start on a file system without any locks.
   int start() const {
     return in_child([&] {
-      refuse_call(SYS_flock, EOPNOTSUPP);
-      refuse_call(SYS_fcntl, EOPNOTSUPP, F_OFD_SETLK);
+      refuse_locks();
       return static_cast<int>(code_of(root_.path(), "run"));
     });
   }
@@ -153,14 +150,19 @@ class LockFile : public ::testing::Test {
 TEST_F(LockFile, OfAProcessThatHasEndedIsTakenOver) {
   EXPECT_EQ(start(), 0);
   EXPECT_FALSE(std::filesystem::exists(held_)) << "not removed at the end";
-  const int killed = in_child([&] {
-    refuse_call(SYS_flock, ENOLCK);
-    refuse_call(SYS_fcntl, ENOLCK, F_OFD_SETLK);
+  // A process that was killed: a zombie, then gone.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    refuse_locks(ENOLCK);
     const RunDirectory run(root_.path(), "run");
-    return ::kill(::getpid(), SIGKILL);
-  });
-  EXPECT_EQ(killed, -SIGKILL);
-  EXPECT_TRUE(std::filesystem::exists(held_));
+    ::kill(::getpid(), SIGKILL);
+  }
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  const std::string left = slurp(held_);
+  EXPECT_EQ(start(), 0);
+  ::waitpid(child, nullptr, 0);
+  spill(held_, left);
   EXPECT_EQ(start(), 0);
   ProcessId other = this_process();
   other.started += "0";  // another process had this number
@@ -168,21 +170,6 @@ TEST_F(LockFile, OfAProcessThatHasEndedIsTakenOver) {
   other = this_process();
   other.boot = "an earlier one";
   EXPECT_EQ(start_beside(other), 0);
-}
-
-TEST_F(LockFile, OfAZombieIsTakenOver) {
-  const pid_t child = fork();
-  if (child == 0) {
-    refuse_call(SYS_flock, ENOLCK);
-    refuse_call(SYS_fcntl, ENOLCK, F_OFD_SETLK);
-    const RunDirectory run(root_.path(), "run");
-    ::kill(::getpid(), SIGKILL);
-  }
-  siginfo_t info{};
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
-  EXPECT_TRUE(std::filesystem::exists(held_));
-  EXPECT_EQ(start(), 0);
-  ::waitpid(child, nullptr, 0);
 }
 
 TEST_F(LockFile, OfAProcessThatMayBeAliveIsRespected) {
@@ -207,7 +194,7 @@ class SharedCheckpoints : public ::testing::Test {
     save(shared_, step, cut(model, 1, random));
   }
   std::string start(const std::string& name) const {
-    return error_of([&] { RunDirectory run(root_.path(), name, shared_); });
+    return thrown_by([&] { RunDirectory run(root_.path(), name, shared_); }).what();
   }
 
   TemporaryDirectory root_;
@@ -218,7 +205,7 @@ TEST_F(SharedCheckpoints, ServeOneRunAtATime) {
   const RunDirectory run(root_.path(), "a", shared_);
   EXPECT_EQ(code_of(root_.path(), "b", shared_), Exit::bad_input);
   EXPECT_EQ(code_beside(root_.path(), "b", shared_), static_cast<int>(Exit::bad_input));
-  EXPECT_TRUE(contains(start("b"), "using this checkpoint.dir"));
+  expect_has(start("b"), "using this checkpoint.dir");
 }
 
 TEST_F(SharedCheckpoints, OfAnotherRunAreRefused) {
@@ -227,11 +214,11 @@ TEST_F(SharedCheckpoints, OfAnotherRunAreRefused) {
   train("a", 2);
   const std::string error = start("b");
   for (const std::string part : {"another run, 'a'", "/shared", "owner.json"})
-    EXPECT_TRUE(contains(error, part)) << error;
+    expect_has(error, part);
   EXPECT_EQ(list_commits(shared_).size(), 2U);
   std::filesystem::remove(shared_ + "/owner.json");  // as the message says, or by older versions
   train("b", 3);
-  EXPECT_TRUE(contains(start("a"), "another run, 'b'"));
+  expect_has(start("a"), "another run, 'b'");
 }
 
 TEST_F(SharedCheckpoints, FollowARunThatIsMovedButNotACopy) {
@@ -240,29 +227,21 @@ TEST_F(SharedCheckpoints, FollowARunThatIsMovedButNotACopy) {
   train("moved", 2);
   std::filesystem::copy(root_.path() + "/moved", root_.path() + "/copy",
                         std::filesystem::copy_options::recursive);
-  EXPECT_TRUE(contains(start("copy"), "a copy"));
+  expect_has(start("copy"), "a copy");
   train("moved", 3);
 }
 
-TEST(RunDirectory, MayBeTheDirectoryOfItsCheckpoints) {
+TEST(RunDirectory, NamesArePlainAndPathsArePossible) {
   const TemporaryDirectory root;
-  EXPECT_EQ(code_of(root.path(), "run", root.path() + "/run"), Exit::ok);
-}
-
-TEST(RunDirectory, NamesArePlainFileNames) {
-  const TemporaryDirectory root;
-  for (const char* name : {"", ".", "..", "a/b", "/etc", "a b", "a\n"})
+  for (const std::string& name :
+       std::vector<std::string>{"", ".", "..", "a/b", "/etc", "a b", "a\n", std::string(300, 'x')})
     EXPECT_EQ(code_of(root.path(), name), Exit::bad_input) << name;
   EXPECT_TRUE(std::filesystem::is_empty(root.path()));
   EXPECT_EQ(code_of(root.path(), "größe-大"), Exit::ok);
-}
-
-TEST(RunDirectory, APathWhereNoneCanBeIsBadInput) {
-  const TemporaryDirectory root;
   spill(root.path() + "/file", "text");
   EXPECT_EQ(code_of(root.path() + "/file/runs", "run"), Exit::bad_input);
   EXPECT_EQ(code_of("/proc/runs", "run"), Exit::bad_input);
-  EXPECT_EQ(code_of(root.path(), std::string(300, 'x')), Exit::bad_input);
+  EXPECT_EQ(code_of(root.path(), "run", root.path() + "/run"), Exit::ok);
 }
 
 TEST(RunDirectory, CheckpointsMayLieElsewhere) {

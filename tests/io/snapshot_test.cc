@@ -136,7 +136,7 @@ TEST_F(SnapshotTest, AreRemovedTogether) {
 TEST_F(SnapshotTest, DamageIsNeverReadAsAValue) {
   std::mt19937 random(1);
   int refused = 0;
-  constexpr int kTurns = 1000;
+  constexpr int kTurns = 400;
   for (int turn = 0; turn < kTurns; ++turn) {
     open();
     write_all(1);

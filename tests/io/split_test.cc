@@ -1,4 +1,5 @@
-// What is held out of a labelled set: a fair share of each class, nothing of which is trained on.
+// What is held out of a labelled set: a fair share of each class, nothing of
+// which is trained on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ Counts counts_of(const std::vector<ItemKey>& items, const std::vector<Split>& sp
   return counts;
 }
 
-/// Items of many sizes of groups and classes; `groups`: contents to choose among.
+/// Items of many sizes of groups and classes; `groups`: contents to choose
+/// among.
 std::vector<ItemKey> random_items(Random& random) {
   const std::int64_t classes = draw(random, 1, 6), groups = draw(random, 1, 60);
   std::vector<ItemKey> items(static_cast<std::size_t>(draw(random, 1, 200)));
@@ -118,7 +120,8 @@ TEST(DrawnSplit, AnItemThatIsThereOftenIsTrainedOn) {
   }
 }
 
-/// Other rows would be held out than those that runs of other versions did not train on.
+/// Other rows would be held out than those that runs of other versions did not
+/// train on.
 TEST(DrawnSplit, IsWhatItAlwaysWas) {
   const std::vector<ItemKey> items = distinct_items({10, 10});
   const auto held = [&](std::uint64_t seed) {
@@ -139,7 +142,8 @@ TEST(FoldedText, CaseAndSpaceDoNotCount) {
     return out;
   };
   EXPECT_EQ(folded("  A\tgood \r\n FILM "), "a good film");
-  EXPECT_EQ(folded("\xc3\x84\xc2\xa0\xe3\x80\x80 B"), "\xc3\xa4 b");  // no-break, ideographic
+  EXPECT_EQ(folded("\xc3\x84\xc2\xa0\xe3\x80\x80 B"),
+            "\xc3\xa4 b");  // no-break, ideographic
   EXPECT_EQ(folded("\xff"
                    "A\xc3"),
             "\xff"
@@ -148,18 +152,19 @@ TEST(FoldedText, CaseAndSpaceDoNotCount) {
   EXPECT_NE(folded("a b"), folded("ab"));
 }
 
-/// `rows` of each class, class after class.
-std::string sorted_table(int rows) {
-  std::string text = "sentence\tlabel\n";
-  for (int i = 0; i < 2 * rows; ++i) text += fmt::format("sentence {}\t{}\n", i, i / rows);
-  return text;
-}
+/// 50 rows of each class, class after class, of which 0.1 are for the test.
+struct SortedTable : Tsv {
+  SortedTable() {
+    std::string text = "sentence\tlabel\n";
+    for (int i = 0; i < 100; ++i) text += fmt::format("sentence {}\t{}\n", i, i / 50);
+    (*this)("a.tsv", text);
+    options.validation = 0.2;
+    options.test = 0.1;
+  }
+};
 
 TEST(Split, AFileThatIsSortedByLabelIsSplitFairly) {
-  Tsv folder;
-  folder("a.tsv", sorted_table(50));
-  folder.options.validation = 0.2;
-  folder.options.test = 0.1;
+  SortedTable folder;
   const auto dataset = open_dataset(folder.options);
   const Splits& splits = *dataset->splits();
   EXPECT_EQ(splits.of_class[0], (std::vector<std::uint64_t>{35, 35}));
@@ -175,15 +180,11 @@ TEST(Split, AFileThatIsSortedByLabelIsSplitFairly) {
       items.insert(item);
     }
   EXPECT_EQ(items.size(), 100U);
-  EXPECT_TRUE(contains(dataset->summary(), "validation  20 sentences of 2 classes (0: 10, 1: 10)"))
-      << dataset->summary();
+  expect_has(dataset->summary(), "validation  20 sentences of 2 classes (0: 10, 1: 10)");
 }
 
 TEST(Split, TheEndIsHeldOutWhereItIsAskedFor) {
-  Tsv folder;
-  folder("a.tsv", sorted_table(50));
-  folder.options.validation = 0.2;
-  folder.options.test = 0.1;
+  SortedTable folder;
   folder.options.options["split"] = "end";
   EXPECT_ERROR(open_dataset(folder.options), "none of the 20 rows of validation has the class '0'");
   EXPECT_ERROR(open_dataset(folder.options), "data.missing_classes = true");
@@ -198,11 +199,10 @@ TEST(Split, TheEndIsHeldOutWhereItIsAskedFor) {
 }
 
 TEST(Split, ATestShareIsDrawnBesideFilesToValidateOn) {
-  Tsv folder;
-  folder("a.tsv", sorted_table(50));
+  SortedTable folder;
+  folder.options.validation = 0;
   folder.options.validation_files = {
       folder("b.tsv", "sentence\tlabel\nother\t0\nSentence  7\t0\nmore\t1\n")};
-  folder.options.test = 0.1;
   EXPECT_ERROR(open_dataset(folder.options),
                "1 of 3 rows of validation (33.3%) are trained on too");
   EXPECT_ERROR(open_dataset(folder.options), "data.most_overlap = 0.34");

@@ -1,5 +1,5 @@
-// What tests of tokenizers compare: the hashes that tests/golden/make_tokenizers.py gives tokens
-// and texts, and texts that are cut.
+// What tests of tokenizers share: files of tests/golden, the hashes that make_tokenizers.py there
+// gives tokens and texts, and texts that are cut.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,10 +12,18 @@
 #include <string>
 #include <string_view>
 
+#include "io/file.h"
 #include "io/tokenizers/tokenizer.h"
 #include "tests/io/tokenizer_corpus.h"
 
 namespace concertina {
+
+inline const std::string kGolden = CONCERTINA_SOURCE "/tests/golden/";
+inline const std::string kTokenizers = kGolden + "tokenizers/";
+
+inline std::string golden_text(const std::string& name) {
+  return read_file(kGolden + name, 1 << 24);
+}
 
 /// FNV-1a, 64 bits, as hexadecimal digits.
 inline std::string hash_of(std::span<const std::byte> bytes) {

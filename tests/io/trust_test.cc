@@ -3,7 +3,6 @@
 // Invariant: nothing hangs, and no number in a file decides how much memory is taken.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -25,6 +24,7 @@
 #include "io/text_memory.h"
 #include "tests/io/io_test.h"
 #include "tests/io/refused_call.h"
+#include "tests/own_figures.h"
 
 namespace concertina {
 namespace {
@@ -34,9 +34,7 @@ namespace fs = std::filesystem;
 constexpr uid_t kOther = 1502, kVictim = 1501;
 constexpr const char* kKey = "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b";
 
-bool is_root() {
-  return ::geteuid() == 0;
-}
+const bool kRoot = ::geteuid() == 0;
 
 /// What may lie at a path in place of the right file, whose content is `good`.
 struct Kind {
@@ -57,95 +55,79 @@ std::string target() {
   return fmt::format("/dev/shm/trust-target-{}", ::getpid());
 }
 
-void make_nested(const std::string& path, std::string head, int depth) {
-  spill(path, head.append(static_cast<std::size_t>(depth), '[')
-                  .append(static_cast<std::size_t>(depth), ']'));
+/// 1 TB of nothing, and `end`.
+void make_huge(const std::string& path, const std::string& end) {
+  spill(path, "");
+  ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(off_t{1} << 40) << end;
+}
+
+std::string repeated(const std::string& text) {
+  std::string all;
+  for (int i = 0; i < 200'000; ++i) all += text;
+  return all;
+}
+
+void make_socket(const std::string& path) {
+  const int s = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(s, reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << path;
+  ::close(s);
 }
 
 std::vector<Kind> kinds() {
-  const auto give = [](const std::string& path) {
-    if (::lchown(path.c_str(), kOther, kOther) != 0) throw std::runtime_error("lchown");
-  };
-  return {
+  std::vector<Kind> all{
       {"pipe", [](auto& path, auto&, auto&) { ::mkfifo(path.c_str(), 0600); }},
       {"pipe that all may write to",
        [](auto& path, auto&, auto&) { ::mkfifo(path.c_str(), 0666), ::chmod(path.c_str(), 0666); }},
       {"directory", [](auto& path, auto&, auto&) { fs::create_directory(path); }},
-      {"socket",
-       [](auto& path, auto&, auto&) {
-         const int s = ::socket(AF_UNIX, SOCK_STREAM, 0);
-         sockaddr_un address{};
-         address.sun_family = AF_UNIX;
-         std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-         ASSERT_EQ(::bind(s, reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << path;
-         ::close(s);
-       }},
+      {"socket", [](auto& path, auto&, auto&) { make_socket(path); }},
       {"link to /dev/zero",
        [](auto& path, auto&, auto&) { fs::create_symlink("/dev/zero", path); }},
       {"link to a pipe",
        [](auto& path, auto&, auto&) {
-         ::mkfifo(target().c_str(), 0600);
-         fs::create_symlink(target(), path);
+         ::mkfifo(target().c_str(), 0600), fs::create_symlink(target(), path);
        }},
       {"link to the right file",
        [](auto& path, auto& good, auto&) {
-         spill(target(), good);
-         fs::create_symlink(target(), path);
+         spill(target(), good), fs::create_symlink(target(), path);
        }},
       {"link to itself", [](auto& path, auto&, auto&) { fs::create_symlink(path, path); }},
       {"device",
        [](auto& path, auto&, auto&) { ::mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 5)); },
        true},
-      {"1 TB of nothing",
-       [](auto& path, auto&, auto&) {
-         spill(path, "");
-         ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
-       }},
-      {"1 TB with the right end",
-       [](auto& path, auto& good, auto&) {
-         spill(path, "");
-         ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
-         std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(off_t{1} << 40)
-             << good;
-       }},
-      {"deep lists", [](auto& path, auto&, auto&) { make_nested(path, "", 200'000); }},
-      {"deep objects",
-       [](auto& path, auto&, auto&) {
-         std::string text;
-         for (int i = 0; i < 200'000; ++i) text += R"({"a":)";
-         spill(path, text + "1" + std::string(200'000, '}') + "\n");
-       }},
-      {"of another user", [give](auto& path, auto& good, auto&) { spill(path, good), give(path); },
-       true, true},
-      {"of another user, for all to write",
-       [give](auto& path, auto& good, auto&) {
-         spill(path, good), give(path), ::chmod(path.c_str(), 0666);
-       },
-       true, true},
-      {"for all to write",
-       [](auto& path, auto& good, auto&) { spill(path, good), ::chmod(path.c_str(), 0666); }, false,
-       true},
-      {"for the group to write",
-       [](auto& path, auto& good, auto&) { spill(path, good), ::chmod(path.c_str(), 0620); }, false,
-       true},
-      {"noise",
-       [](auto& path, auto& good, auto& random) {
-         std::string noise(good.size(), ' ');
-         for (char& c : noise) c = static_cast<char>(random());
-         spill(path, noise), ::chmod(path.c_str(), 0600);
-       },
-       false, true},
-      {"cut short",
-       [](auto& path, auto& good, auto& random) {
-         spill(path, good.substr(0, random() % good.size())), ::chmod(path.c_str(), 0600);
-       },
-       false, true},
-      {"longer",
-       [](auto& path, auto& good, auto& random) {
-         spill(path, good + std::string(1 + random() % 5000, 'x')), ::chmod(path.c_str(), 0600);
-       },
-       false, true},
+      {"1 TB of nothing", [](auto& path, auto&, auto&) { make_huge(path, ""); }},
+      {"1 TB with the right end", [](auto& path, auto& good, auto&) { make_huge(path, good); }},
+      {"deep lists", [](auto& path, auto&, auto&) { spill(path, repeated("[") + repeated("]")); }},
+      {"deep objects", [](auto& path, auto&, auto&) {
+         spill(path, repeated(R"({"a":)") + "1" + repeated("}") + "\n");
+       }}};
+  const auto add = [&](const char* name, uid_t owner, mode_t mode, const auto& change) {
+    const auto make = [=](const std::string& path, const std::string& good, Random& random) {
+      spill(path, change(good, random));
+      ASSERT_EQ(owner == 0 ? 0 : ::lchown(path.c_str(), owner, owner), 0);
+      ::chmod(path.c_str(), mode);
+    };
+    all.push_back({name, make, owner != 0, true});
   };
+  const auto same = [](const std::string& good, Random&) { return good; };
+  add("of another user", kOther, 0600, same);
+  add("of another user, for all to write", kOther, 0666, same);
+  add("for all to write", 0, 0666, same);
+  add("for the group to write", 0, 0620, same);
+  add("noise", 0, 0600, [](std::string noise, Random& random) {
+    for (char& c : noise) c = static_cast<char>(random());
+    return noise;
+  });
+  add("cut short", 0, 0600, [](const std::string& good, Random& random) {
+    return good.substr(0, random() % good.size());
+  });
+  add("longer", 0, 0600, [](const std::string& good, Random& random) {
+    return good + std::string(1 + random() % 5000, 'x');
+  });
+  return all;
 }
 
 /// A place that is read, and whether what is there was believed.
@@ -204,26 +186,18 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-long peak_mib() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss / 1024;
-}
-
 TEST(Trust, NothingIsBelievedThatThisUserDidNotWrite) {
   int tried = 0;
   Random random(1);
   const double start = now();
-  const long before = peak_mib();
+  const double before = peak_bytes();
   for (const Read& place : places())
     for (const Kind& kind : kinds())
       for (int turn = 0; turn < 3; ++turn) {
-        if (kind.needs_root && !is_root()) continue;
+        if (kind.needs_root && !kRoot) continue;
         if (kind.in_own_place && !place.shared) continue;
         // Hashes are what tells; a key is any 64 digits.
-        if (!place.checks_all &&
-            std::string_view("longer cut short").find(kind.name) != std::string_view::npos)
-          continue;
+        if (!place.checks_all && contains("longer cut short", kind.name)) continue;
         SCOPED_TRACE(fmt::format("{}: {}, {}", place.name, kind.name, turn));
         const std::string name = fmt::format("/dev/shm/concertina-trust{}x{}", ::getpid(), tried);
         const std::string path =
@@ -242,9 +216,9 @@ TEST(Trust, NothingIsBelievedThatThisUserDidNotWrite) {
         fs::remove_all(name, ignored);
         ++tried;
       }
-  EXPECT_GE(tried, is_root() ? 180 : 130);
+  EXPECT_GE(tried, kRoot ? 180 : 130);
   EXPECT_LT(now() - start, 60);
-  EXPECT_LT(peak_mib() - before, 300);
+  EXPECT_LT(peak_bytes() - before, 300e6);
 }
 
 /// A file of the form that an attacker can make who knows all but the key.
@@ -291,7 +265,7 @@ TEST(Trust, AChangedDescriptionIsSkipped) {
 // Another user has the names that snapshots would have: nothing of his is read, removed or
 // believed.
 TEST(Trust, NamesThatAnotherUserHasAreLeftToHim) {
-  if (!is_root()) GTEST_SKIP() << "needs another user";
+  if (!kRoot) GTEST_SKIP() << "needs another user";
   const SnapshotRun run = run_at(fmt::format("/dev/shm/concertina-trustname{}.", ::getpid()));
   const std::string file = forged(run, kKey);
   remove_snapshots(run.prefix);
@@ -342,8 +316,8 @@ TEST(Trust, ALockIsARegularFile) {
   const TemporaryDirectory root;
   Random random(3);
   for (const Kind& kind : kinds()) {
-    if (kind.in_own_place || kind.needs_root || std::strstr(kind.name, "TB") != nullptr ||
-        std::strstr(kind.name, "deep") != nullptr)
+    if (kind.in_own_place || kind.needs_root || contains(kind.name, "TB") ||
+        contains(kind.name, "deep"))
       continue;
     SCOPED_TRACE(kind.name);
     const std::string path = root.path() + "/" + std::to_string(random()) + ".lock";
@@ -361,14 +335,14 @@ TEST(Trust, AnEndlessFileInARunDirectoryTakesNoMemory) {
   const TemporaryDirectory root;
   const std::string file = root.path() + "/file", text = root.path() + "/text";
   spill(text, "as it was");
-  const long before = peak_mib();
+  const double before = peak_bytes();
   for (const int bits : {33, 36, 40}) {
     spill(file, "");
     ASSERT_EQ(::truncate(file.c_str(), off_t{1} << bits), 0);
     EXPECT_EQ(remembered_sha256(Corpus({text}, ""), file, {}, false), sha256_hex("as it was"));
     EXPECT_ERROR(JsonLines(file, 1), file);
   }
-  EXPECT_LT(peak_mib() - before, 100);
+  EXPECT_LT(peak_bytes() - before, 100e6);
 }
 
 TEST(Trust, LeftSnapshotsSayOfWhichDirectoryTheyAre) {
@@ -379,13 +353,6 @@ TEST(Trust, LeftSnapshotsSayOfWhichDirectoryTheyAre) {
   EXPECT_EQ(set.directory, "/runs/a");
   EXPECT_EQ(set.bytes, fs::file_size(snapshot_path(run.prefix, 0, 0)));
   remove_snapshots(run.prefix);
-}
-
-TEST(Trust, HmacIsThatOfRfc4231) {
-  const Sha256Digest mac = hmac_sha256("Jefe", "what do ya want for nothing?");
-  EXPECT_EQ(mac[0], std::byte{0x5b});
-  EXPECT_EQ(mac[1], std::byte{0xdc});
-  EXPECT_EQ(mac[31], std::byte{0x43});
 }
 
 }  // namespace

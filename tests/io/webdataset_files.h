@@ -117,18 +117,4 @@ inline std::string tar(const Members& members) {
   return bytes + std::string(1024, '\0');
 }
 
-/// Three samples of 3 x 4 pixels: a grey PNG, a colour JPEG, a grey JPEG.
-inline Members three_samples() {
-  return {{"./", ""},
-          {"__meta__/x.png", "no image"},
-          {"a/0.PNG", png(4, 3, 0, ramp(12))},
-          {"a/0.cls", "2\n"},
-          {"a/0.seg.png", "passed over"},
-          {"a/1.cls", "0"},
-          {"a/1.jpg", colour_jpeg()},
-          {"README", "no key"},
-          {"b/0.jpeg", grey_jpeg()},
-          {"b/0.cls", "1"}};
-}
-
 }  // namespace concertina

@@ -7,40 +7,36 @@
 
 namespace concertina::oracle {
 
-inline void issue(const LayerNorm& op) {
+template <bool kCentered>
+void issue(const NormForward<kCentered>& op) {
   const Values x = values_of(op.x), gamma = values_of(op.gamma), beta = values_of(op.beta);
   Out y(op.y), mean(op.mean), rstd(op.rstd);
   const Index width = count_of(op.gamma);
-  for (Index r = 0; r < count_of(op.mean); ++r) {
+  for (Index r = 0; r < count_of(op.rstd); ++r) {
     const double* row = &x[r * width];
     double sum = 0, squares = 0;
-    for (Index c = 0; c < width; ++c) sum += row[c];
-    mean[r] = sum / static_cast<double>(width);
-    for (Index c = 0; c < width; ++c) squares += std::pow(row[c] - mean[r], 2);
+    for (Index c = 0; kCentered && c < width; ++c) sum += row[c];
+    const double middle = sum / static_cast<double>(width);
+    if (kCentered) mean[r] = middle;
+    for (Index c = 0; c < width; ++c) squares += std::pow(row[c] - middle, 2);
     rstd[r] = 1 / std::sqrt(squares / static_cast<double>(width) + op.eps);
     for (Index c = 0; c < width; ++c)
-      y[r * width + c] = (row[c] - mean[r]) * rstd[r] * gamma[c] + beta[c];
+      y[r * width + c] = (row[c] - middle) * rstd[r] * gamma[c] + (kCentered ? beta[c] : 0);
   }
 }
 
-inline void issue(const RmsNorm& op) {
-  const Values x = values_of(op.x), gamma = values_of(op.gamma);
-  Out y(op.y), rstd(op.rstd);
-  const Index width = count_of(op.gamma);
-  for (Index r = 0; r < count_of(op.rstd); ++r) {
-    double squares = 0;
-    for (Index c = 0; c < width; ++c) squares += std::pow(x[r * width + c], 2);
-    rstd[r] = 1 / std::sqrt(squares / static_cast<double>(width) + op.eps);
-    for (Index c = 0; c < width; ++c) y[r * width + c] = x[r * width + c] * rstd[r] * gamma[c];
-  }
+/// The mean of each row, or 0 where a norm is not centered.
+template <bool kCentered>
+Values means_of(View mean, View rstd) {
+  return kCentered ? values_of(mean) : Values(rstd.count);
 }
 
-/// Computes what LayerNormInput does, or RmsNormInput: there the mean is 0, and the gradient keeps
-/// its own.
-template <class Op>
-void norm_input(const Op& op, const Values& mean, bool centred) {
+/// Where it is not centered, the gradient keeps its own mean.
+template <bool kCentered>
+void issue(const NormInput<kCentered>& op) {
   const Values dy = values_of(op.dy), x = values_of(op.x), gamma = values_of(op.gamma),
-               rstd = values_of(op.rstd), residual = values_of(op.residual_grad);
+               mean = means_of<kCentered>(op.mean, op.rstd), rstd = values_of(op.rstd),
+               residual = values_of(op.residual_grad);
   Out dx(op.dx);
   const Index width = count_of(op.gamma);
   const auto n = static_cast<double>(width);
@@ -49,7 +45,7 @@ void norm_input(const Op& op, const Values& mean, bool centred) {
     const auto dxhat = [&](Index c) { return dy[r * width + c] * gamma[c]; };
     double sum = 0, dot = 0;
     for (Index c = 0; c < width; ++c) {
-      sum += centred ? dxhat(c) : 0;
+      sum += kCentered ? dxhat(c) : 0;
       dot += dxhat(c) * xhat(c);
     }
     for (Index c = 0; c < width; ++c)
@@ -58,18 +54,12 @@ void norm_input(const Op& op, const Values& mean, bool centred) {
   }
 }
 
-inline void issue(const LayerNormInput& op) {
-  norm_input(op, values_of(op.mean), true);
-}
-
-inline void issue(const RmsNormInput& op) {
-  norm_input(op, Values(op.rstd.count), false);
-}
-
 /// The column sums of dy times (x - mean) rstd, and of dy.
-template <class Op>
-void norm_weight(const Op& op, const Values& mean, Values& dgamma, Values* dbeta) {
-  const Values dy = values_of(op.dy), x = values_of(op.x), rstd = values_of(op.rstd);
+template <bool kCentered>
+void issue(const NormWeight<kCentered>& op) {
+  const Values dy = values_of(op.dy), x = values_of(op.x), rstd = values_of(op.rstd),
+               mean = means_of<kCentered>(op.mean, op.rstd);
+  Out dgamma(op.dgamma), dbeta(op.dbeta);
   const Index width = count_of(op.dgamma);
   for (Index c = 0; c < width; ++c) {
     double gamma_sum = 0, beta_sum = 0;
@@ -78,18 +68,8 @@ void norm_weight(const Op& op, const Values& mean, Values& dgamma, Values* dbeta
       beta_sum += dy[r * width + c];
     }
     put(dgamma[c], gamma_sum, op.accumulate);
-    if (dbeta != nullptr) put((*dbeta)[c], beta_sum, op.accumulate);
+    if (kCentered) put(dbeta[c], beta_sum, op.accumulate);
   }
-}
-
-inline void issue(const LayerNormWeight& op) {
-  Out dgamma(op.dgamma), dbeta(op.dbeta);
-  norm_weight(op, values_of(op.mean), dgamma, &dbeta);
-}
-
-inline void issue(const RmsNormWeight& op) {
-  Out dgamma(op.dgamma);
-  norm_weight(op, Values(op.rstd.count), dgamma, nullptr);
 }
 
 }  // namespace concertina::oracle

@@ -122,9 +122,13 @@ void wrong_arguments(Communicator& comm) {
 
 }  // namespace
 
-std::vector<Contract> communicator_contracts() {
-  return {CONTRACT(split_by_color_and_key), CONTRACT(communicators_apart), CONTRACT(works_move),
-          CONTRACT(no_allocation_after_warm_up), CONTRACT(wrong_arguments)};
+std::vector<Contract> contracts() {
+  std::vector<Contract> all{CONTRACT(split_by_color_and_key), CONTRACT(communicators_apart),
+                            CONTRACT(works_move), CONTRACT(no_allocation_after_warm_up),
+                            CONTRACT(wrong_arguments)};
+  for (const auto& room : {message_contracts(), collective_contracts()})
+    all.insert(all.end(), room.begin(), room.end());
+  return all;
 }
 
 }  // namespace concertina::test

@@ -6,17 +6,19 @@
 #include <random>
 #include <string>
 
-#include "core/error.h"
+#include "tests/errors.h"
 #include "tests/parallel_comm/conformance_room.h"
 
 namespace concertina::test {
 namespace {
 
 // "FIFO per pair of ranks", a rank with itself included, whatever the sizes and in whatever order
-// one waits.
+// one waits. An empty message takes its place in the order.
 void fifo_per_pair(Communicator& comm) {
   constexpr int kMessages = 24;
-  const auto size_of = [](int n) { return static_cast<std::size_t>(n * 977 % 20011); };
+  const auto size_of = [](int n) {
+    return static_cast<std::size_t>(n % 6 == 5 ? 0 : n == 7 ? 300'000 : n * 977 % 20011);
+  };
   const int me = comm.rank();
   std::vector<Buffer> out, in;
   std::vector<Work> works;
@@ -35,38 +37,9 @@ void fifo_per_pair(Communicator& comm) {
           << "message " << n << " from rank " << peer << " to rank " << me;
 }
 
-// An empty message is a message: it takes its place in the order.
-void empty_messages(Communicator& comm) {
-  const auto [next, before] = neighbours(comm);
-  const Buffer out = message(5, comm.rank(), next, 0);
-  Buffer in(5);
-  std::vector<Work> works;
-  works.push_back(comm.irecv(Bytes(), before));
-  works.push_back(comm.irecv(in, before));
-  works.push_back(comm.irecv(Bytes(), before));
-  works.push_back(comm.isend(ConstBytes(), next));
-  works.push_back(comm.isend(out, next));
-  works.push_back(comm.isend(ConstBytes(), next));
-  wait_all(works);
-  EXPECT_EQ(in, message(5, before, comm.rank(), 0));
-}
-
-// A rank may send to itself; the two ends are two Works as always.
-void send_to_oneself(Communicator& comm) {
-  for (std::size_t bytes : {1U, 100U, 300000U}) {
-    const Buffer out = message(bytes, comm.rank(), comm.rank(), 7);
-    Buffer in(bytes);
-    Work send = comm.isend(out, comm.rank());
-    Work receive = comm.irecv(in, comm.rank());
-    receive.wait();
-    send.wait();
-    EXPECT_EQ(in, out);
-  }
-}
-
 // Long messages in both directions at once: nobody needs to be first.
 void opposite_directions(Communicator& comm) {
-  constexpr std::size_t kBytes = 3 << 20;
+  constexpr std::size_t kBytes = 1 << 20;
   for (int distance = 1; distance < comm.size(); ++distance) {
     const auto [to, from] = neighbours(comm, distance);
     const Buffer out = message(kBytes, comm.rank(), to, 0);
@@ -130,16 +103,12 @@ void sizes_must_match(Communicator& comm) {
     Buffer in(wanted);
     Work send = comm.isend(out, to);
     Work receive = comm.irecv(in, from);
-    try {
-      receive.wait();
-      ADD_FAILURE() << "6 bytes arrived as " << wanted;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::failure);
-      EXPECT_NE(error.where().find("rank " + std::to_string(comm.rank())), std::string::npos);
-      EXPECT_NE(error.where().find("irecv"), std::string::npos) << error.where();
-      EXPECT_NE(error.where().find("rank " + std::to_string(from)), std::string::npos);
-      EXPECT_FALSE(receive.pending());
-    }
+    const Error error = thrown_by([&] { receive.wait(); });
+    EXPECT_EQ(error.code(), Exit::failure) << "6 bytes as " << wanted;
+    for (const std::string& part : {"rank " + std::to_string(comm.rank()), std::string("irecv"),
+                                    "rank " + std::to_string(from)})
+      expect_has(error.where(), part);
+    EXPECT_FALSE(receive.pending());
     try {
       send.wait();
     } catch (const Error&) {  // MPI does not tell the sender; threads do
@@ -151,9 +120,8 @@ void sizes_must_match(Communicator& comm) {
 }  // namespace
 
 std::vector<Contract> message_contracts() {
-  return {CONTRACT(fifo_per_pair),       CONTRACT(empty_messages),   CONTRACT(send_to_oneself),
-          CONTRACT(opposite_directions), CONTRACT(many_outstanding), CONTRACT(random_traffic),
-          CONTRACT(sizes_must_match)};
+  return {CONTRACT(fifo_per_pair), CONTRACT(opposite_directions), CONTRACT(many_outstanding),
+          CONTRACT(random_traffic), CONTRACT(sizes_must_match)};
 }
 
 }  // namespace concertina::test

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -15,14 +16,21 @@ namespace concertina::test {
 
 std::vector<Contract> message_contracts();
 std::vector<Contract> collective_contracts();
-std::vector<Contract> communicator_contracts();
 
 using Buffer = std::vector<std::byte>;
 
 /// Bytes that tell which message they belong to.
-Buffer message(std::size_t bytes, int from, int to, int number);
+inline Buffer message(std::size_t bytes, int from, int to, int number) {
+  Buffer data(bytes);
+  auto x = static_cast<std::uint32_t>(from * 1009 + to * 9176 + number * 31337 + 1);
+  for (std::byte& b : data) b = static_cast<std::byte>((x = x * 1664525U + 1013904223U) >> 24);
+  return data;
+}
 
-void wait_all(std::vector<Work>& works);
+inline void wait_all(std::vector<Work>& works) {
+  for (Work& work : works) work.wait();
+  works.clear();
+}
 
 struct Neighbours {
   int to, from;

@@ -6,35 +6,20 @@
 
 #include "parallel/comm/mpi_environment.h"
 #include "tests/errors.h"
+#include "tests/io/refused_call.h"
 
 namespace concertina {
 namespace {
 
-/// Sets the variables that launchers set, and clears the others; restores them
-/// at the end.
-class Environment {
- public:
-  explicit Environment(const std::map<std::string, std::string>& values) {
-    for (const char* name :
-         {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "PMI_SIZE", "SLURM_NTASKS"}) {
-      if (const char* old = std::getenv(name)) before_[name] = old;
-      ::unsetenv(name);
-    }
-    for (const auto& [name, value] : values) ::setenv(name.c_str(), value.c_str(), 1);
-    set_ = values;
-  }
-  ~Environment() {
-    for (const auto& [name, value] : set_) ::unsetenv(name.c_str());
-    for (const auto& [name, value] : before_) ::setenv(name.c_str(), value.c_str(), 1);
-  }
-
- private:
-  std::map<std::string, std::string> before_, set_;
-};
-
+/// The size that a launcher says by `values`, and by no other variable: in a child of its own.
 int expected(const std::map<std::string, std::string>& values) {
-  const Environment environment(values);
-  return expected_world_size();
+  return in_child([&] {
+    for (const char* name :
+         {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "PMI_SIZE", "SLURM_NTASKS"})
+      ::unsetenv(name);
+    for (const auto& [name, value] : values) ::setenv(name.c_str(), value.c_str(), 1);
+    return expected_world_size();
+  });
 }
 
 TEST(Launch, ExpectedWorldSize) {

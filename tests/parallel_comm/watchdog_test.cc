@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <future>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -24,15 +23,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Watchdog, NamesTheRankAndWhatItWaitsFor) {
-  std::promise<std::string> promise;
-  auto future = promise.get_future();
-  Watchdog watchdog(3, 0.1s, [&](const std::string& report) { promise.set_value(report); });
-  watchdog.at("RECV_F", 1, 5, 2);
-  ASSERT_EQ(future.wait_for(20s), std::future_status::ready);
-  const std::string report = future.get();
-  EXPECT_EQ(report.find("rank 3: no progress for 0.1"), 0U) << report;
-  expect_has(report, "RECV_F, stage 1, microbatch 5, waits for rank 2");
+/// Whether `holds` within 20 s.
+bool comes(const std::function<bool()>& holds) {
+  for (const auto end = std::chrono::steady_clock::now() + 20s;
+       std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(5ms))
+    if (holds()) return true;
+  return false;
 }
 
 TEST(Watchdog, BeatsKeepItQuiet) {
@@ -49,40 +45,34 @@ TEST(Watchdog, BeatsKeepItQuiet) {
 TEST(Watchdog, ReportsOncePerHangAndAgainAfterABeat) {
   std::atomic<int> reports = 0;
   Watchdog watchdog(0, 0.05s, [&](const std::string&) { ++reports; });
-  const auto wait_for = [&](int wanted) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (reports < wanted && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(5ms);
+  for (const int wanted : {1, 2}) {
+    EXPECT_TRUE(comes([&] { return reports >= wanted; }));
     std::this_thread::sleep_for(150ms);
-    return reports == wanted;
-  };
-  EXPECT_TRUE(wait_for(1));
-  watchdog.beat();
-  EXPECT_TRUE(wait_for(2));
+    EXPECT_EQ(reports, wanted);
+    watchdog.beat();
+  }
 }
 
-TEST(Watchdog, NamesThePeerOfALongWait) {
-  std::promise<std::string> promise;
-  auto future = promise.get_future();
+TEST(Watchdog, NamesTheRankAndThePeerOfALongWait) {
+  std::string report;
   std::atomic<bool> over = false;
   run_threads(3, [&](Communicator& world) {
     std::byte message{};
     const Bytes bytes(&message, 1);
     if (world.rank() == 2) {
-      while (!over) std::this_thread::sleep_for(1ms);
+      EXPECT_TRUE(comes([&] { return over.load(); }));
       world.isend(bytes, 1).wait();
     }
     if (world.rank() != 1) return;
-    Watchdog watchdog(1, 0.1s, [&](const std::string& report) {
-      promise.set_value(report);
+    Watchdog watchdog(1, 0.1s, [&](const std::string& text) {
+      if (!over) report = text;
       over = true;
     });
-    watchdog.at("gather");
+    watchdog.at("RECV_F", 1, 5);
     world.irecv(bytes, 2).wait();
   });
-  ASSERT_EQ(future.wait_for(20s), std::future_status::ready);
-  const std::string report = future.get();
-  expect_has(report, "gather, waits for rank 2");
+  EXPECT_EQ(report.find("rank 1: no progress for 0.1"), 0U) << report;
+  expect_has(report, "RECV_F, stage 1, microbatch 5, waits for rank 2");
 }
 
 TEST(Watchdog, IsPatientAsLongAsItIsTold) {
@@ -93,9 +83,7 @@ TEST(Watchdog, IsPatientAsLongAsItIsTold) {
     std::this_thread::sleep_for(300ms);
     EXPECT_EQ(reports, 0);
   }
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (reports == 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
-  EXPECT_EQ(reports, 1);
+  EXPECT_TRUE(comes([&] { return reports == 1; }));
 }
 
 TEST(Watchdog, OffHasNoThreadAndEndsAtOnce) {
@@ -141,11 +129,9 @@ class Host {
   }
   /// Waits until a rank is reported; an empty stall, of rank 0, if none is within 20 s.
   Stall wait_for_stall() {
-    for (const auto end = std::chrono::steady_clock::now() + 20s;
-         std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(5ms))
-      if (const std::lock_guard lock(mutex_); !stalls_.empty()) return stalls_[0];
-    ADD_FAILURE() << "nobody is reported";
-    return {};
+    EXPECT_TRUE(comes([&] { return stalls() > 0; })) << "nobody is reported";
+    const std::lock_guard lock(mutex_);
+    return stalls_.empty() ? Stall{} : stalls_[0];
   }
   std::size_t stalls() { return std::lock_guard(mutex_), stalls_.size(); }
   std::vector<std::string> ends() { return std::lock_guard(mutex_), ends_; }
@@ -249,14 +235,14 @@ TEST(Pace, ALostMessageIsACircleOfWhichOneSpeaks) {
 
 TEST(Pace, WhatReadsIsSlowAndNeverEnded) {
   Host host(2);
-  host.run(3s, [&](Communicator& world, Watchdog& watchdog) {
+  host.run(2.5s, [&](Communicator& world, Watchdog& watchdog) {
     std::byte message{};
     const Bytes bytes(&message, 1);
     if (world.rank() == 1) {
       watchdog.at("F", 1, 0);
       const int zeros = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
       std::vector<char> buffer(1U << 16U);
-      for (const auto end = std::chrono::steady_clock::now() + 6s;
+      for (const auto end = std::chrono::steady_clock::now() + 4500ms;
            std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(20ms))
         EXPECT_GT(::read(zeros, buffer.data(), buffer.size()), 0);
       ::close(zeros);
@@ -275,7 +261,7 @@ TEST(Pace, WhatReadsIsSlowAndNeverEnded) {
 TEST(Pace, AHangEndsLongBeforeTheLimit) {
   Host host(1);
   const auto start = std::chrono::steady_clock::now();
-  host.run(4s, [&](Communicator&, Watchdog& watchdog) {
+  host.run(2.5s, [&](Communicator&, Watchdog& watchdog) {
     watchdog.at("F", 0, 0);
     while (!host.over_) std::this_thread::sleep_for(10ms);
   });

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 namespace concertina {
 
 KernelCase& CaseRound::push(const std::string& name, std::function<Outputs(Backend&)> run) {
@@ -15,6 +17,16 @@ void expect_close(const Outputs& got, const Outputs& expected, const KernelCase&
     EXPECT_LE(relative_error(got[i].values, expected[i].values, expected[i].scale),
               kernel.tolerance)
         << kernel.name << ": " << got[i].name;
+}
+
+void expect_same_bits(const Outputs& got, const Outputs& expected, const KernelCase& kernel) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].values.size(), expected[i].values.size());
+    EXPECT_EQ(0, std::memcmp(got[i].values.data(), expected[i].values.data(),
+                             got[i].values.size() * sizeof(float)))
+        << kernel.name << ": " << got[i].name;
+  }
 }
 
 std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision& precision) {

@@ -36,6 +36,9 @@ struct KernelCase {
 /// Fails the test where an output is further from the oracle's than the case allows.
 void expect_close(const Outputs& got, const Outputs& expected, const KernelCase& kernel);
 
+/// Fails the test where an output is not bit by bit the other one.
+void expect_same_bits(const Outputs& got, const Outputs& expected, const KernelCase& kernel);
+
 /// `rounds` random cases of each kernel; of linear maps alone where only products differ.
 std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision& precision);
 

@@ -26,59 +26,36 @@ void add_input_gradients(Backend& backend, Outputs& outputs, const Buffer& dy, c
   outputs.push_back(output("dx with skip", dx_skip, scale));
 }
 
-Outputs run_layer_norm(Backend& backend, Data& data, std::int64_t rows, std::int64_t width,
-                       DType compute) {
+template <bool kCentered>
+Outputs run_norm(Backend& backend, Data& data, std::int64_t rows, std::int64_t width,
+                 DType compute) {
   const Buffer x = data.normal(rows * width, 2, 0.5F, compute);
   const Buffer skip = data.normal(rows * width, 1, 0, compute);
   const Buffer dy = data.normal(rows * width, 1, 0, compute);
   const Buffer gamma = data.normal(width), beta = data.normal(width);
   const Buffer y(x.size(), compute), mean(static_cast<std::size_t>(rows)), rstd(mean.size());
+  const auto of = [](const Buffer& buffer) { return kCentered ? buffer.view() : View{}; };
   const float eps = data.pick<float>({1e-5F, 1e-12F, 0.5F});
-  backend.run(
-      LayerNorm{x.view(), gamma.view(), beta.view(), y.view(), mean.view(), rstd.view(), eps});
-  const Buffer dgamma(gamma.size()), dbeta(gamma.size());
-  const Buffer dgamma_sum = data.normal(width), dbeta_sum = data.normal(width);
-  backend.run(LayerNormWeight{dy.view(), x.view(), mean.view(), rstd.view(), dgamma.view(),
-                              dbeta.view(), false});
-  backend.run(LayerNormWeight{dy.view(), x.view(), mean.view(), rstd.view(), dgamma_sum.view(),
-                              dbeta_sum.view(), true});
-  backend.synchronize();
-  Outputs outputs{output("y", y),
-                  output("mean", mean),
-                  output("rstd", rstd),
-                  output("dgamma", dgamma),
-                  output("dbeta", dbeta),
-                  output("dgamma accumulated", dgamma_sum),
-                  output("dbeta accumulated", dbeta_sum)};
-  // With few columns the gradient is small beside its terms: two columns always give +-1.
+  backend.run(NormForward<kCentered>{x.view(), gamma.view(), of(beta), y.view(), of(mean),
+                                     rstd.view(), eps});
+  // With few columns the gradient is small beside its terms: two columns always give +-1, and that
+  // of one column is as good as 0.
+  Outputs outputs{output("y", y), output("rstd", rstd)};
+  if (kCentered) outputs.push_back(output("mean", mean));
+  for (const bool accumulate : {false, true}) {
+    const Buffer dgamma = data.normal(width), dbeta = data.normal(width);
+    backend.run(NormWeight<kCentered>{dy.view(), x.view(), of(mean), rstd.view(), dgamma.view(),
+                                      of(dbeta), accumulate});
+    backend.synchronize();
+    const std::string how = accumulate ? " accumulated" : "";
+    outputs.push_back(output("dgamma" + how, dgamma, kCentered ? 0 : largest(dy)));
+    if (kCentered) outputs.push_back(output("dbeta" + how, dbeta));
+  }
   add_input_gradients(backend, outputs, dy, skip, largest(rstd) * largest(dy) * largest(gamma),
                       [&](View grad, View residual, View dx) {
-                        backend.run(LayerNormInput{grad, x.view(), gamma.view(), mean.view(),
-                                                   rstd.view(), residual, dx});
+                        backend.run(NormInput<kCentered>{grad, x.view(), gamma.view(), of(mean),
+                                                         rstd.view(), residual, dx});
                       });
-  return outputs;
-}
-
-Outputs run_rms_norm(Backend& backend, Data& data, std::int64_t rows, std::int64_t width,
-                     DType compute) {
-  const float eps = data.pick<float>({1e-6F, 1e-5F, 0.5F});
-  const Buffer x = data.normal(rows * width, 2, 0.5F, compute);
-  const Buffer skip = data.normal(rows * width, 1, 0, compute);
-  const Buffer dy = data.normal(rows * width, 1, 0, compute), gamma = data.normal(width);
-  const Buffer y(x.size(), compute), rstd(static_cast<std::size_t>(rows));
-  backend.run(RmsNorm{x.view(), gamma.view(), {}, y.view(), {}, rstd.view(), eps});
-  const Buffer dgamma(gamma.size()), dgamma_sum = data.normal(width);
-  backend.run(RmsNormWeight{dy.view(), x.view(), {}, rstd.view(), dgamma.view(), {}, false});
-  backend.run(RmsNormWeight{dy.view(), x.view(), {}, rstd.view(), dgamma_sum.view(), {}, true});
-  backend.synchronize();
-  Outputs outputs{output("y", y), output("rstd", rstd), output("dgamma", dgamma, largest(dy)),
-                  output("dgamma accumulated", dgamma_sum, largest(dy))};
-  // The gradient of one column is as good as 0.
-  add_input_gradients(
-      backend, outputs, dy, skip, largest(rstd) * largest(dy) * largest(gamma),
-      [&](View grad, View residual, View dx) {
-        backend.run(RmsNormInput{grad, x.view(), gamma.view(), {}, rstd.view(), residual, dx});
-      });
   return outputs;
 }
 
@@ -86,8 +63,8 @@ Outputs run_rms_norm(Backend& backend, Data& data, std::int64_t rows, std::int64
 
 void add_norm_cases(CaseRound& round) {
   const std::int64_t rows = odd_size(round.data, 200), width = odd_size(round.data, 300);
-  round.add(fmt::format("layer_norm {}x{}", rows, width), run_layer_norm, rows, width);
-  round.add(fmt::format("rms_norm {}x{}", rows, width), run_rms_norm, rows, width);
+  round.add(fmt::format("layer_norm {}x{}", rows, width), run_norm<true>, rows, width);
+  round.add(fmt::format("rms_norm {}x{}", rows, width), run_norm<false>, rows, width);
 }
 
 void norm_rates(KernelRates& rates, DType compute) {

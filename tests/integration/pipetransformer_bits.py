@@ -20,12 +20,12 @@ import sys
 import tempfile
 import time
 
-PAPERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "experiments", "papers")
-HERE = os.path.join(PAPERS, "pipetransformer")
-sys.path[:0] = [HERE, PAPERS]
-import arms  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "papers"))
+from pipetransformer import reproduce  # noqa: E402
 from published import Table, use_program  # noqa: E402
-from reproduce import MPIRUN  # noqa: E402
+
+arms, MPIRUN = reproduce.arms, reproduce.MPIRUN
+HERE = reproduce.HERE
 
 RANKS = [1, 2, 4]
 SAMPLES, HELD_OUT, BATCH, EPOCHS = 80, 16, 16, 10

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs experiments/papers/pipetransformer/reproduce.py from end to end on sentences that are made up here and a
+"""Runs tests/papers/pipetransformer.py from end to end on sentences that are made up here and a
 model of width 16: data, pretraining, a study of few arms, tables, figures and verdicts. Speeds mean nothing here.
-Usage: reproduce_test.py PAPERS CONCERTINA MPIRUN ARGUMENTS..."""
+Usage: reproduce_test.py CONCERTINA MPIRUN ARGUMENTS..."""
 import contextlib
 import io
 import json
@@ -13,10 +13,11 @@ import tempfile
 import types
 import unittest
 
-papers, binary, *mpirun = sys.argv[1:]
+binary, *mpirun = sys.argv[1:]
 binary = os.path.abspath(binary)  # the test works in a folder of its own
-sys.path.insert(0, os.path.join(papers, "pipetransformer"))
-import reproduce  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "papers"))
+import pipetransformer  # noqa: E402
+from pipetransformer import reproduce  # noqa: E402
 
 ARMS = ["static gpipe", "static", "static, 2 epochs", "top 6 layers", "ladder: freeze", "ladder: + cache"]
 
@@ -44,12 +45,12 @@ def write_sentences(path, count, draw):
 class Reproduce(unittest.TestCase):
     def reproduce(self, *words):
         """What it prints, and its exit: a text for a failure."""
-        sys.argv = ["reproduce.py", "bert", "--data", ".", "--out", "out", "--program", binary, "--mpirun",
+        sys.argv = ["pipetransformer.py", "bert", "--data", ".", "--out", "out", "--program", binary, "--mpirun",
                     " ".join([*mpirun, "-n", "2"]), *words]
         said, end = io.StringIO(), None
         with contextlib.redirect_stdout(said):
             try:
-                reproduce.main()
+                pipetransformer.main()
             except SystemExit as failed:
                 end = failed.code
         return said.getvalue(), end

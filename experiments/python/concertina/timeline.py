@@ -1,11 +1,10 @@
 """Draws steps as figures: a panel per schedule, a row per rank, one axis of time. In grey, lightness tells F, B and I apart, and hatches the rest."""
-from __future__ import annotations
-
 import itertools
 import math
 import typing
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -15,9 +14,6 @@ from matplotlib.path import Path
 from .chart import BY_NAME, GREY, INK, LINE, PAPER, SOFT, Axis, add_legend, own_style, readable_on, text_width, wrapped
 from .chart_marks import set_numbers
 from .steps import LOOKS, Json, described, short_number
-
-if typing.TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Rectangle = tuple[float, float, float, float]  # left, right, top, bottom
 

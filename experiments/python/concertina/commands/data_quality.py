@@ -2,8 +2,6 @@
 
 A fault is that of one row, which would be gone if the row were. Texts are the same that differ only in case and white space.
 """
-from __future__ import annotations
-
 import collections
 import dataclasses
 import json
@@ -16,9 +14,7 @@ from ..errors import InputError
 from ..files import json_text, replace_file
 from ..page import Block, chart, content, folded, line, page, table, words
 from ..names import counted
-
-if typing.TYPE_CHECKING:
-    from . import Options
+from . import Options
 
 Json = dict[str, typing.Any]
 Row = Json

@@ -3,8 +3,6 @@
 A fault is one finding, however many hosts have it, which names the first few. Everything is from the standard library, as hosts of a
 cluster may have nothing else.
 """
-from __future__ import annotations
-
 import itertools
 import json
 import statistics
@@ -12,9 +10,7 @@ import sys
 import typing
 
 from ..names import bytes_text, counted, duration_text, ranges, text_table
-
-if typing.TYPE_CHECKING:
-    from . import Options
+from . import Options
 
 Json = dict[str, typing.Any]
 MIB = 1 << 20

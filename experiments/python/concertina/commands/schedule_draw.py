@@ -1,17 +1,12 @@
 """The picture of `concertina schedule draw`, whose input is the predicted steps as JSON."""
-from __future__ import annotations
-
 import json
 import pathlib
 import sys
-import typing
 
 from ..files import replace_file
 from ..page import content, page, words
 from ..steps import timeline_block
-
-if typing.TYPE_CHECKING:
-    from . import Options
+from . import Options
 
 
 def main(options: Options) -> int:

@@ -2,8 +2,6 @@
 
 What is measured and what is predicted is kept apart everywhere.
 """
-from __future__ import annotations
-
 import itertools
 import json
 import pathlib
@@ -15,9 +13,7 @@ from ..chart import Axis, Chart, Series, draw, save
 from ..files import replace_file
 from ..names import counted
 from ..results import RunSummary, study_results
-
-if typing.TYPE_CHECKING:
-    from . import Options
+from . import Options
 
 Json = dict[str, typing.Any]
 

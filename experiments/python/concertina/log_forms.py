@@ -86,11 +86,7 @@ class Columns(typing.NamedTuple):
 
 
 COLUMNS = [Columns(**one) for one in _KNOWN["columns"]]
-TIMES = ["@time", "time", "timestamp", "_timestamp", "wall_time"]
-# Columns that say of what a row's loss is: rows of several kinds are not one curve.
-KINDS = {"split", "phase", "mode", "stage", "set", "subset", "partition", "type", "kind", "event", "dataset", "fold", "rank", "worker",
-         "process", "run", "seed", "model", "experiment", "trial", "tag", "name", "task", "part", "source", "prefix", "context", "scope",
-         "loader", "dataloader", "node", "host"}
+TIMES, KINDS = _KNOWN["times"], set(_KNOWN["kinds"])
 FIGURES = [*COLUMNS[-1].names, "device_tokens_per_s", "time"]
 PROGRAMS = sorted({row.program for row in COLUMNS} | {line.program for line in LINES})
 

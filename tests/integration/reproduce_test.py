@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs tests/papers/pipetransformer.py from end to end on sentences that are made up here and a
+"""Runs tests/papers/pipetransformer/reproduce.py from end to end on sentences that are made up here and a
 model of width 16: data, pretraining, a study of few arms, tables, figures and verdicts. Speeds mean nothing here.
 Usage: reproduce_test.py CONCERTINA MPIRUN ARGUMENTS..."""
 import contextlib
@@ -15,9 +15,8 @@ import unittest
 
 binary, *mpirun = sys.argv[1:]
 binary = os.path.abspath(binary)  # the test works in a folder of its own
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "papers"))
-import pipetransformer  # noqa: E402
-from pipetransformer import reproduce  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "papers", "pipetransformer"))
+import reproduce  # noqa: E402
 
 ARMS = ["static gpipe", "static", "static, 2 epochs", "top 6 layers", "ladder: freeze", "ladder: + cache"]
 
@@ -45,12 +44,12 @@ def write_sentences(path, count, draw):
 class Reproduce(unittest.TestCase):
     def reproduce(self, *words):
         """What it prints, and its exit: a text for a failure."""
-        sys.argv = ["pipetransformer.py", "bert", "--data", ".", "--out", "out", "--program", binary, "--mpirun",
+        sys.argv = ["reproduce.py", "bert", "--data", ".", "--out", "out", "--program", binary, "--mpirun",
                     " ".join([*mpirun, "-n", "2"]), *words]
         said, end = io.StringIO(), None
         with contextlib.redirect_stdout(said):
             try:
-                pipetransformer.main()
+                reproduce.main()
             except SystemExit as failed:
                 end = failed.code
         return said.getvalue(), end
@@ -81,7 +80,7 @@ class Reproduce(unittest.TestCase):
         work = object.__new__(reproduce.Reproduction)
         work.options, work.form = types.SimpleNamespace(arms=None), "confirm"
         work.task = types.SimpleNamespace(layers=12, epochs=10, steps=62.5)
-        with open(os.path.join(reproduce.HERE, "expected.json"), encoding="utf-8") as file:
+        with open(os.path.join(reproduce.PAPER, "expected.json"), encoding="utf-8") as file:
             work.expected = json.load(file)["tasks"]["vit"]
         found = work.arms()
         for epochs in (5, 3):

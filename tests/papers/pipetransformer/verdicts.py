@@ -1,15 +1,9 @@
-#!/usr/bin/env python3
-"""Does what experiments/papers/pipetransformer/reproduce.py does, with the same options, and says whether the
-figures are those of expected.json beside it: PASS or FAIL. Ends with 1 on FAIL."""
+"""Whether a reproduction of PipeTransformer has the figures of expected.json."""
 import statistics
-import sys
 
-from published import PAPERS, Table, ask, use_program
+from published import Table, ask
 
 from concertina import study_results
-
-sys.path.insert(0, str(PAPERS / "pipetransformer"))
-import reproduce  # noqa: E402
 
 
 def is_plain(arm):
@@ -107,7 +101,7 @@ class Verdicts:
             table.claim(f"all rungs of the ladder have the same bits, with each of {len(hashes)} seeds",
                         all(len(one) == 1 for one in hashes.values()))
 
-    def verdicts(self):
+    def say(self):
         table, margin = Table(), self.expected["margin"]
         over_static, over_gpipe = self.front("static"), self.front("static gpipe")
         self.claim_gains(table, over_static, over_gpipe)
@@ -115,14 +109,3 @@ class Verdicts:
         self.claim_time(table, over_static, f"baseline-{margin}", f"{margin} below the unfrozen run's final")
         self.claim_ladder(table, over_gpipe)
         table.end()
-
-
-def main():
-    options = reproduce.parse(__doc__)
-    if work := reproduce.reproduce(options):
-        use_program(options.program)
-        Verdicts(work).verdicts()
-
-
-if __name__ == "__main__":
-    main()

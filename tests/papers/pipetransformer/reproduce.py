@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
 """Fine-tunes pretrained models with the layers frozen as PipeTransformer (He et al., ICML 2021) freezes
-them, and without, and says what that is worth: accuracy, speed-up, and the seconds to an accuracy.
+them, and without, and says what that is worth: accuracy, speed-up, and the seconds to an accuracy, with
+PASS or FAIL against expected.json of experiments/papers/pipetransformer.
 
   1. makes the data of the task and pretrains its model, once: OUT/TASK/pretrained is kept;
   2. runs a study whose arms are in arms.toml, seed by seed: OUT/TASK/FORM.toml;
-  3. prints the tables, and writes a page and figures below OUT/TASK.
+  3. prints the tables, writes a page and figures below OUT/TASK, and the verdicts.
 
 A run that was stopped is resumed. Seeds, and the arms of --quick and --confirm, are in expected.json.
-tests/papers/pipetransformer.py does the same, and says whether the figures are those of expected.json."""
-import argparse
+Ends with 1 on FAIL."""
 import gzip
-import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 
-import arms
-
 HERE = os.path.dirname(os.path.abspath(__file__))
-BUILT = os.path.join(HERE, "../../../build/experiments/concertina")
+sys.path.insert(0, os.path.dirname(HERE))
+import arms  # noqa: E402
+import published  # noqa: E402
+import verdicts  # noqa: E402
+
+PAPER = str(arms.PAPER)
 
 MPIRUN = "mpirun -n 2 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1"
 
@@ -113,13 +114,12 @@ TASKS = {"bert": Bert, "vit": Vit}
 
 class Reproduction:
     def __init__(self, options):
-        require_files([options.program], "ninja -C build, or --program FILE")
-        self.options, self.binary = options, os.path.abspath(options.program)
+        published.use_program(options.program)
+        self.options, self.binary = options, os.environ["CONCERTINA"]
         self.folder = os.path.abspath(os.path.join(options.out, options.task))
         os.makedirs(self.folder, exist_ok=True)
         self.task = TASKS[options.task](options, self.folder)
-        with open(os.path.join(HERE, "expected.json"), encoding="utf-8") as file:
-            self.expected = json.load(file)["tasks"][options.task]
+        self.expected = published.read_expected(os.path.join(PAPER, "expected.json"))["tasks"][options.task]
         self.form = "quick" if options.quick else "confirm" if options.confirm else "explore"
         if self.form not in self.expected:
             fail(f"expected.json claims nothing of {options.task} that could be confirmed", "--quick, or neither")
@@ -136,7 +136,7 @@ class Reproduction:
         self.task.make_data(self.run)
         if os.path.exists(os.path.join(self.folder, "pretrained", "result.json")):
             return
-        config = "@" + os.path.join(HERE, f"pretrain-{self.options.task}.toml")
+        config = "@" + os.path.join(PAPER, f"pretrain-{self.options.task}.toml")
         self.run("train", config, f"run.dir={self.folder}", "run.name=pretrained",
                  f"run.steps={self.task.pretrain_steps}", "parallel.pp=1", *self.task.pretrain_keys(), launch=True)
 
@@ -157,7 +157,7 @@ class Reproduction:
         claim = {"metric": self.expected["metric"], "margin": self.expected["margin"], "baseline": "arm=static"}
         path = os.path.join(self.folder, f"{self.form}.toml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(arms.study_text(os.path.join(HERE, f"finetune-{self.options.task}.toml"), keys, self.arms(), seeds, claim))
+            file.write(arms.study_text(os.path.join(PAPER, f"finetune-{self.options.task}.toml"), keys, self.arms(), seeds, claim))
         return path
 
     def figures(self):
@@ -170,10 +170,8 @@ class Reproduction:
                  "--out", os.path.join(self.folder, f"{self.form}-front.svg"))
 
 
-def parse(about):
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", "--binary", default=shutil.which("concertina") or BUILT,
-                        help="the concertina binary; default: on PATH, or build/")
+def parse():
+    parser = published.parser(__doc__)
     parser.add_argument("task", choices=sorted(TASKS), help="what is fine-tuned")
     parser.add_argument("--out", default="runs/pipetransformer", help="where all is kept")
     parser.add_argument("--data", default="data", metavar="DIR", help="with mnist/t10k-*.gz and sst2/*.tsv")
@@ -187,8 +185,8 @@ def parse(about):
     return parser.parse_args()
 
 
-def reproduce(options):
-    """Runs all up to --until. Returns the reproduction if it has come to its end."""
+def main():
+    options = parse()
     work = Reproduction(options)
     if options.until == "data":
         return work.task.make_data(work.run)
@@ -199,8 +197,8 @@ def reproduce(options):
     if options.until == "study":
         return None
     work.figures()
-    return work
+    return verdicts.Verdicts(work).say()
 
 
 if __name__ == "__main__":
-    reproduce(parse(__doc__))
+    main()

@@ -26,7 +26,7 @@ from matplotlib.textpath import text_to_path
 
 from .names import Better
 
-_STYLE = rc_params_from_file(pathlib.Path(__file__).with_name("concertina.mplstyle"), use_default_template=False)
+_STYLE: typing.Any = rc_params_from_file(pathlib.Path(__file__).with_name("concertina.mplstyle"), use_default_template=False)
 INK, LINE, SOFT, PAPER, GREY, NO_VALUE = _STYLE["text.color"], _STYLE["grid.color"], "#5c6470", "#ffffff", "#bcc1c9", "#f4f5f7"
 BY_NAME = {"blue": "#0072b2", "orange": "#e69f00", "green": "#009e73", "vermillion": "#d55e00", "sky": "#56b4e9", "pink": "#cc79a7",
            "dark": "#4d545e", "yellow": "#f0e442"}

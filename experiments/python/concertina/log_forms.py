@@ -13,7 +13,6 @@ _KNOWN = tomllib.loads(read_text(pathlib.Path(__file__).with_suffix(".toml")))
 
 
 class Line(typing.NamedTuple):
-    """A form of a printed line."""
     program: str
     kind: str
     form: str
@@ -77,7 +76,6 @@ def known_line(text: str) -> tuple[Line, str, dict[str, float]] | None:
 
 
 class Columns(typing.NamedTuple):
-    """What a program calls its figures."""
     program: str
     signs: list[list[str]]
     names: dict[str, list[str]]

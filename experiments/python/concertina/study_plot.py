@@ -57,9 +57,8 @@ class StudyPlot:
 
 
 def _json_of(series: Series) -> dict[str, typing.Any]:
-    json = {"name": series.name, "x": series.x, "y": series.y, "low": series.low, "high": series.high}
-    more = {"x_low": series.x_low, "x_high": series.x_high, "points": series.points, "names": series.names}
-    return json | {key: values for key, values in more.items() if values}
+    optional = ("x_low", "x_high", "points", "names")
+    return {key: value for key, value in vars(series).items() if key not in ("joined", "look") and (value or key not in optional)}
 
 
 def _scale_for(values: list[float]) -> str:

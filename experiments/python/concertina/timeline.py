@@ -26,7 +26,6 @@ _HATCHES = {"input": "/////", "weight": "\\" * 5, "optimizer": "xxxxx", "idle": 
 
 
 class Work(typing.NamedTuple):
-    """A box of a row."""
     kind: str
     start: float
     end: float
@@ -111,7 +110,6 @@ class _Picture:
         return self.figure
 
     def _legend(self) -> typing.Any:
-        """The meaning of what is in the panels."""
         used = {"idle", *(one.kind for panel in self.panels for row in panel.rows for one in row)}
         chunks = max(panel.chunks for panel in self.panels)
         entries: list[tuple[typing.Any, str]] = []

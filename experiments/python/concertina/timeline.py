@@ -47,9 +47,9 @@ def shade(kind: str, chunk: int, chunks: int) -> str:
 
 
 def _add(axes: Axes, shapes: typing.Iterable[typing.Sequence[tuple[float, float]]], **look: typing.Any) -> None:
-    """Lines or areas as one path, so that the file stays small."""
+    """Lines or areas as one path, so that the file stays small; not by add_patch, which would look for the limits of their curves."""
     if paths := [Path(shape) for shape in map(list, shapes) if shape]:
-        axes.add_patch(PathPatch(Path.make_compound_path(*paths), **look))
+        axes.add_artist(PathPatch(Path.make_compound_path(*paths), **look))
 
 
 def _corners(rectangles: typing.Iterable[Rectangle]) -> typing.Iterator[list[tuple[float, float]]]:

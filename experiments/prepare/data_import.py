@@ -220,8 +220,9 @@ KINDS = {
     "tsv": (write_tsv, "sentences and labels, for data.format=tsv", {
         "--sentence": {"default": "sentence", "help": "(sentence)"}, "--sentence2": {"help": "the other one of pairs"}, **LABELS,
         "--spaces": {"action": "store_true", "help": "write tabs and ends of lines in cells as spaces"}}),
-    "squad": (write_squad, "questions with answers, for data.format=squad",
-              {f"--{name}": {"default": name, "help": f"({name})"} for name in ("context", "question", "answers")}),
+    "squad": (write_squad, "questions with answers, for data.format=squad", {
+        "--context": {"default": "context", "help": "(context)"}, "--question": {"default": "question", "help": "(question)"},
+        "--answers": {"default": "answers", "help": "(answers)"}}),
     "tokens": (write_tokens, "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron, or our token file", {
         "--column": {"default": "input_ids", "help": "(input_ids)"},
         "--vocabulary": {"type": positive, "default": 0, "help": "tokens are below it (the tokenizer's own)"},

@@ -171,7 +171,8 @@ def study_results(*places: str | pathlib.Path, loose: bool = False) -> StudyResu
         if not (found := [run.directory for run in runs if run.directory and is_run(pathlib.Path(run.directory))]):
             raise InputError("there is no run in this folder", str(places[0]), "directories of runs, such as runs/NAME, or the folder of a study")
         return study_results(*found)
-    rungs = {one["trial"]: [(rung["steps"], float("nan" if rung["metric"] is None else rung["metric"])) for rung in one["rungs"]] for one in said["trials"] if "rungs" in one}
+    rungs = {one["trial"]: [(rung["steps"], float("nan" if rung["metric"] is None else rung["metric"])) for rung in one["rungs"]]
+             for one in said["trials"] if "rungs" in one}
     claim = Claim(**said["claim"]) if said["claim"] else None
     return StudyResults(said["study"], said["directory"], said["loose"], said["axes"], runs, said["metric"], said["goal"] == "min", claim,
                         said["rung_steps"], rungs, said["notes"])

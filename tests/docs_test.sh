@@ -46,7 +46,7 @@ done
 grep -qx 'freeze.units' keys || fail 'the keys were not read'
 
 # An option of a document is one of the program, of a script here, of the launcher or of Slurm.
-find "$top/experiments" "$top/tests/peers" "$top"/tests/*.sh -name "*.sh" -o -name "*.py" | xargs cat "$top"/tests/bench/*.cc "$top"/tests/bench/*.sh "$top"/tests/integration/pipetransformer_bits.py > scripts
+find "$top/experiments" "$top/tests/peers" "$top/tests/papers" "$top"/tests/*.sh -name "*.sh" -o -name "*.py" | xargs cat "$top"/tests/bench/*.cc "$top"/tests/bench/*.sh "$top"/tests/integration/pipetransformer_bits.py > scripts
 others='--mpi --nodes --ntasks --time --requeue --no-kill --ntasks-per-node --open-mode --signal --suite --with-ft'
 for document in $docs; do
   for option in $(grep -oE '(^|[^A-Za-z0-9_-])--[a-z][a-z-]+' "$document" | sed 's/^[^-]*//' | sort -u); do

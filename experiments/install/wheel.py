@@ -44,18 +44,13 @@ def environment_of_python(folder, packages):
     return folder / "bin"
 
 
-def wrappers(build):
-    """The C++ wrapper of each MPI."""
-    found = {}
-    for name, (source, wrapper) in MPIS.items():
-        at = pathlib.Path(source) / "bin" if source.startswith("/") else environment_of_python(build / source.replace("==", "-"), [source])
-        found[name] = at / wrapper
-    return found
+def folder_of_mpi(build, source):
+    return pathlib.Path(source) / "bin" if source.startswith("/") else environment_of_python(build / source.replace("==", "-"), [source])
 
 
 def installed(build):
     """The program and its files, below build/tree."""
-    chosen = ",".join(f"{name}={wrapper}" for name, wrapper in wrappers(build).items())
+    chosen = ",".join(f"{name}={folder_of_mpi(build, source) / wrapper}" for name, (source, wrapper) in MPIS.items())
     folder, tree = build / "program", build / "tree"
     if not (folder / "build.ninja").exists():
         call("meson", "setup", folder, TOP, "--prefix=/", "--libdir=lib", "-Dpackage=" + chosen, "-Dtests=false")

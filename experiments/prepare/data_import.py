@@ -109,24 +109,18 @@ def write_squad(options, files, out):
     rows.require_text(options.context)
     rows.require_text(options.question)
 
-    def article(row):
-        return row.get("title", "")
-
-    def write(value):
-        out[0].write(json.dumps(value, ensure_ascii=False).encode())
-
     def asked():
         for number, (place, row) in enumerate(rows.rows()):
             row["qas"] = {"answers": answers_of(row, options, place), "question": row[options.question], "id": str(row.get("id", number))}
             yield row
 
     out[0].write(b'{"version": "1.1", "data": [')
-    for a, (title, questions) in enumerate(itertools.groupby(asked(), article)):
+    for a, (title, questions) in enumerate(itertools.groupby(asked(), lambda row: row.get("title", ""))):
         out[0].write(b",\n" if a else b"\n")
         out[0].write(b'{"title": %s, "paragraphs": [' % json.dumps(title, ensure_ascii=False).encode())
         for p, (context, same) in enumerate(itertools.groupby(questions, lambda row: row[options.context])):
             out[0].write(b",\n" if p else b"\n")
-            write({"context": context, "qas": [row["qas"] for row in same]})
+            out[0].write(json.dumps({"context": context, "qas": [row["qas"] for row in same]}, ensure_ascii=False).encode())
         out[0].write(b"]}")
     out[0].write(b"\n]}\n")
     return rows.read
@@ -189,9 +183,7 @@ def write_images(options, files, out):
 def outputs(options, split):
     """The files of a split. A .bin without its .idx would be read as another format: it comes last."""
     path = pathlib.Path(options.out.replace("{split}", split))
-    if options.write is not write_tokens:
-        return [path]
-    if options.tokenizer and path.suffix not in (".bin", ".idx"):
+    if options.write is not write_tokens or (options.tokenizer and path.suffix not in (".bin", ".idx")):
         return [path]
     if options.tokenizer:
         raise InputError("a token file with its tokenizer is another format than Megatron's", path, "--out NAME.tok, or no --tokenizer")
@@ -218,45 +210,42 @@ def positive(text):
     return number
 
 
+LABELS = {"--label": {"default": "label", "help": "the column of classes (label)"},
+          "--classes": {"type": positive, "default": 0, "help": "labels are below it (the ClassLabel's own)"}}
+# What writes each kind, its help, and its own options.
+KINDS = {
+    "text": (write_text, "a column of strings, for data.format=text", {
+        "--column": {"default": "text", "help": "(text)"},
+        "--separator": {"type": unescaped, "default": "\n", "help": "what follows each row (\\n)"}}),
+    "tsv": (write_tsv, "sentences and labels, for data.format=tsv", {
+        "--sentence": {"default": "sentence", "help": "(sentence)"}, "--sentence2": {"help": "the other one of pairs"}, **LABELS,
+        "--spaces": {"action": "store_true", "help": "write tabs and ends of lines in cells as spaces"}}),
+    "squad": (write_squad, "questions with answers, for data.format=squad", {
+        "--context": {"default": "context", "help": "(context)"}, "--question": {"default": "question", "help": "(question)"},
+        "--answers": {"default": "answers", "help": "(answers)"}}),
+    "tokens": (write_tokens, "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron, or our token file", {
+        "--column": {"default": "input_ids", "help": "(input_ids)"},
+        "--vocabulary": {"type": positive, "default": 0, "help": "tokens are below it (the tokenizer's own)"},
+        "--tokenizer": {"default": "", "metavar": "PATH|bytes|FINGERPRINT",
+                        "help": "what made the tokens: a tokenizer.json, the word bytes, or what data inspect "
+                                "shows; a file as data prepare writes it is the result"}}),
+    "images": (write_images, "PNG or JPEG images and labels, as a tar for webdataset",
+               {"--image": {"default": "image", "help": "the column of images (image)"}, **LABELS})}
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = parser.add_subparsers(metavar="KIND", required=True)
-
-    def kind(name, write, what):
-        one = kinds.add_parser(name, help=what, description=what, allow_abbrev=False)
-        one.add_argument("inputs", nargs="+", metavar="INPUT", help="a file or folder; several are one table")
-        one.add_argument("--split", action="append", default=[], help="again for each of several")
-        one.add_argument("--out", required=True, help="the file; {split} in it is the split's name")
-        one.add_argument("--force", action="store_true", help="write over what is there")
-        one.set_defaults(write=write)
-        return one
-
-    def labels(one):
-        one.add_argument("--label", default="label", help="the column of classes (label)")
-        one.add_argument("--classes", type=positive, default=0, help="labels are below it (the ClassLabel's own)")
-
-    text = kind("text", write_text, "a column of strings, for data.format=text")
-    text.add_argument("--column", default="text", help="(text)")
-    text.add_argument("--separator", type=unescaped, default="\n", help="what follows each row (\\n)")
-    tsv = kind("tsv", write_tsv, "sentences and labels, for data.format=tsv")
-    tsv.add_argument("--sentence", default="sentence", help="(sentence)")
-    tsv.add_argument("--sentence2", help="the other one of pairs")
-    labels(tsv)
-    tsv.add_argument("--spaces", action="store_true", help="write tabs and ends of lines in cells as spaces")
-    squad = kind("squad", write_squad, "questions with answers, for data.format=squad")
-    squad.add_argument("--context", default="context", help="(context)")
-    squad.add_argument("--question", default="question", help="(question)")
-    squad.add_argument("--answers", default="answers", help="(answers)")
-    tokens = kind("tokens", write_tokens, "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron, or our token file")
-    tokens.add_argument("--column", default="input_ids", help="(input_ids)")
-    tokens.add_argument("--vocabulary", type=positive, default=0, help="tokens are below it (the tokenizer's own)")
-    tokens.add_argument("--tokenizer", default="", metavar="PATH|bytes|FINGERPRINT",
-                        help="what made the tokens: a tokenizer.json, the word bytes, or what data inspect "
-                        "shows; a file as data prepare writes it is the result")
-    images = kind("images", write_images, "PNG or JPEG images and labels, as a tar for webdataset")
-    images.add_argument("--image", default="image", help="the column of images (image)")
-    labels(images)
+    for name, (write, what, options) in KINDS.items():
+        kind = kinds.add_parser(name, help=what, description=what, allow_abbrev=False)
+        kind.add_argument("inputs", nargs="+", metavar="INPUT", help="a file or folder; several are one table")
+        kind.add_argument("--split", action="append", default=[], help="again for each of several")
+        kind.add_argument("--out", required=True, help="the file; {split} in it is the split's name")
+        kind.add_argument("--force", action="store_true", help="write over what is there")
+        for option, settings in options.items():
+            kind.add_argument(option, **settings)
+        kind.set_defaults(write=write)
     return parser.parse_args()
 
 
@@ -278,11 +267,8 @@ def run(options):
 
 
 def main():
-    def stop(*_):
-        raise KeyboardInterrupt
-
     options = parse()
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return exit_code("data_import", lambda: run(options), options.out, "; nothing was left")
     except KeyboardInterrupt:

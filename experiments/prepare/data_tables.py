@@ -1,6 +1,7 @@
 """The rows of data sets of Hugging Face, and of Parquet and Arrow files, for data_import.py."""
 
 import contextlib
+import importlib
 import json
 import os
 import pathlib
@@ -54,10 +55,7 @@ def load_pyarrow():
     """Imports pyarrow, which Debian does not have, for all of this file."""
     global pa, pc, pq
     try:
-        import numpy  # noqa: F401 - numbers of tokens are arrays
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
+        pa, pc, pq, _ = map(importlib.import_module, ("pyarrow", "pyarrow.compute", "pyarrow.parquet", "numpy"))
     except ImportError as error:
         raise InputError(f"pyarrow cannot be imported with numpy ({error})", sys.executable,
                          "pip install pyarrow numpy, in a virtual environment if Debian asks for one") from None

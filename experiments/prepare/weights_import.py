@@ -21,51 +21,36 @@ import pickle
 import struct
 import sys
 import zipfile
-import zlib
 
 from data_tables import InputError, exit_code, whole_files
 
 from concertina.files import replace_file
-
-try:
-    import lzma
-except ImportError:  # a Python without it reads no such archive
-    lzma = None
 
 # Storages by torch's name: safetensors' name, bytes of an element.
 STORAGES = {"DoubleStorage": ("F64", 8), "FloatStorage": ("F32", 4), "HalfStorage": ("F16", 2),
             "BFloat16Storage": ("BF16", 2), "LongStorage": ("I64", 8), "IntStorage": ("I32", 4),
             "ShortStorage": ("I16", 2), "CharStorage": ("I8", 1), "ByteStorage": ("U8", 1),
             "BoolStorage": ("BOOL", 1)}
-# Bytes of a pickle, of which a tensor takes about 150: 100,000 tensors. What is packed may become any number of
-# bytes, and each byte of a pickle an object of 64.
+# Bytes of a pickle, of which a tensor takes about 150: 100,000 tensors. Each byte may become an object of 64.
 MOST_PICKLE = 16 << 20
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # of torch.save() before 1.6
 AGAIN = "the file as it was published, or a model with model.safetensors"
 DAMAGED = (pickle.UnpicklingError, ValueError, TypeError, KeyError, AttributeError, IndexError, EOFError,
-           OverflowError, MemoryError, RuntimeError, ImportError, struct.error, zipfile.BadZipFile,
-           zlib.error, *([lzma.LZMAError] if lzma else []))
+           OverflowError, MemoryError, RuntimeError, ImportError, struct.error, zipfile.BadZipFile)
 
 Storage = collections.namedtuple("Storage", "key kind size elements")
 Tensor = collections.namedtuple("Tensor", "storage offset shape strides")
 
 
 class MakeTensor:
-    """A function that the file may name. It has no attributes that a pickle could set."""
+    """What a file may name: it makes a tensor of a storage, or a parameter of a tensor. A pickle can set no attribute of it."""
     __slots__ = ()
 
-    def __call__(self, storage, offset, shape, strides, *_):
-        return Tensor(storage, offset, tuple(shape), tuple(strides))
+    def __call__(self, of, offset=0, shape=(), strides=(), *_):
+        return of if isinstance(of, Tensor) else Tensor(of, offset, tuple(shape), tuple(strides))
 
 
-class MakeParameter(MakeTensor):
-    __slots__ = ()
-
-    def __call__(self, tensor, *_):
-        return tensor
-
-
-KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(), ("torch._utils", "_rebuild_parameter"): MakeParameter(),
+KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(), ("torch._utils", "_rebuild_parameter"): MakeTensor(),
          ("collections", "OrderedDict"): collections.OrderedDict}
 
 
@@ -108,10 +93,7 @@ def check_tensor(name, tensor, path):
 def elements_in_order(tensor, data):
     """The bytes of a tensor's elements; `data`: of its storage."""
     size = tensor.storage.size
-    strides, expected = [], 1
-    for n in reversed(tensor.shape):
-        strides.insert(0, expected)
-        expected *= n
+    strides, expected = [math.prod(tensor.shape[at + 1:]) for at in range(len(tensor.shape))], math.prod(tensor.shape)
     if expected == 0:
         return b""
     if all(n == 1 or a == b for n, a, b in zip(tensor.shape, tensor.strides, strides)):
@@ -133,16 +115,12 @@ class ZippedFile:
         self.root = pickles[0].removesuffix("data.pkl")
         if self.root + "byteorder" in self.zip.namelist() and self.entry("byteorder", 16) != b"little":
             raise InputError("its numbers are big-endian", path, "the file of a little-endian machine")
-        with self.zip.open(pickles[0]) as file:
-            head = file.read(MOST_PICKLE + 1)
-        if len(head) > MOST_PICKLE:
-            raise InputError(f"the names of its tensors take more than {MOST_PICKLE >> 20} MiB", path, AGAIN)
-        self.tensors = TensorUnpickler(io.BytesIO(head), path).load()
+        self.tensors = TensorUnpickler(io.BytesIO(self.entry("data.pkl", MOST_PICKLE)), path).load()
 
     def entry(self, name, most):
         info = self.zip.getinfo(self.root + name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size > most:
-            raise InputError(f"the entry {name} is packed, or larger than its tensors say", self.path, AGAIN)
+            raise InputError(f"the entry {name} is packed, or has more than {most:,} bytes", self.path, AGAIN)
         return self.zip.read(info)
 
     def data(self, storage):

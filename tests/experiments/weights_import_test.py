@@ -250,7 +250,7 @@ class WeightsImport(unittest.TestCase):
         self.refused("is packed")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # some kilobytes that become 200 MB
             archive.writestr("a/data.pkl", b"\x80\x02X" + struct.pack("<I", 200 << 20) + bytes(200 << 20) + b".")
-        self.refused("take more than 16 MiB")
+        self.refused("is packed")
         for value in ([1], {"a": 3}, {1: good["a"]}, "text"):
             write_zip(path, value, {"0": bytes(8)})
             self.refused("at: ")

@@ -2,19 +2,20 @@
 # The published figures of experiments/papers/zero-bubble: rows of it pass, and what is wrong fails.
 # zero_bubble_test.sh CONCERTINA
 set -u
-script=$(cd "$(dirname "$0")/../../experiments/papers/zero-bubble" && pwd)/reproduce.py
+top=$(cd "$(dirname "$0")/../.." && pwd)
+script=$top/tests/papers/zero_bubble.py
 binary=$1
 scratch=$(mktemp -d) && trap 'rm -rf "$scratch"' EXIT
 bad=0
 
-# exits CODE TEXT ARGUMENTS: reproduce.py ends so and says that.
+# exits CODE TEXT ARGUMENTS: zero_bubble.py ends so and says that.
 exits() {
   local code=$1 text=$2
   shift 2
   python3 "$script" --program "$binary" "$@" >"$scratch/out" 2>&1
   local is=$?
   if [ $is != "$code" ] || ! grep -qF -- "$text" "$scratch/out"; then
-    echo "FAILED: reproduce.py $*: exit code $is, wanted $code and '$text'"
+    echo "FAILED: zero_bubble.py $*: exit code $is, wanted $code and '$text'"
     sed 's/^/  | /' "$scratch/out"
     bad=1
   fi
@@ -23,7 +24,7 @@ exits() {
 exits 0 '11 of 11 figures pass' --model 1.5B --microbatches 24
 exits 0 '11 of 11 figures pass' --model 14.6B --microbatches 48
 # Figures that the paper does not have are not reproduced.
-wrong() { sed "$1" "$(dirname "$script")/expected.json" >"$scratch/wrong.json"; }
+wrong() { sed "$1" "$top/experiments/papers/zero-bubble/expected.json" >"$scratch/wrong.json"; }
 wrong 's/"zb-h1": 0.1585/"zb-h1": 0.1584/'
 exits 1 '10 of 11 figures pass' --model 1.5B --microbatches 24 --expected "$scratch/wrong.json"
 wrong 's/"zb-2p": 0.0433/"zb-2p": 0.0400/; s/"1f1b-i": 13.1/"1f1b-i": 12.8/'

@@ -20,12 +20,10 @@ import sys
 import tempfile
 import time
 
-PAPERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "experiments", "papers")
-HERE = os.path.join(PAPERS, "pipetransformer")
-sys.path[:0] = [HERE, PAPERS]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "papers", "pipetransformer"))
 import arms  # noqa: E402
+from reproduce import MPIRUN, PAPER  # noqa: E402
 from published import Table, use_program  # noqa: E402
-from reproduce import MPIRUN  # noqa: E402
 
 RANKS = [1, 2, 4]
 SAMPLES, HELD_OUT, BATCH, EPOCHS = 80, 16, 16, 10
@@ -80,7 +78,7 @@ class Runs:
         self.data = arms.toml_value(make_images(folder))
         size = {"model.width": 16, "model.heads": 2, "model.classes": 10, "model.vit.patch": 14,
                 "run.steps": 10, "batch.global": BATCH}
-        self.train("pretrained", 1, ["@" + os.path.join(HERE, "pretrain-vit.toml"),
+        self.train("pretrained", 1, ["@" + os.path.join(PAPER, "pretrain-vit.toml"),
                                      *(f"{key}={value}" for key, value in size.items())])
 
     def path(self, name, file):
@@ -98,7 +96,7 @@ class Runs:
         keys.update({"parallel.pp": min(ranks, arm["parallel.pp"]), "model.from": self.path("pretrained", ""),
                      "data.validation": HELD_OUT / SAMPLES, "batch.global": BATCH, "lr.warmup": 4,
                      "checkpoint.every": 3, "log.every": 1, "run.seed": self.options.seed})
-        return ["@" + os.path.join(HERE, "finetune-vit.toml"),
+        return ["@" + os.path.join(PAPER, "finetune-vit.toml"),
                 *(f"{key}={arms.toml_value(value)}" for key, value in keys.items())]
 
     def train(self, name, ranks, words):

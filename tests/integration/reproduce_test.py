@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs experiments/papers/pipetransformer/reproduce.py from end to end on sentences that are made up here and a
+"""Runs tests/papers/pipetransformer/reproduce.py from end to end on sentences that are made up here and a
 model of width 16: data, pretraining, a study of few arms, tables, figures and verdicts. Speeds mean nothing here.
-Usage: reproduce_test.py PAPERS CONCERTINA MPIRUN ARGUMENTS..."""
+Usage: reproduce_test.py CONCERTINA MPIRUN ARGUMENTS..."""
 import contextlib
 import io
 import json
@@ -13,9 +13,9 @@ import tempfile
 import types
 import unittest
 
-papers, binary, *mpirun = sys.argv[1:]
+binary, *mpirun = sys.argv[1:]
 binary = os.path.abspath(binary)  # the test works in a folder of its own
-sys.path.insert(0, os.path.join(papers, "pipetransformer"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "papers", "pipetransformer"))
 import reproduce  # noqa: E402
 
 ARMS = ["static gpipe", "static", "static, 2 epochs", "top 6 layers", "ladder: freeze", "ladder: + cache"]
@@ -80,7 +80,7 @@ class Reproduce(unittest.TestCase):
         work = object.__new__(reproduce.Reproduction)
         work.options, work.form = types.SimpleNamespace(arms=None), "confirm"
         work.task = types.SimpleNamespace(layers=12, epochs=10, steps=62.5)
-        with open(os.path.join(reproduce.HERE, "expected.json"), encoding="utf-8") as file:
+        with open(os.path.join(reproduce.PAPER, "expected.json"), encoding="utf-8") as file:
             work.expected = json.load(file)["tasks"]["vit"]
         found = work.arms()
         for epochs in (5, 3):

@@ -53,12 +53,15 @@ def texts(figure):
 
 def assert_readable(figure):
     figure.draw_without_rendering()
-    whole, places = figure.bbox, [(one.get_window_extent(), one.get_text()) for one in texts(figure)]
-    for at, (box, text) in enumerate(places):
-        assert box.x0 > -1 and box.y0 > -1 and box.x1 < whole.x1 + 1 and box.y1 < whole.y1 + 1, text
-        for other, name in places[:at]:
-            width, height = min(box.x1, other.x1) - max(box.x0, other.x0), min(box.y1, other.y1) - max(box.y0, other.y0)
-            assert width < 1 or height < 1 + 0.3 * min(box.height, other.height), (text, name)  # boxes of texts have room below letters
+    named = texts(figure)
+    left, bottom, right, top = np.array([one.get_window_extent().extents for one in named]).T
+    outside = (left <= -1) | (bottom <= -1) | (right >= figure.bbox.x1 + 1) | (top >= figure.bbox.y1 + 1)
+    assert not outside.any(), [named[at].get_text() for at in np.flatnonzero(outside)]
+    width = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+    height = np.minimum.outer(top, top) - np.maximum.outer(bottom, bottom)
+    room = 1 + 0.3 * np.minimum.outer(top - bottom, top - bottom)  # boxes of texts have room below letters
+    overlapping = np.argwhere(np.triu((width >= 1) & (height >= room), 1))
+    assert not len(overlapping), [(named[one].get_text(), named[other].get_text()) for one, other in overlapping]
 
 
 def assert_tex(text):
@@ -85,11 +88,12 @@ def test_any_steps_are_drawn_whole(seed):
     chunks, ranks = dice.choice([1, 1, 2, 3]), dice.choice([1, 2, 4, 8, 16, 40])
     panels = [panel(dice, name, ranks, dice.randint(1, 12), chunks) for name in ("1f1b", "a longer name of a schedule: 2", HOSTILE)[:dice.randint(1, 3)]]
     given = steps(dice, *panels, **dice.choice([{}, {"time_label": "time (F, I, W of a rank: 1,1,1)"}]))
-    shown = save(draw_timelines(given), ".svg")
+    figure = draw_timelines(given)
+    shown = save(figure, ".svg")
     xml.dom.minidom.parseString(shown)
+    assert_readable(figure)
+    assert_tex(save(figure, ".tex").decode())
     assert shown == save(draw_timelines(given), ".svg")
-    assert_tex(save(draw_timelines(given), ".tex").decode())
-    assert_readable(draw_timelines(given))
     block = timeline_block(given)
     assert [box[3] for one in block["panels"] for row in one["rows"] for box in row["boxes"]] == [
         box[3] for one in panels for row in one["rows"] for box in row["boxes"]]
@@ -148,7 +152,7 @@ def test_a_step_that_takes_no_time_is_drawn():
 def test_the_command_writes_each_kind(kind, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(steps(random.Random(2), panel(random.Random(2), "<b>")))))
     options = {"out": f"{tmp_path}/a.{kind}", "note": "concertina <i>"}
-    assert schedule_draw.main(types.SimpleNamespace(text=options.get)) == 0
+    assert schedule_draw(types.SimpleNamespace(text=options.get)) == 0
     data = (tmp_path / f"a.{kind}").read_bytes()
     begins = {"svg": b"<?xml", "tex": b"% In a document", "html": b"<!DOCTYPE html>", "pdf": b"%PDF", "png": b"\x89PNG"}
     assert data.startswith(begins[kind]) and len(data) > 1000 and b"<b>" not in data and b"<i>" not in data

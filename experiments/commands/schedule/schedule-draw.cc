@@ -110,7 +110,7 @@ GridLook look_of_terminal() {
           no_color == nullptr || *no_color == '\0'};
 }
 
-/// What experiments/python/concertina/commands/schedule_draw.py draws.
+/// What schedule_draw() of experiments/python/concertina/commands draws.
 Json picture_of(const DrawOptions& options, const ScheduleCosts& costs,
                 const std::vector<TimelinePanel>& panels) {
   Json json = timelines_json(panels, options.width);

@@ -9,7 +9,6 @@
 Nothing here changes a run, but for `import_run`, which makes a new one of another program's log. This module needs Python alone; a name
 of it that needs numpy, scipy or pandas loads them when it is first used.
 """
-import importlib
 import typing
 
 # Type checkers read __init__.pyi.
@@ -26,8 +25,5 @@ def __getattr__(name: str) -> typing.Any:
     home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module 'concertina' has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(f".{home}", __name__), name)
-    except ModuleNotFoundError as error:
-        from .errors import missing_library
-        raise ImportError(str(missing_library((error.name or home).partition(".")[0]))) from error
+    from .errors import library
+    return getattr(library(f"{__name__}.{home}"), name)

@@ -7,13 +7,14 @@ import contextlib
 import dataclasses
 import io
 import math
+import pathlib
 import re
 import textwrap
 import typing
 import warnings
 
 import numpy as np
-from matplotlib import style
+from matplotlib import rc_params_from_file, style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pgf import RendererPgf
 from matplotlib.colors import to_rgb
@@ -25,13 +26,14 @@ from matplotlib.textpath import text_to_path
 
 from .names import Better
 
-INK, SOFT, LINE, PAPER, GREY, NO_VALUE = "#1d2129", "#5c6470", "#e0e3e8", "#ffffff", "#bcc1c9", "#f4f5f7"
+_STYLE: typing.Any = rc_params_from_file(pathlib.Path(__file__).with_name("concertina.mplstyle"), use_default_template=False)
+INK, LINE, SOFT, PAPER, GREY, NO_VALUE = _STYLE["text.color"], _STYLE["grid.color"], "#5c6470", "#ffffff", "#bcc1c9", "#f4f5f7"
 BY_NAME = {"blue": "#0072b2", "orange": "#e69f00", "green": "#009e73", "vermillion": "#d55e00", "sky": "#56b4e9", "pink": "#cc79a7",
            "dark": "#4d545e", "yellow": "#f0e442"}
 COLOURS = tuple(BY_NAME.values())
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (2.4, 1.2)))
 MARKERS, HATCHES = "os^DvPX*", ("", "////", "xxxx", "\\\\\\\\", "----")
-LABEL, TICK, NAME, TITLE = 8.0, 7.0, 6.5, 9.0  # sizes of letters in points
+LABEL, TICK, NAME, TITLE = _STYLE["axes.labelsize"], _STYLE["font.size"], 6.5, 9.0  # sizes of letters in points
 Kind = typing.Literal["lines", "curves", "bars", "stacks", "heatmap", "points"]
 FORMATS = (".svg", ".pdf", ".png")
 COLUMN_INCHES = 3.25  # a column of a page that has two
@@ -121,14 +123,6 @@ def shortened(text: str, size: float, width: float) -> str:
 def wrapped(text: str, size: float, width: float) -> str:
     most = _letters(text, size, width)
     return text if most >= len(text) else textwrap.fill(text, max(2, int(0.92 * most)))
-
-
-_STYLE = {
-    "font.family": ["DejaVu Sans"], "font.size": TICK, "text.color": INK, "text.parse_math": False, "axes.edgecolor": INK, "axes.linewidth": 0.7,
-    "axes.labelcolor": INK, "axes.labelsize": LABEL, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
-    "xtick.labelsize": TICK, "ytick.labelsize": TICK, "xtick.color": INK, "ytick.color": INK, "xtick.major.width": 0.5, "ytick.major.width": 0.5,
-    "xtick.major.size": 2, "ytick.major.size": 2, "grid.color": LINE, "grid.linewidth": 0.5, "legend.fontsize": TICK, "legend.frameon": False,
-    "lines.markersize": 4, "hatch.linewidth": 0.6, "pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "concertina"}
 
 
 @contextlib.contextmanager

@@ -1,11 +1,10 @@
 """What the kinds of charts draw into their axes: marks, ticks, and the names of points. Each returns the handles of its legend."""
-from __future__ import annotations
-
 import math
 import typing
 
 import numpy as np
 from matplotlib import ticker
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -16,9 +15,6 @@ from matplotlib.transforms import Bbox, ScaledTranslation
 from .chart import (COLOURS, DASHES, GREY, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, held, readable_on,
                     shortened, text_width)
 from .names import digits_for, number_text, pareto_front
-
-if typing.TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Handles = list[typing.Any]
 

@@ -29,7 +29,7 @@ class Comparison:
 
     def pairs(self, first: Group, second: Group, metric: str) -> Pairs:
         """None where groups are unlike, or where some run never reached the target: the others would stand for all."""
-        if never_came(first, metric) or never_came(second, metric) or unlike(first, second, metric):
+        if never_came(first, metric) or never_came(second, metric) or why_unlike([*first.done, *second.done], metric):
             return []
         mine, theirs = self._means(first, metric), self._means(second, metric)
         return [(value, theirs[key]) for key, value in sorted(mine.items()) if key in theirs]
@@ -40,11 +40,6 @@ class Comparison:
             return {}
         of_values = {same.values: summarize(figures_of(same.done, metric), 0.95) for same in groups_of(group.done, self.pairing)}
         return {values: summary.mean for values, summary in of_values.items() if summary.n}
-
-
-def unlike(first: Group, second: Group, metric: str) -> str:
-    """Why the groups cannot be compared in this metric; empty: they can."""
-    return why_unlike([*first.done, *second.done], metric)
 
 
 def pooled_axes(results: StudyResults, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
@@ -108,9 +103,6 @@ def comparison_text(differences: list[list[Difference]], pairing: list[str], cor
     return "; ".join(parts) + "; two-sided p" + f" {how} for {most} comparisons per metric" * (most > 1)
 
 
-Logs = list[tuple[RunSummary, RunLog]]
-
-
 def _parse(target: str) -> tuple[str, str, bool, float]:
     """Metric, its target as text, whether that is the baseline's, and the number that it is, or that is added to it."""
     metric, _, text = target.partition("=")
@@ -124,7 +116,8 @@ def _parse(target: str) -> tuple[str, str, bool, float]:
     return metric, text, of_baseline, number
 
 
-def _last_of_baseline(results: StudyResults, run: RunSummary, logs: Logs, baseline: list[tuple[str, str]], metric: str) -> float | None:
+def _last_of_baseline(results: StudyResults, run: RunSummary, logs: list[tuple[RunSummary, RunLog]], baseline: list[tuple[str, str]],
+                      metric: str) -> float | None:
     """The mean of the last values of the runs that have the baseline's values, and those of `run` in all other axes."""
     named = [column for column, _ in baseline]
     last = []

@@ -37,7 +37,6 @@ _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Co
 
 
 class LiveRun:
-    """What a run's logs say so far."""
 
     def __init__(self, directory: pathlib.Path):
         self.path = directory

@@ -13,7 +13,6 @@ _KNOWN = tomllib.loads(read_text(pathlib.Path(__file__).with_suffix(".toml")))
 
 
 class Line(typing.NamedTuple):
-    """A form of a printed line."""
     program: str
     kind: str
     form: str
@@ -77,7 +76,6 @@ def known_line(text: str) -> tuple[Line, str, dict[str, float]] | None:
 
 
 class Columns(typing.NamedTuple):
-    """What a program calls its figures."""
     program: str
     signs: list[list[str]]
     names: dict[str, list[str]]
@@ -86,11 +84,7 @@ class Columns(typing.NamedTuple):
 
 
 COLUMNS = [Columns(**one) for one in _KNOWN["columns"]]
-TIMES = ["@time", "time", "timestamp", "_timestamp", "wall_time"]
-# Columns that say of what a row's loss is: rows of several kinds are not one curve.
-KINDS = {"split", "phase", "mode", "stage", "set", "subset", "partition", "type", "kind", "event", "dataset", "fold", "rank", "worker",
-         "process", "run", "seed", "model", "experiment", "trial", "tag", "name", "task", "part", "source", "prefix", "context", "scope",
-         "loader", "dataloader", "node", "host"}
+TIMES, KINDS = _KNOWN["times"], set(_KNOWN["kinds"])
 FIGURES = [*COLUMNS[-1].names, "device_tokens_per_s", "time"]
 PROGRAMS = sorted({row.program for row in COLUMNS} | {line.program for line in LINES})
 

@@ -43,14 +43,6 @@ def _why_other_config(runs: Runs) -> str:
     return ""
 
 
-def _why_other_tokens(runs: Runs) -> str:
-    if _all_know(runs, _MEASURE):
-        return ""
-    if any(NO_CONFIG in run.facts for run in runs):
-        return "it is not recorded what their tokens are"
-    return "the tokenizers differ" if _differ(runs, "data.tokenizer") else ""
-
-
 def _why_other_evaluation(runs: Runs, metric: str) -> str:
     if not _all_know(runs, _DATA):
         if why := _why_other_config(runs):
@@ -77,7 +69,11 @@ def why_unlike(runs: typing.Iterable[RunSummary], column: str) -> str:
         return _why_other_evaluation(having, metric)
     if _differ(having, _MEASURE):
         return _OTHER_UNIT
-    return _why_other_config(having) if metric == "loss" else _why_other_tokens(having)
+    if metric == "loss":
+        return _why_other_config(having)
+    if any(NO_CONFIG in run.facts for run in having) and not _all_know(having, _MEASURE):
+        return "it is not recorded what their tokens are"
+    return "the tokenizers differ" if _differ(having, "data.tokenizer") and not _all_know(having, _MEASURE) else ""
 
 
 def unlike_notes(runs: Runs, metrics: typing.Iterable[Metric]) -> list[str]:

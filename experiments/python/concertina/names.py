@@ -1,6 +1,7 @@
 """How metrics, settings, numbers and lists read: titles, units, the better direction, and as many digits as an uncertainty bears."""
 import dataclasses
 import functools
+import itertools
 import math
 import pathlib
 import re
@@ -197,13 +198,8 @@ def counted(count: int, noun: str) -> str:
 
 def ranges(numbers: typing.Sequence[int]) -> str:
     """ "1-3,5" of 1, 2, 3, 5."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1][1:] = [number]
-        else:
-            parts.append([number])
-    return ",".join("-".join(map(str, part)) for part in parts)
+    runs = (list(run) for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
+    return ",".join("-".join(map(str, dict.fromkeys((run[0][1], run[-1][1])))) for run in runs)
 
 
 def trials_text(numbers: typing.Sequence[int]) -> str:

@@ -31,7 +31,6 @@ class ProgramError(InputError):
 
 
 def program() -> str:
-    """The path of the program."""
     found = os.environ.get("CONCERTINA") or shutil.which("concertina")
     if not found:
         raise FileNotFoundError("no program `concertina` on the PATH; CONCERTINA=/path/to/concertina names it")

@@ -158,24 +158,21 @@ class StudyResults:
         return pandas.DataFrame(rows, index=pandas.Index([run.number for run in self.runs], name="trial"))
 
 
-def _number(value: float | None) -> float:
-    """JSON has no NaN: null stands for it."""
-    return math.nan if value is None else float(value)
-
-
 def study_results(*places: str | pathlib.Path, loose: bool = False) -> StudyResults:
     """The study of one folder or file, or the runs in several folders, as `concertina study trials` reads them.
 
-    A number of a run's settings is text there, as is each value of its config. `loose`: the runs of a study beside each other.
+    A number of a run's settings is text there, as is each value of its config. `loose`: the runs of a study beside each other. JSON has
+    no NaN: null stands for it.
     """
     said = json.loads(call("study", "trials", *places, "--json"))
     runs = [RunSummary(one["trial"], one["settings"], one["state"], one["error"], one["directory"],
-                       {name: _number(value) for name, value in one["figures"].items()}, one["facts"]) for one in said["trials"]]
+                       {name: float("nan" if value is None else value) for name, value in one["figures"].items()}, one["facts"]) for one in said["trials"]]
     if loose and not said["loose"]:
         if not (found := [run.directory for run in runs if run.directory and is_run(pathlib.Path(run.directory))]):
             raise InputError("there is no run in this folder", str(places[0]), "directories of runs, such as runs/NAME, or the folder of a study")
         return study_results(*found)
-    rungs = {one["trial"]: [(rung["steps"], _number(rung["metric"])) for rung in one["rungs"]] for one in said["trials"] if "rungs" in one}
+    rungs = {one["trial"]: [(rung["steps"], float("nan" if rung["metric"] is None else rung["metric"])) for rung in one["rungs"]]
+             for one in said["trials"] if "rungs" in one}
     claim = Claim(**said["claim"]) if said["claim"] else None
     return StudyResults(said["study"], said["directory"], said["loose"], said["axes"], runs, said["metric"], said["goal"] == "min", claim,
                         said["rung_steps"], rungs, said["notes"])

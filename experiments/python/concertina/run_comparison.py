@@ -14,7 +14,7 @@ from .checkpoint import Checkpoint
 from .errors import InputError
 from .measures import why_unlike
 from .results import BITS_PER_BYTE, NO_CONFIG, RunSummary, StudyResults, study_results
-from .run_log import Line, config_texts, number, read_log
+from .run_log import config_texts, number, read_log
 from .study_table import StudyTable, TableOptions, make_table, with_targets
 from .table_formats import table_json, table_text
 from .names import counted, plain, text_table
@@ -52,24 +52,16 @@ class Bits:
         return text
 
 
-def _by_step(directory: str) -> dict[int, Line]:
-    """Of a step that was done twice, the last time."""
-    return {int(number(line, "step")): line for line in read_log(directory).metrics}
-
-
-def _same(one: float, other: float) -> bool:
-    return one == other or (math.isnan(one) and math.isnan(other))
-
-
 def _compare_logs(one: str, other: str, bits: Bits) -> None:
-    mine, theirs = _by_step(one), _by_step(other)
+    # Of a step that was done twice, the last time.
+    mine, theirs = ({int(number(line, "step")): line for line in read_log(directory).metrics} for directory in (one, other))
     bits.last_steps = [max(mine, default=0), max(theirs, default=0)]
     common = sorted(mine.keys() & theirs.keys())
     bits.steps = len(common)
     for step in common:
         for figure in ("loss", "grad_norm"):
             values = number(mine[step], figure), number(theirs[step], figure)
-            if not _same(*values):
+            if values[0] != values[1] and not all(map(math.isnan, values)):
                 bits.log = {"step": step, "figure": figure, "one": values[0], "other": values[1]}
                 return
 

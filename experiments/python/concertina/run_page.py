@@ -18,7 +18,6 @@ CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step
 
 
 def report_page(run: RunFiles, beside: tuple[str, RunLog] | None = None) -> Block:
-    """The content of the page."""
     course = run.course
     unrecorded = "No step of this run was recorded, so that there is no timeline, bubble by cause or memory over a step (log.trace)."
     recorded = timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]

@@ -29,8 +29,7 @@ class RunFiles:
 
     @property
     def ranks(self) -> list[dict[str, typing.Any]]:
-        ranks: list[dict[str, typing.Any]] = self.recorded.get("ranks", [])
-        return ranks
+        return self.recorded.get("ranks", [])
 
     @functools.cached_property
     def totals(self) -> dict[str, float]:
@@ -55,8 +54,7 @@ def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.An
         raise InputError(f"no trace begins at step {step}", str(run), f"--step {there[0]}" if there else "a report without --step")
     if not (run / "config.toml").exists():
         return {}
-    figures: dict[str, typing.Any] = json.loads(call("report", run, "--figures", *(["--step", step] if step is not None else [])))
-    return figures
+    return json.loads(call("report", run, "--figures", *(["--step", step] if step is not None else [])))
 
 
 def load_run(directory: str | pathlib.Path, step: int | None = None) -> RunFiles:

@@ -6,6 +6,8 @@ import typing
 from .page import Block, chart, content, line, table, words
 from .names import counted, text_table
 
+_SHARES = {"p50": 0.5, "p99": 0.99, "max": 1}
+
 @dataclasses.dataclass
 class Fault:
     """Seconds are from the start of the run; None: it did not happen."""
@@ -59,13 +61,13 @@ class Result:
         steps = self.disturbed.repeated
         if not steps:
             return "no restart"
-        return f"{counted(len(steps), 'restart')}, each with {spread(steps)[0]:g} steps trained twice (p50), {max(steps):g} at most"
+        return f"{counted(len(steps), 'restart')}, each with {spread(steps)['p50']:g} steps trained twice (p50), {max(steps):g} at most"
 
 
-def spread(values: typing.Iterable[float]) -> list[float | None]:
-    """p50, p99 and the largest; where values are few, a percentile is the next larger one."""
+def spread(values: typing.Iterable[float]) -> dict[str, float | None]:
+    """Where values are few, a percentile is the next larger one."""
     ordered = sorted(values)
-    return [ordered[math.ceil(share * (len(ordered) - 1))] if ordered else None for share in (0.5, 0.99, 1)]
+    return {name: ordered[math.ceil(share * (len(ordered) - 1))] if ordered else None for name, share in _SHARES.items()}
 
 
 def _delays(faults: list[Fault]) -> tuple[list[float], list[float]]:
@@ -76,13 +78,9 @@ def _delays(faults: list[Fault]) -> tuple[list[float], list[float]]:
 
 def result_json(result: Result) -> dict[str, typing.Any]:
     seen, recovered = _delays(result.disturbed.faults)
-
-    def named(values: typing.Iterable[float]) -> dict[str, float | None]:
-        return dict(zip(("p50", "p99", "max"), spread(values)))
-
     return {"passed": result.passed, "faults": len(result.disturbed.faults), "recovered": len(recovered),
-            "restarts": len(result.disturbed.repeated), "seen_s": named(seen), "recovered_s": named(recovered),
-            "steps_repeated": named(result.disturbed.repeated), "useful": result.disturbed.useful,
+            "restarts": len(result.disturbed.repeated), "seen_s": spread(seen), "recovered_s": spread(recovered),
+            "steps_repeated": spread(result.disturbed.repeated), "useful": result.disturbed.useful,
             "useful_without_faults": result.clean.useful, "seconds": result.disturbed.seconds, "state_sha256": result.disturbed.hash,
             "state_sha256_without_faults": result.clean.hash, "why": result.disturbed.why}
 
@@ -95,7 +93,7 @@ def rows(result: Result) -> list[list[str]]:
         these = [fault for fault in faults if kind in (fault.kind, "all")]
         seen, recovered = _delays(these)
         table.append([kind, str(len(these)), str(len(recovered)),
-                      *("" if value is None else f"{value:.2f}" for value in spread(seen) + spread(recovered))])
+                      *("" if value is None else f"{value:.2f}" for value in (*spread(seen).values(), *spread(recovered).values()))])
     return table
 
 
@@ -112,7 +110,6 @@ def _share_within(name: str, delays: list[float], count: int, colour: str) -> Bl
 
 
 def content_of(result: Result, mean: float, seed: str) -> Block:
-    """The content of the page."""
     one, two, (head, *body) = result.disturbed, result.clean, rows(result)
     tiles = [(str(len(one.faults)), f"faults, on average {mean:g} s apart (seed {seed})"),
              (f"{100 * one.useful:.1f}%", "of the time was useful"), (f"{100 * two.useful:.1f}%", "without faults"),

@@ -35,11 +35,6 @@ def _t_upper(freedom: float, tail: float) -> float:
     return math.sqrt(freedom * (1 / float(special.betaincinv(freedom / 2, 0.5, 2 * tail)) - 1))
 
 
-def _t_tail(freedom: float, t: float) -> float:
-    """The probability that Student's t exceeds t."""
-    return float(special.stdtr(freedom, -t))
-
-
 def interval(middle: float, half_width: float | None) -> tuple[float, float] | tuple[None, None]:
     return (None, None) if half_width is None else (middle - half_width, middle + half_width)
 
@@ -96,7 +91,7 @@ def _t_test(test: str, pairs: int, difference: float, error: float, freedom: flo
     """Without spread, p is 1 for no difference and 0, the limit, for any other."""
     t = abs(difference) / error if error > 0 else math.inf
     return Difference(test, pairs, difference, error * _t_upper(freedom, (1 - confidence) / 2),
-                      2 * _t_tail(freedom, t) if difference else 1)
+                      2 * float(special.stdtr(freedom, -t)) if difference else 1)
 
 
 def compare_pairs(pairs: Pairs, test: str, confidence: float) -> Difference:
@@ -151,7 +146,7 @@ def test_equivalence(pairs: Pairs, margin: float, alpha: float) -> Equivalence:
     room = margin - size  # to the nearer end of the margin
     result.ci_low, result.ci_high = interval(sample.difference, sample.half_width)
     result.deviation = error * math.sqrt(sample.pairs)
-    result.p = _t_tail(freedom, room / error) if error > 0 and math.isfinite(room) else float(room <= 0)
+    result.p = float(special.stdtr(freedom, -room / error)) if error > 0 and math.isfinite(room) else float(room <= 0)
     result.verdict = ("equivalent" if result.p < alpha else "not equivalent" if size - sample.half_width >= margin
                       else "different" if sample.p < alpha else "undecided")
     return result

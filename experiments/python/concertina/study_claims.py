@@ -19,7 +19,6 @@ Rows = list[list[str]]
 
 @dataclasses.dataclass
 class FrontPoint:
-    """A group of a front."""
     name: str
     baseline: bool
     pairs: int = 0

@@ -255,7 +255,6 @@ def _settings(of: StudyPage) -> list[Block]:
 
 
 def _origin(runs: Runs) -> list[Block]:
-    """Programs and machines."""
     facts = {fact: {run.number: text for run in runs if (text := run.facts.get(fact, ""))} for fact in FACTS}
     rows = [_value_row(fact, values) for fact, values in facts.items() if values]
     return section("Where it is from", [table([], rows, left=2, look="about")] if rows else [])

@@ -6,12 +6,12 @@
 The same results give the same chart, whatever order trials finished in. Trials that are not done, values that are missing or not finite,
 and means over unlike measures are not drawn; `notes` say so.
 """
-from __future__ import annotations
-
 import dataclasses
 import math
 import pathlib
 import typing
+
+from matplotlib.figure import Figure
 
 from .chart import Axis, Chart, Series, draw, save
 from .errors import InputError, library, require_word
@@ -21,10 +21,6 @@ from .results import StudyResults, study_results
 from .study_claims import claim_lines
 from .study_series import CONFIDENCE, DRAWN, SPREADS, PlotOptions, Shape, curves_of, numbers_in, shape_of
 from .study_table import StudyTable, TableOptions, make_table
-
-if typing.TYPE_CHECKING:
-    import matplotlib.figure
-    import pandas
 
 KINDS = ("lines", "bars", "heatmap", "pareto", "front")
 _WIDE_RANGE = 8.0  # of values on a logarithmic axis, at least
@@ -36,12 +32,12 @@ class StudyPlot:
     chart: Chart
     notes: list[str]
 
-    def figure(self) -> matplotlib.figure.Figure:
+    def figure(self) -> Figure:
         """A new matplotlib figure, to save or to restyle."""
         return draw(self.chart)
 
-    def frame(self) -> pandas.DataFrame:
-        """A row for each value that is drawn: series, x, y, and the ends of what surrounds it."""
+    def frame(self) -> typing.Any:
+        """A DataFrame with a row for each value that is drawn: series, x, y, and the ends of what surrounds it."""
         pandas = library("pandas")
         frames = [pandas.DataFrame({"series": series.name, **{key: values for key, values in _json_of(series).items()
                                                               if values and key not in ("name", "points")}}) for series in self.chart.series]
@@ -61,9 +57,8 @@ class StudyPlot:
 
 
 def _json_of(series: Series) -> dict[str, typing.Any]:
-    json = {"name": series.name, "x": series.x, "y": series.y, "low": series.low, "high": series.high}
-    more = {"x_low": series.x_low, "x_high": series.x_high, "points": series.points, "names": series.names}
-    return json | {key: values for key, values in more.items() if values}
+    optional = ("x_low", "x_high", "points", "names")
+    return {key: value for key, value in vars(series).items() if key not in ("joined", "look") and (value or key not in optional)}
 
 
 def _scale_for(values: list[float]) -> str:

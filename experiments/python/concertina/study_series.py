@@ -19,7 +19,6 @@ from .statistic import summarize
 SPREADS = ("sd", "ci", "none")
 CONFIDENCE = 0.95
 _MOST_BARS = 36  # of one chart, before it is a heat map
-_NOTHING = math.nan, math.nan, math.nan
 
 
 @dataclasses.dataclass
@@ -76,7 +75,7 @@ class Shape:
         """The mean, and the ends of what surrounds it; NaN where there is none."""
         summary = summarize([] if why_unlike(runs, metric.name) else figures_of(runs, metric.name), self.confidence)
         if not summary.n:
-            return _NOTHING
+            return math.nan, math.nan, math.nan
         half = {"sd": summary.sd, "ci": summary.half_width, "none": None}[self.spread]
         mean, half = metric.factor * summary.mean, math.nan if half is None else metric.factor * half
         return mean, mean - half, mean + half

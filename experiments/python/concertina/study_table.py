@@ -44,7 +44,6 @@ class TableOptions:
 
 @dataclasses.dataclass
 class TableCell:
-    """A metric of a group."""
     summary: Summary
     missing: int = 0  # runs that do not have the metric
     never: int = 0  # runs that did not reach the target: there is no mean then
@@ -161,7 +160,7 @@ def _compare_with_baselines(table: StudyTable) -> None:
         for row in table.rows:
             cell = row.cells[m]
             if not row.base or not cell.summary.n or never_came(row.base.group, metric.name) or \
-                    compared.unlike(row.base.group, row.group, metric.name):
+                    why_unlike([*row.base.group.done, *row.group.done], metric.name):
                 continue
             cell.difference = table.comparison.difference(row.base.group, row.group, metric.name)
             cells.append(cell)

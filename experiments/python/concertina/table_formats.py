@@ -231,7 +231,6 @@ def _cell_json(table: StudyTable, cell: TableCell) -> dict[str, typing.Any]:
 
 
 def table_json(table: StudyTable) -> dict[str, typing.Any]:
-    """The table as an object for JSON."""
     groups = [{"values": dict(zip(table.by, row.group.values)), "n": len(row.group.done), "trials": [run.number for run in row.group.done],
                "not_done": len(row.group.others), "baseline": row.baseline,
                "metrics": {metric.name: _cell_json(table, cell) for metric, cell in zip(table.metrics, row.cells)}} for row in table.rows]

@@ -1,11 +1,10 @@
 """Draws steps as figures: a panel per schedule, a row per rank, one axis of time. In grey, lightness tells F, B and I apart, and hatches the rest."""
-from __future__ import annotations
-
 import itertools
 import math
 import typing
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -15,9 +14,6 @@ from matplotlib.path import Path
 from .chart import BY_NAME, GREY, INK, LINE, PAPER, SOFT, Axis, add_legend, own_style, readable_on, text_width, wrapped
 from .chart_marks import set_numbers
 from .steps import LOOKS, Json, described, short_number
-
-if typing.TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Rectangle = tuple[float, float, float, float]  # left, right, top, bottom
 
@@ -30,7 +26,6 @@ _HATCHES = {"input": "/////", "weight": "\\" * 5, "optimizer": "xxxxx", "idle": 
 
 
 class Work(typing.NamedTuple):
-    """A box of a row."""
     kind: str
     start: float
     end: float
@@ -52,9 +47,9 @@ def shade(kind: str, chunk: int, chunks: int) -> str:
 
 
 def _add(axes: Axes, shapes: typing.Iterable[typing.Sequence[tuple[float, float]]], **look: typing.Any) -> None:
-    """Lines or areas as one path, so that the file stays small."""
+    """Lines or areas as one path, so that the file stays small; not by add_patch, which would look for the limits of their curves."""
     if paths := [Path(shape) for shape in map(list, shapes) if shape]:
-        axes.add_patch(PathPatch(Path.make_compound_path(*paths), **look))
+        axes.add_artist(PathPatch(Path.make_compound_path(*paths), **look))
 
 
 def _corners(rectangles: typing.Iterable[Rectangle]) -> typing.Iterator[list[tuple[float, float]]]:
@@ -115,7 +110,6 @@ class _Picture:
         return self.figure
 
     def _legend(self) -> typing.Any:
-        """The meaning of what is in the panels."""
         used = {"idle", *(one.kind for panel in self.panels for row in panel.rows for one in row)}
         chunks = max(panel.chunks for panel in self.panels)
         entries: list[tuple[typing.Any, str]] = []

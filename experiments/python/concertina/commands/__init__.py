@@ -7,6 +7,7 @@ loads what it needs alone.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pathlib
 import re
@@ -49,9 +50,9 @@ class Options:
     def whole(self, name: str) -> int | None:
         return int(self.number(name)) if name in self else None
 
-    def print_result(self, text: str, json: object) -> None:
+    def print_result(self, text: str, value: object) -> None:
         """With --json one line of JSON, else the text."""
-        sys.stdout.write(json_text(json) + "\n" if "json" in self else text)
+        sys.stdout.write(json_text(value) + "\n" if "json" in self else text)
         sys.stdout.flush()
 
 
@@ -86,7 +87,6 @@ def study_table(options: Options) -> int:
 
 
 def study_report(options: Options) -> int:
-    """The page of a study."""
     from ..page import page
     from ..results import study_results
     from ..study_page import StudyPage
@@ -114,7 +114,6 @@ def study_power(options: Options) -> int:
 
 
 def study_plot(options: Options) -> int:
-    """A chart of a study."""
     from ..chart import FORMATS, save
     from ..study_plot import plot
     from ..study_power import claim_of
@@ -133,7 +132,6 @@ def study_plot(options: Options) -> int:
 
 
 def compare(options: Options) -> int:
-    """Runs beside each other."""
     from ..page import page
     from ..run_comparison import compare as compare_runs
     from ..study_page import compare_page
@@ -156,6 +154,22 @@ def report(options: Options) -> int:
     path = options.text("output") or f"{run}/report.html"
     files = write_report(run, path, options.text("beside"), options.whole("step"))
     options.print_result(f"{report_text(files)}{path}\n", report_json(files) | {"report": path})
+    return 0
+
+
+def schedule_draw(options: Options) -> int:
+    """The picture of predicted steps, which are the input. `note` stands below the picture of a page."""
+    path = pathlib.Path(options.text("out"))
+    if path.suffix.lower() != ".html":
+        from ..chart import save  # before the input is read: another Python may have to take over
+        from ..timeline import draw_timelines
+        replace_file(path, save(draw_timelines(json.load(sys.stdin)), path.suffix.lower()))
+        return 0
+    from ..page import content, page, words
+    from ..steps import timeline_block
+    given = json.load(sys.stdin)
+    title = "Predicted timelines of " + ", ".join(panel["name"] for panel in given["panels"])
+    replace_file(path, page(content(title, "", [timeline_block(given), words("note", options.text("note"))])))
     return 0
 
 

@@ -2,8 +2,6 @@
 
 A fault is that of one row, which would be gone if the row were. Texts are the same that differ only in case and white space.
 """
-from __future__ import annotations
-
 import collections
 import dataclasses
 import json
@@ -16,12 +14,9 @@ from ..errors import InputError
 from ..files import json_text, replace_file
 from ..page import Block, chart, content, folded, line, page, table, words
 from ..names import counted
-
-if typing.TYPE_CHECKING:
-    from . import Options
+from . import Options
 
 Json = dict[str, typing.Any]
-Row = Json
 
 _EXAMPLES, _LABELS = 20, 50
 _SPLITS = ("train", "validation", "test")
@@ -83,7 +78,7 @@ def near_duplicates(texts: typing.Sequence[bytes], least: float) -> list[tuple[i
     return found
 
 
-def _alone(row: Row, most_tokens: int | None) -> str | None:
+def _alone(row: Json, most_tokens: int | None) -> str | None:
     """The fault that a row shows by itself."""
     if row.get("broken"):
         return "broken"
@@ -94,7 +89,7 @@ def _alone(row: Row, most_tokens: int | None) -> str | None:
     return "cut" if most_tokens and row["tokens"] > most_tokens else None
 
 
-def _compared(rows: list[Row], same: list[int]) -> tuple[list[Finding], list[int]]:
+def _compared(rows: list[Json], same: list[int]) -> tuple[list[Finding], list[int]]:
     """The faults of rows of the same text, and the rows that stand for it: of those to train on none where it is held out."""
     first_of: dict[str, int] = {}
     for row in same:
@@ -116,7 +111,7 @@ def _compared(rows: list[Row], same: list[int]) -> tuple[list[Finding], list[int
     return found, stand
 
 
-def find_faults(rows: list[Row], near: float, most_tokens: int | None = None) -> list[Finding]:
+def find_faults(rows: list[Json], near: float, most_tokens: int | None = None) -> list[Finding]:
     """All faults, by row, the worse ones first. `near`: the least similarity; 0: do not look."""
     found, singles = [], []
     texts: dict[tuple[str, ...], list[int]] = collections.defaultdict(list)
@@ -145,7 +140,7 @@ class Rows:
 
     def __init__(self, given: Json, near: float):
         self.files, self.head, self.most_tokens, self.labelled = given["files"], given["head"], given["tokens"], given["labelled"]
-        self.rows: list[Row] = given["rows"]
+        self.rows: list[Json] = given["rows"]
         self.near = near
         self.findings = find_faults(self.rows, near, self.most_tokens)
 

@@ -3,8 +3,6 @@
 A fault is one finding, however many hosts have it, which names the first few. Everything is from the standard library, as hosts of a
 cluster may have nothing else.
 """
-from __future__ import annotations
-
 import itertools
 import json
 import statistics
@@ -12,9 +10,7 @@ import sys
 import typing
 
 from ..names import bytes_text, counted, duration_text, ranges, text_table
-
-if typing.TYPE_CHECKING:
-    from . import Options
+from . import Options
 
 Json = dict[str, typing.Any]
 MIB = 1 << 20
@@ -55,11 +51,6 @@ def _memory(facts: Json, host: Json) -> str:
     return "" if abs(host["memory"] - usual) <= 0.1 * usual else f"{bytes_text(host['memory'])}, the median is {bytes_text(usual)}"
 
 
-def _open_files(facts: Json, host: Json) -> str:
-    least = 256 + len(facts["ranks"])
-    return "" if host["open_files"] >= least else f"{host['open_files']:.0f} open files of {least}"
-
-
 # Whether it is an error, its name, what is wrong with a host (empty: nothing), the bound and the remedy.
 HOST_CHECKS: list[Check] = [
     (True, "run.dir", lambda facts, host: "" if host["seen"] else f"does not see {facts['directory']}",
@@ -82,7 +73,8 @@ HOST_CHECKS: list[Check] = [
      lambda facts, host: "" if host["shared_memory"] >= 64 * MIB * host["ranks"] else f"{bytes_text(host['shared_memory'])} are free",
      "64 MiB per rank, for MPI's messages and for snapshots",
      "remove what lies there, or mount it with a larger size= (a container: --shm-size)"),
-    (True, "limits", _open_files, "256 open files, and one per rank", "ulimit -n 4096, or LimitNOFILE of the batch system's daemon"),
+    (True, "limits", lambda facts, host: "" if host["open_files"] >= (least := 256 + len(facts["ranks"])) else
+     f"{host['open_files']:.0f} open files of {least}", "256 open files, and one per rank", "ulimit -n 4096, or LimitNOFILE of the batch system's daemon"),
     (False, "limits", lambda facts, host: f"{bytes_text(host['locked_memory'])} of locked memory"
      if host["infiniband"] and host["locked_memory"] < 64 * MIB * host["ranks"] else "",
      "64 MiB per rank where there is InfiniBand, else MPI may not use it",
@@ -105,22 +97,20 @@ def _judge_figure(facts: Json, figure: str, bound: str) -> list[Finding]:
     slow_hosts = {host for host in range(size) if 2 * len(slow[host]) > size - 1}
 
     def middle(host: int, one: str, best_last: bool) -> float:
-        values: list[float] = [links[one][host * size + peer] for peer in range(size) if peer != host]
-        return sorted(values, reverse=best_last)[(len(values) - 1) // 2]
+        values = sorted((links[one][host * size + peer] for peer in range(size) if peer != host), reverse=best_last)
+        return values[(len(values) - 1) // 2]
 
     def host_text(host: int) -> str:
         usual = {"latency": middle(host, "latency", False), "bandwidth": middle(host, "bandwidth", True)}
         which = "all its links" if len(slow[host]) == size - 1 else f"{len(slow[host])} of {size - 1} links"
         return f"{names[host]}: {which}: {speed_text(usual)}"
 
-    def link_text(one: int, other: int) -> str:
-        return f"{names[one]}-{names[other]}: " + speed_text({name: links[name][one * size + other] for name in links})
-
     pairs = [(one, other) for one in range(size) if one not in slow_hosts for other in sorted(slow[one]) if other > one and other not in slow_hosts]
     limit_text = f"{bound}: {speed_text(facts['usual_link'])}"
     return finding([host_text(host) for host in sorted(slow_hosts)], figure, limit_text,
                    "look at its network card, cable, switch port and power saving, or leave it out") + \
-        finding([link_text(*pair) for pair in pairs], figure, limit_text, "look at the route between the two, or do not launch on both")
+        finding([f"{names[one]}-{names[other]}: " + speed_text({name: links[name][one * size + other] for name in links})
+                 for one, other in pairs], figure, limit_text, "look at the route between the two, or do not launch on both")
 
 
 def _judge_links(facts: Json) -> list[Finding]:

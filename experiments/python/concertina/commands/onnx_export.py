@@ -3,8 +3,6 @@
 The same graph, weights and facts give the same bytes; a reader sees a whole model or none, and no more than one tensor is in memory where
 the weights have a file of their own.
 """
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -21,9 +19,7 @@ from onnx.external_data_helper import set_external_data
 
 from ..checkpoint import Checkpoint
 from ..errors import InputError
-
-if typing.TYPE_CHECKING:
-    from . import Options
+from . import Options
 
 _OPSET, _IR_VERSION = 17, 8
 _PAGE, _EXTERNAL_FROM = 4096, 1024  # of the file of weights: what offsets are multiples of; bytes of the smallest tensor in it

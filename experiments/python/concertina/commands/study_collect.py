@@ -1,6 +1,4 @@
 """`concertina study collect`: where each trial of a study stands, also as a task of Slurm. results.csv has been written before."""
-from __future__ import annotations
-
 import os
 import pathlib
 import shlex
@@ -12,9 +10,7 @@ from ..errors import InputError
 from ..files import read_lines
 from ..names import ranges
 from ..results import study_results
-
-if typing.TYPE_CHECKING:
-    from . import Options
+from . import Options
 
 SUBMISSIONS, OUTPUT = "submissions.jsonl", "slurm.txt"  # of a study: a line per array job; of a trial: what its task printed
 _ENDS = {"done": "done", "stopped": "stopped", "failed": "failed", "timeout": "timed_out"}

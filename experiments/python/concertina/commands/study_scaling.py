@@ -2,8 +2,6 @@
 
 What is measured and what is predicted is kept apart everywhere.
 """
-from __future__ import annotations
-
 import itertools
 import json
 import pathlib
@@ -15,9 +13,7 @@ from ..chart import Axis, Chart, Series, draw, save
 from ..files import replace_file
 from ..names import counted
 from ..results import RunSummary, study_results
-
-if typing.TYPE_CHECKING:
-    from . import Options
+from . import Options
 
 Json = dict[str, typing.Any]
 
@@ -125,11 +121,6 @@ def make_report(given: Json, runs: dict[int, RunSummary]) -> Json:
     return {name: value for name, value in given.items() if name != "points"} | {"results": results, "fits": _fits(results)}
 
 
-def _by_ranks(results: list[Json]) -> list[Json]:
-    """The first result of each number of ranks, which has the config's own microbatches."""
-    return [one for at, one in enumerate(results) if not at or one["ranks"] != results[at - 1]["ranks"]]
-
-
 def _gains(points: list[Json], name: str) -> Chart:
     """Speed-up or efficiency over ranks: measured with the spread of its rounds, predicted, and ideal."""
     percent = 100 if name == "efficiency" else 1
@@ -163,7 +154,8 @@ def main(options: Options) -> int:
     report = make_report(json.load(sys.stdin), done)
     replace_file(pathlib.Path(folder, "scaling.json"), json.dumps(report, indent=2) + "\n")
     options.print_result(f"{_text(report)}{folder}/scaling.json\n", report)
-    points = _by_ranks(report["results"])
+    # The first result of each number of ranks, which has the config's own microbatches.
+    points = [next(same) for _, same in itertools.groupby(report["results"], lambda one: one["ranks"])]
     charts = {name: _gains(points, name) for name in ("speedup", "efficiency") if report["mode"] != "weak" or name == "efficiency"}
     for name, chart in (charts | {"parts": _parts(points)}).items():
         replace_file(pathlib.Path(folder, f"{name}.svg"), save(draw(chart), ".svg"))

@@ -3,8 +3,6 @@
 A study of more trials than an array may have indices is several arrays: one for each range of trials whose numbers differ in their last
 digits alone, since those digits are the index. A trial that an earlier submission has queued or running is never submitted again.
 """
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -18,10 +16,8 @@ from ..errors import InputError
 from ..files import replace_file
 from ..names import counted, ranges
 from ..program import program
+from . import Options
 from .study_collect import OUTPUT, SUBMISSIONS, slurm_says, standing_of
-
-if typing.TYPE_CHECKING:
-    from . import Options
 
 # The options of sbatch that a study sets itself: letters that are short for them, and variables that override them.
 _OWN = {"--array": ("a", "SBATCH_ARRAY_INX"), "--output": ("o", "SBATCH_OUTPUT"), "--open-mode": (" ", "SBATCH_OPEN_MODE"),

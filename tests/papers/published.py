@@ -9,9 +9,10 @@ import pathlib
 import shutil
 import sys
 
-PAPERS = pathlib.Path(__file__).resolve().parent
-BUILT = PAPERS.parents[1] / "build" / "experiments" / "concertina"
-sys.path.insert(0, str(PAPERS.parent / "python"))
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PAPERS = TOP / "experiments" / "papers"
+BUILT = TOP / "build" / "experiments" / "concertina"
+sys.path.insert(0, str(TOP / "experiments" / "python"))
 from concertina import InputError, call  # noqa: E402
 
 RATES = [150e12, 220e12, 320e12]  # FLOP/s, at which rows are predicted in order to fit

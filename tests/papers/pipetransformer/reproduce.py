@@ -1,34 +1,29 @@
 #!/usr/bin/env python3
 """Fine-tunes pretrained models with the layers frozen as PipeTransformer (He et al., ICML 2021) freezes
 them, and without, and says what that is worth: accuracy, speed-up, and the seconds to an accuracy, with
-PASS or FAIL against expected.json.
+PASS or FAIL against expected.json of experiments/papers/pipetransformer.
 
   1. makes the data of the task and pretrains its model, once: OUT/TASK/pretrained is kept;
   2. runs a study whose arms are in arms.toml, seed by seed: OUT/TASK/FORM.toml;
   3. prints the tables, writes a page and figures below OUT/TASK, and the verdicts.
 
-A run that was stopped goes on where it was. Seeds, and the arms of --quick and --confirm, are in expected.json.
+A run that was stopped is resumed. Seeds, and the arms of --quick and --confirm, are in expected.json.
 Ends with 1 on FAIL."""
 import gzip
 import os
 import shlex
-import statistics
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
+sys.path.insert(0, os.path.dirname(HERE))
 import arms  # noqa: E402
 import published  # noqa: E402
-from concertina import study_results  # noqa: E402
-from published import Table, ask, read_expected  # noqa: E402
+import verdicts  # noqa: E402
+
+PAPER = str(arms.PAPER)
 
 MPIRUN = "mpirun -n 2 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1"
-
-
-def is_plain(arm):
-    """Does it freeze nothing?"""
-    return arm.startswith("static")
 
 
 def fail(what, fix):
@@ -124,7 +119,7 @@ class Reproduction:
         self.folder = os.path.abspath(os.path.join(options.out, options.task))
         os.makedirs(self.folder, exist_ok=True)
         self.task = TASKS[options.task](options, self.folder)
-        self.expected = read_expected(os.path.join(HERE, "expected.json"))["tasks"][options.task]
+        self.expected = published.read_expected(os.path.join(PAPER, "expected.json"))["tasks"][options.task]
         self.form = "quick" if options.quick else "confirm" if options.confirm else "explore"
         if self.form not in self.expected:
             fail(f"expected.json claims nothing of {options.task} that could be confirmed", "--quick, or neither")
@@ -141,7 +136,7 @@ class Reproduction:
         self.task.make_data(self.run)
         if os.path.exists(os.path.join(self.folder, "pretrained", "result.json")):
             return
-        config = "@" + os.path.join(HERE, f"pretrain-{self.options.task}.toml")
+        config = "@" + os.path.join(PAPER, f"pretrain-{self.options.task}.toml")
         self.run("train", config, f"run.dir={self.folder}", "run.name=pretrained",
                  f"run.steps={self.task.pretrain_steps}", "parallel.pp=1", *self.task.pretrain_keys(), launch=True)
 
@@ -162,7 +157,7 @@ class Reproduction:
         claim = {"metric": self.expected["metric"], "margin": self.expected["margin"], "baseline": "arm=static"}
         path = os.path.join(self.folder, f"{self.form}.toml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(arms.study_text(os.path.join(HERE, f"finetune-{self.options.task}.toml"), keys, self.arms(), seeds, claim))
+            file.write(arms.study_text(os.path.join(PAPER, f"finetune-{self.options.task}.toml"), keys, self.arms(), seeds, claim))
         return path
 
     def figures(self):
@@ -174,98 +169,6 @@ class Reproduction:
         self.run("study", "plot", self.study, "--kind", "front", "--x", "train_s", "--y", metric,
                  "--out", os.path.join(self.folder, f"{self.form}-front.svg"))
 
-    def front(self, baseline):
-        """Groups by name against `baseline`: gain in seconds, change of the metric, equivalence."""
-        metric = self.expected["metric"]
-        said = ask("study", "table", self.study, "--baseline", f"arm={baseline}", "--front", f"train_s,{metric}",
-                          "--equivalent", f"{metric}={self.expected['margin']}")
-        return {point["name"]: point for point in said["front"]["points"]}
-
-    def seconds_to(self, target):
-        """By arm, mean seconds to `target`, "baseline" or "baseline-NUMBER": of the final value of the unfrozen
-        run of the same seed. Arms of which some seed never comes there are left out."""
-        said = ask("study", "table", self.study, "--baseline", "arm=static", "--to", f"{self.expected['metric']}={target}")
-        column, = (metric["name"] for metric in said["metrics"] if metric["name"].startswith("time_to_"))
-        means = {group["values"]["arm"]: group["metrics"][column].get("mean") for group in said["groups"]}
-        return {arm: mean for arm, mean in means.items() if mean is not None}
-
-    def rungs(self):
-        """The runs of the ladder that are done."""
-        return [run for run in study_results(self.study).runs if run.state == "done" and run.settings["arm"].startswith("ladder")]
-
-    def hashes(self):
-        """By seed, the hashes of the rungs of the ladder."""
-        said = {}
-        for run in self.rungs():
-            said.setdefault(run.text("run.seed"), set()).add(run.text("state_sha256"))
-        return said
-
-    def ceilings(self):
-        """By rung of the ladder, the most it could gain over the static pipeline, from F, I and W of a run
-        that freezes on it: means over seeds."""
-        found = [self.ceilings_by(run.directory) for run in self.rungs() if run.settings["arm"] == "ladder: freeze"]
-        return {rung: statistics.fmean(one[rung] for one in found) for rung in found[0]}
-
-    def ceilings_by(self, run):
-        keys = [f"{key}={value}" for key, value in self.arms()["ladder: freeze"].items() if key in ("freeze.max", "freeze.alpha", "freeze.rounding")]
-        ladder = ask("plan", "freeze", run, "--policy", "pipetransformer", "--world", 2, "--epochs", self.task.epochs, "--costs", run,
-                     "elastic.policy=predicted", *keys)["ladder"]
-        return {rung["rung"]: rung["ceiling_over_static"] for rung in ladder[1:]}
-
-    def claim_gains(self, table, over_static, over_gpipe):
-        """Of the arms that expected.json names for this form, else of the fastest that is equivalent to the
-        unfrozen run: are they equivalent, and as much faster than the static layouts as they should be?"""
-        want = self.expected
-        alike = [name for name, point in over_static.items() if point.get("equivalence", {}).get("verdict") == "equivalent"]
-        fastest = {plain: max((name for name in alike if is_plain(name) == plain), default=None,
-                              key=lambda name: over_static[name]["gain"]) for plain in (False, True)}
-        print(f"\n{want['metric']} within {want['margin']} of the unfrozen run's: {', '.join(alike) or 'no arm'}")
-        if not fastest[False]:
-            table.claim("an arm that freezes is equivalent to the unfrozen run", False)
-        for name in want[self.form].get("claims", [fastest[False]] if fastest[False] else []):
-            gains = over_gpipe[name]["gain"], over_static[name]["gain"]
-            table.claim(f"{name}: {over_static[name]['equivalence']['verdict']}, {gains[0]:.2f} x static gpipe (at least "
-                        f"{want['over_gpipe']}), {gains[1]:.2f} x the best static layout (at least {want['over_static']})",
-                        name in alike and gains[0] >= want["over_gpipe"] and gains[1] >= want["over_static"])
-        if all(fastest.values()):
-            gains = {plain: over_static[name]["gain"] for plain, name in fastest.items()}
-            table.claim(f"{fastest[False]} is {gains[False] / gains[True]:.2f} x as fast as {fastest[True]}, the fastest "
-                        "that is equivalent and freezes nothing", gains[False] > gains[True])
-
-    def claim_time(self, table, arms_run, target, words, expected=True):
-        """Does the soonest arm that freezes come to the target before the soonest of those that do not? `expected`:
-        whether expected.json says that one comes there with every seed."""
-        metric, reached = self.expected["metric"], self.seconds_to(target)
-        ours, theirs = (min((name for name in arms_run if name in reached and is_plain(name) == plain),
-                            key=reached.get, default=None) for plain in (False, True))
-        if ours and theirs:
-            table.claim(f"seconds to {words} {metric}: {reached[ours]:.1f} by {ours}, {reached[theirs]:.1f} by {theirs}, "
-                        "the soonest without freezing", reached[ours] < reached[theirs])
-        else:
-            table.claim(f"{ours or 'no arm that freezes'} reaches {words} {metric} with every seed (expected: "
-                        f"{'an arm' if expected else 'none'})", (ours is not None) == expected)
-
-    def claim_ladder(self, table, over_gpipe):
-        ceilings = self.ceilings() if "ladder: freeze" in over_gpipe else {}
-        for rung, most in ceilings.items():
-            point = over_gpipe.get(f"ladder: {'' if rung == 'freeze' else '+ '}{rung}")
-            if point:
-                share = point["gain"] / most
-                table.claim(f"ladder, {rung}: {point['gain']:.2f} x static gpipe, {share:.0%} of its ceiling of "
-                            f"{most:.2f} (at least {self.expected['share']:.0%})", share >= self.expected["share"])
-        if hashes := self.hashes():
-            table.claim(f"all rungs of the ladder have the same bits, with each of {len(hashes)} seeds",
-                        all(len(one) == 1 for one in hashes.values()))
-
-    def verdicts(self):
-        table, margin = Table(), self.expected["margin"]
-        over_static, over_gpipe = self.front("static"), self.front("static gpipe")
-        self.claim_gains(table, over_static, over_gpipe)
-        self.claim_time(table, over_static, "baseline", "the unfrozen run's final", self.expected[self.form].get("reaches_final", True))
-        self.claim_time(table, over_static, f"baseline-{margin}", f"{margin} below the unfrozen run's final")
-        self.claim_ladder(table, over_gpipe)
-        table.end()
-
 
 def parse():
     parser = published.parser(__doc__)
@@ -274,7 +177,8 @@ def parse():
     parser.add_argument("--data", default="data", metavar="DIR", help="with mnist/t10k-*.gz and sst2/*.tsv")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--quick", action="store_true", help="few arms, three seeds")
-    form.add_argument("--confirm", action="store_true", help="few arms, with seeds that no arm was chosen by, as many as the power takes")
+    form.add_argument("--confirm", action="store_true",
+                      help="few arms, with seeds that no arm was chosen by, as many as the power takes")
     parser.add_argument("--arms", nargs="+", metavar="NAME", help="these, static gpipe and static alone")
     parser.add_argument("--mpirun", default=MPIRUN, help="launches two ranks")
     parser.add_argument("--until", choices=["data", "pretrained", "study"], help="stop after that")
@@ -289,12 +193,11 @@ def main():
     work.pretrain()
     if options.until == "pretrained":
         return None
-    path = work.write_study()
-    work.run("study", "run", path, "--dir", os.path.dirname(work.study))
+    work.run("study", "run", work.write_study(), "--dir", os.path.dirname(work.study))
     if options.until == "study":
         return None
     work.figures()
-    return work.verdicts()
+    return verdicts.Verdicts(work).say()
 
 
 if __name__ == "__main__":

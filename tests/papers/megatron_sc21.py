@@ -5,12 +5,10 @@ and prints published and predicted TFLOP/s per GPU, the error, and PASS or FAIL 
 One parameter is fitted, the rate of large products; the rest is machines/a100-80gb.toml. A row of
 table 1 is predicted at the rate that the other rows give, figure 12 at the rate that its 1F1B point
 gives. Ends with 1 on FAIL."""
-import pathlib
-import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from published import Table, fitted_rate, layout, parser, read_expected, says, use_program  # noqa: E402
+from published import PAPERS, TOP, Table, fitted_rate, layout, parser, read_expected, says, use_program
+
+HERE = PAPERS / "megatron-sc21"
 
 
 def main():
@@ -33,7 +31,7 @@ def main():
         errors.append(abs(table.line(name, row["tflops"], predicted(row, rate), tolerance, "TFLOP/s")))
     figures = f"{sum(errors) / len(errors):.1%} off in the mean", f"{max(errors):.1%} at worst"
     table.claim(f"{', '.join(figures)}; the machine file has the same",
-                says(HERE.parents[1] / "machines" / f"{expected['machine']}.toml", "megatron", *figures))
+                says(TOP / "experiments" / "machines" / f"{expected['machine']}.toml", "megatron", *figures))
     rate = rate_of(rows)
     print(f"  all rows give products at {rate * 1e-12:.1f} TFLOP/s")
 

@@ -4,7 +4,8 @@ import pathlib
 import tomllib
 
 ALPHAS = [{"name": name, "alpha": share} for name, share in {"1/5": 1 / 5, "1/4": 1 / 4, "1/3": 1 / 3, "2/5": 2 / 5, "1/2": 1 / 2}.items()]
-TABLE = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+PAPER = pathlib.Path(__file__).resolve().parents[3] / "experiments" / "papers" / "pipetransformer"
+TABLE = tomllib.loads((PAPER / "arms.toml").read_text(encoding="utf-8"))
 
 
 def _entries(lists, each, layers, epochs):

@@ -6,13 +6,11 @@ error, and PASS or FAIL against expected.json.
 One parameter is fitted to the first row, BLOOM's own layout: the rate of large products to its
 seconds. The rest is jean-zay.toml, whose reserved_bytes judge memory and bound the search. Ends with
 1 on FAIL."""
-import pathlib
 import statistics
-import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from published import Table, ask, fitted_rate, layout, parser, read_expected, says, use_program  # noqa: E402
+from published import PAPERS, Table, ask, fitted_rate, layout, parser, read_expected, says, use_program
+
+HERE = PAPERS / "bloom"
 
 GIB = 2.0 ** 30
 OWN_MACHINE = str(HERE / "jean-zay.toml")

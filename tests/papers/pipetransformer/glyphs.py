@@ -24,7 +24,7 @@ try:
 except ImportError as missing:
     sys.exit(f"glyphs.py: {missing}\n  try: apt-get install python3-numpy python3-pil, or pip install numpy pillow")
 
-HERE = pathlib.Path(__file__).resolve().parent
+FONTS = pathlib.Path(__file__).resolve().parents[3] / "experiments" / "papers" / "pipetransformer" / "fonts.txt"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 SIZE, BOX, CANVAS = 28, 20, 160
 LEAST_LETTERS = 22  # a font of symbols, or of another script, draws most of these alike
@@ -39,7 +39,7 @@ def download(folder):
     if (folder / "complete").exists():
         return
     (folder / "deb").mkdir(parents=True, exist_ok=True)
-    packages = [line for line in (HERE / "fonts.txt").read_text(encoding="utf-8").split("\n") if line.strip() and not line.startswith("#")]
+    packages = [line for line in FONTS.read_text(encoding="utf-8").split("\n") if line.strip() and not line.startswith("#")]
     got = subprocess.run(["apt-get", "download", *map(str.strip, packages)], cwd=folder / "deb", capture_output=True, text=True)
     if got.returncode != 0:
         fail(f"apt-get download failed: {got.stderr.strip()}", "apt-get update, or --fonts DIR with fonts of your own")

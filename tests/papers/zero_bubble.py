@@ -4,16 +4,15 @@
 
 Prints published, predicted and error of each figure, and PASS or FAIL against expected.json, which
 has the values, the tolerances and the source of each. Ends with 1 if a figure fails, with 2 if it
-cannot run. README.md beside it says by what convention.
+cannot run. experiments/papers/zero-bubble/README.md says by what convention.
 """
 import itertools
-import pathlib
 import statistics
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-from published import ask, fail, parser, read_expected, use_program  # noqa: E402
+from published import PAPERS, ask, fail, parser, read_expected, use_program
+
+HERE = PAPERS / "zero-bubble"
 
 
 class Setting:

@@ -86,9 +86,10 @@ struct EqualLayers {
     forecast.cache.share = 1;
   }
 
-  CourseInput input_of(const char* policy, bool caches, int dp = 1) const {
+  /// Of `asked`, which outlives it.
+  CourseInput input_of(const Request& asked, const char* policy, bool caches) const {
     CourseInput input{.job = job,
-                      .asked = {.world = 2, .pp = 3 - dp, .dp = dp, .schedule = "gpipe"},
+                      .asked = asked,
                       .policy = lookup(layout_policies(), policy, "", ""),
                       .every = 1,
                       .forecast = forecast};
@@ -98,14 +99,16 @@ struct EqualLayers {
 
   double seconds(const char* policy, const LayoutOptions& options, bool freezes, bool caches,
                  int dp = 1) const {
-    CourseInput input = input_of(policy, caches, dp);
+    const Request asked{.world = 2, .pp = 3 - dp, .dp = dp, .schedule = "gpipe"};
+    CourseInput input = input_of(asked, policy, caches);
     input.options = options;
     const std::vector<int> none(layers.size());
     return seconds_of(foresee(input, freezes ? layers : none, steps_of_epochs(40, 4, 10)));
   }
 
   double least(bool caches, bool keeps_grid) const {
-    const CourseInput input = input_of("none", caches);
+    const Request asked{.world = 2, .pp = 2, .schedule = "gpipe"};
+    const CourseInput input = input_of(asked, "none", caches);
     return least_seconds(input, foresee(input, layers, steps_of_epochs(40, 4, 10)), keeps_grid);
   }
 };
@@ -140,7 +143,8 @@ TEST(Course, ABatchThatGrowsHasItsPlaceInTheEpochsAndNotInTheirSteps) {
   EqualLayers run;
   run.forecast.machine.norm_s_per_element = run.forecast.machine.update_s_per_element = 1e-4;
   const auto epochs = [&](bool grows) {
-    CourseInput input = run.input_of("pipetransformer", true);
+    const Request asked{.world = 2, .pp = 2, .schedule = "gpipe"};
+    CourseInput input = run.input_of(asked, "pipetransformer", true);
     input.options.grows = grows;
     return foresee(input, run.layers, steps_of_epochs(40, 4, 10));
   };

@@ -187,9 +187,8 @@ TEST(PublishedModel, IsWrittenInFilesOfALargestSize) {
   EXPECT_GT(files.size(), 6U);
   std::ranges::sort(files);
   EXPECT_EQ(names_in(out), files);
-  EXPECT_NE(
-      std::ranges::find(files, fmt::format("model-00001-of-{:05}.safetensors", files.size() - 2)),
-      files.end());
+  EXPECT_TRUE(
+      fs::exists(fmt::format("{}/model-00001-of-{:05}.safetensors", out, files.size() - 2)));
   EXPECT_TRUE(
       PublishedWeights(out, read_published_config(out), config_from(out)).missing().empty());
 

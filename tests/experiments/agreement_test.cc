@@ -169,12 +169,6 @@ TEST(TextIdentity, VerifiesATokenFileThatItHasNotReadYet) {
   EXPECT_ERROR(identify(), "the file is damaged");
 }
 
-}  // namespace
-}  // namespace concertina
-
-namespace concertina {
-namespace {
-
 VerifyResult differing(const std::string& bits) {
   return {.name = bits, .first_step = 1, .buckets = {"loss"}, .bits = bits};
 }

@@ -117,15 +117,6 @@ TEST(Config, TextNeedsNoQuotesInSet) {
   EXPECT_EQ(with_set("generate.prompt=x=y").generate.prompt, "x=y");
 }
 
-TEST(Config, LayoutIsRead) {
-  const RunConfig config = parse(
-      "[parallel]\nlayout = [{stages = [{rank = 0, units = [0, 6]}, {rank = 1, units = [6, 10]}], "
-      "microbatches = [0, 5]},\n {stages = [{rank = 2, units = [0, 10]}], microbatches = [5, "
-      "8]}]\n");
-  const Layout expected_layout{{{{{0, 0, 6}, {1, 6, 10}}, 0, 5}, {{{2, 0, 10}}, 5, 8}}};
-  EXPECT_EQ(config.parallel.layout, expected_layout);
-}
-
 ModelSpec spec_of_layers(int layers) {
   ModelSpec model;
   for (int layer = 0; layer <= layers; ++layer)  // the last one is the head

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,26 @@ inline RunConfig load_config(const std::vector<std::string>& files,
 
 inline RunConfig with_set(const std::string& assignment) {
   return load_config({}, {assignment});
+}
+
+/// Reads each text of a table with `read`, which has to refuse it. Rows are where | what | what
+/// would be right | text; the first three are parts of the error. \n begins a line of the text, and
+/// two spaces go on with the row above.
+template <class Read>
+void expect_refusals(const char* table, Read read) {
+  std::istringstream rows(std::regex_replace(table, std::regex("\n  "), ""));
+  for (std::string row; std::getline(rows, row);) {
+    if (row.empty()) continue;
+    SCOPED_TRACE(row);
+    std::smatch part;
+    ASSERT_TRUE(std::regex_match(row, part, std::regex("(.*) \\| (.*) \\| (.*) \\| (.*)")));
+    const std::string text = std::regex_replace(part[4].str(), std::regex("\\\\n"), "\n");
+    const Error error = input_error([&] { read(text); });
+    expect_has(error.where(), part[1].str());
+    expect_has(error.message(), part[2].str());
+    expect_has(error.fix(), part[3].str());
+    EXPECT_FALSE(error.fix().empty());
+  }
 }
 
 class TempFile {

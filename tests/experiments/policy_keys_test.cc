@@ -3,6 +3,7 @@
 
 #include "experiments/adopt/idle_policies.h"
 #include "experiments/cache/cache_room.h"
+#include "experiments/config/config_overrides.h"
 #include "tests/experiments/config_text.h"
 
 namespace concertina {
@@ -186,6 +187,24 @@ TEST(IdleKeys, OfABaseConfigThatSaysNoneAreTaken) {
   load_config({}, {"freeze.policy=none", "freeze.unfreeze=loss", "freeze.unfreeze_rise=0.3"});
   EXPECT_EQ(parse(write_config(RunConfig())), RunConfig());
   load_config({}, {"elastic.policy=pipetransformer", "elastic.every=5", "elastic.batch=grows"});
+}
+
+TEST(LayoutKeys, ReplaceTheShapeAndNothingElse) {
+  const RunConfig config = with_set("parallel.pp=2");
+  const auto with = [&](const char* keys) { return with_layout_keys(config, keys, "--to"); };
+  const RunConfig wide = with("parallel.dp=2 parallel.schedule=gpipe");
+  EXPECT_EQ(wide.parallel.pp, 0) << "as if no file had set it";
+  EXPECT_EQ(wide.parallel.dp, 2);
+  EXPECT_EQ(wide.parallel.schedule, "gpipe");
+  EXPECT_EQ(with("parallel.schedule=gpipe").parallel.pp, 2);
+  const RunConfig uneven = with(
+      "parallel.layout=[{stages = [{rank = 0, units = [0, 10]}], microbatches = [0, 8]}] "
+      "freeze.units=1");
+  EXPECT_EQ(uneven.parallel.layout.pipelines.size(), 1U);
+  EXPECT_EQ(uneven.freeze.units, 1);
+  for (const char* bad : {"", "pp=1", "model.layers=3", "parallel.transport=mpi", "x parallel.pp=1",
+                          "parallel.pp=-1"})
+    EXPECT_THROW(with(bad), Error) << bad;
 }
 
 }  // namespace

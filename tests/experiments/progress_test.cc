@@ -19,6 +19,21 @@ namespace {
 
 const ProgressFigures kFigures{20, 200, 2.34567, 12345, 0.123, 42};
 
+/// What reaches a stream that is no terminal, where every `every`th line is due.
+template <class Body>
+std::string printed(int every, Body body) {
+  std::FILE* const stream = std::tmpfile();
+  {
+    Progress progress(stream, every);
+    body(progress);
+  }
+  std::rewind(stream);
+  std::string text;
+  for (int c = std::fgetc(stream); c != EOF; c = std::fgetc(stream)) text += static_cast<char>(c);
+  std::fclose(stream);
+  return text;
+}
+
 TEST(Progress, Durations) {
   EXPECT_EQ(format_duration(0), "0:00");
   EXPECT_EQ(format_duration(5.4), "0:05");
@@ -43,14 +58,11 @@ TEST(Progress, RatesKeepThreeDigits) {
 }
 
 TEST(Progress, AnEvaluationSaysHowFarItIs) {
-  std::FILE* const stream = std::tmpfile();
-  Progress progress(stream, 1);
-  for (int second = 1; second <= 25; ++second) progress.evaluation(100 * second, 2500, second);
-  std::string text(200, 0);
-  std::rewind(stream);
-  text.resize(std::fread(text.data(), 1, text.size(), stream));
-  std::fclose(stream);
-  EXPECT_EQ(text,
+  EXPECT_EQ(printed(1,
+                    [](Progress& progress) {
+                      for (int second = 1; second <= 25; ++second)
+                        progress.evaluation(100 * second, 2500, second);
+                    }),
             "evaluating: 1,000 of 2,500 targets  ETA 0:15\n"
             "evaluating: 2,000 of 2,500 targets  ETA 0:05\n");
 }
@@ -88,13 +100,10 @@ TEST(Help, IsBrokenBetweenWords) {
   EXPECT_EQ(wrapped(text, 130), text);
 }
 
-TEST(Progress, LineHasTheFigures) {
-  EXPECT_EQ(progress_line(kFigures),
-            "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  ETA 0:42");
-}
-
-TEST(Progress, LineHasWhatHasChanged) {
+TEST(Progress, LineHasTheFiguresAndWhatHasChanged) {
   ProgressFigures figures = kFigures;
+  EXPECT_EQ(progress_line(figures),
+            "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  ETA 0:42");
   figures.elastic = "pp2xdp1, 7 of 12 layers frozen";
   EXPECT_EQ(progress_line(figures),
             "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  pp2xdp1, 7 of 12 layers frozen  "
@@ -141,21 +150,11 @@ TEST(Progress, BarFitsEveryWidthAndGrowsWithTheSteps) {
 }
 
 TEST(Progress, NoTerminalGetsOneLineEveryNSteps) {
-  std::FILE* stream = std::tmpfile();
-  ASSERT_NE(stream, nullptr);
-  {
-    Progress progress(stream, 10);
-    for (std::int64_t step = 1; step <= 25; ++step) {
-      ProgressFigures figures = kFigures;
-      figures.step = step;
-      figures.steps = 25;
-      progress.update(figures);
-    }
-  }
-  std::rewind(stream);
-  std::string text;
-  for (int c = std::fgetc(stream); c != EOF; c = std::fgetc(stream)) text += static_cast<char>(c);
-  std::fclose(stream);
+  const std::string text = printed(10, [](Progress& progress) {
+    ProgressFigures figures = kFigures;
+    figures.steps = 25;
+    for (figures.step = 1; figures.step <= 25; ++figures.step) progress.update(figures);
+  });
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);  // 10, 20 and the last
   EXPECT_EQ(text.find('\r'), std::string::npos);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/run/planning.h"
 #include "tests/models/local_pipeline.h"
+#include "tests/temporary_directory.h"
 
 namespace concertina {
 
@@ -34,6 +36,36 @@ inline std::string bytes_of_file(const std::string& path) {
 inline void write_bytes(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
+
+/// Types whose tensors are those of a RoBERTa, by the beginning of their classes' names.
+inline const std::map<std::string, std::string>& aliases() {
+  static const std::map<std::string, std::string> all{{"camembert", "Camembert"},
+                                                      {"xlm-roberta", "XLMRoberta"}};
+  return all;
+}
+
+/// A model of tests/golden/published, or an alias of one, as a folder of its own.
+struct PublishedCopy {
+  explicit PublishedCopy(const std::string& name)
+      : source(folder_of(aliases().contains(name) ? "roberta-masked-lm" : name)) {
+    fs::copy(source, path, fs::copy_options::recursive);
+    config = nlohmann::json::parse(bytes_of_file(source + "/config.json"));
+    if (!aliases().contains(name)) return;
+    config.update({{"model_type", name}, {"architectures", {aliases().at(name) + "ForMaskedLM"}}});
+    write(config);
+  }
+  void write(const nlohmann::json& text) const { write_bytes(path + "/config.json", text.dump()); }
+  void change(const std::string& file, const std::string& from, const std::string& to) const {
+    std::string text = bytes_of_file(path + "/" + file);
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write_bytes(path + "/" + file, text.replace(at, from.size(), to));
+  }
+
+  const TemporaryDirectory root;
+  const std::string source, path = root.path() + "/model";
+  nlohmann::json config;
+};
 
 inline RunConfig config_from(const std::string& folder, Settings sets = {}) {
   sets.insert(sets.end(), {"model.from=" + folder, "batch.global=3", "batch.microbatches=1"});
@@ -71,7 +103,7 @@ inline std::vector<float> logits_of(const RunConfig& config, const PublishedWeig
                                     const nlohmann::json& expected) {
   const auto backend = make_cpu_backend(1);
   const std::unique_ptr<Model> model = model_of(config);
-  LocalPipeline pipeline(*backend, *model, {0, static_cast<int>(model->spec().units.size())});
+  LocalPipeline pipeline(*backend, *model);
   pipeline.initialize(0);
   for (const Bucket& bucket : pipeline.buckets())
     for (const BucketTensor& tensor : bucket.tensors)
@@ -80,10 +112,8 @@ inline std::vector<float> logits_of(const RunConfig& config, const PublishedWeig
   std::vector<Buffer> buffers;
   for (const Field& field : fields_of(model->spec()))
     buffers.push_back(field_buffer(field, expected, 3));
-  std::vector<View> fields;
-  for (const Buffer& buffer : buffers) fields.push_back(buffer.view());
   std::vector<float> logits;
-  pipeline.evaluate(fields, logits);
+  pipeline.evaluate(views_of(buffers), logits);
   return logits;
 }
 

@@ -113,30 +113,8 @@ TEST(Trace, ReadsBackWhatWasWritten) {
   std::ofstream(path) << to_chrome_trace(trace);
   const RunTrace read = read_run_trace(path);
   EXPECT_EQ(read.run, trace.run);
-  EXPECT_EQ(read.layout, trace.layout);
   EXPECT_EQ(read.plan, trace.plan);
-  EXPECT_EQ(read.saved_bytes, trace.saved_bytes);
-  ASSERT_EQ(read.steps.size(), trace.steps.size());
-  for (std::size_t step = 0; step < read.steps.size(); ++step)
-    for (std::size_t rank = 0; rank < read.plan.rows.size(); ++rank) {
-      const StepRecord &a = read.steps[step][rank], &b = trace.steps[step][rank];
-      EXPECT_EQ(a.step, b.step);
-      ASSERT_EQ(a.waits.size(), b.waits.size());
-      EXPECT_EQ(a.completions.size(), b.completions.size());
-      ASSERT_EQ(a.memory.size(), b.memory.size());
-      for (std::size_t i = 0; i < a.actions.size(); ++i) {
-        EXPECT_NEAR(a.actions[i].start, b.actions[i].start, 2e-9);
-        EXPECT_NEAR(a.actions[i].end, b.actions[i].end, 2e-9);
-      }
-      for (std::size_t i = 0; i < a.waits.size(); ++i) {
-        EXPECT_EQ(a.waits[i].what, b.waits[i].what);
-        EXPECT_EQ(a.waits[i].transfer, b.waits[i].transfer);
-      }
-      for (std::size_t i = 0; i < a.memory.size(); ++i) {
-        EXPECT_EQ(a.memory[i].use.saved_bytes, b.memory[i].use.saved_bytes);
-        EXPECT_EQ(a.memory[i].use.activations, b.memory[i].use.activations);
-      }
-    }
+  EXPECT_EQ(to_chrome_trace(read), to_chrome_trace(trace));
 }
 
 TEST(Trace, WhatIsNoTraceIsRefused) {

@@ -9,11 +9,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/error.h"
 #include "experiments/commands/schedule/schedule_options.h"
 #include "parallel/generate/schedule_registry.h"
 #include "parallel/plan/check.h"
 #include "parallel/simulate/simulate.h"
+#include "tests/errors.h"
+#include "tests/own_figures.h"
 
 namespace concertina {
 namespace {
@@ -168,14 +169,32 @@ TEST(ScheduleSearch, TakesAFileWithARowPerStage) {
       search_schedule({.ranks = 3, .microbatches = 6, .effort = kLittle}, costs);
   EXPECT_EQ(found.report["chunks"], 2);
   for (const auto& one : found.report["named"]) EXPECT_EQ(one["chunks"], 2) << one.dump();
-  for (const auto& [ranks, max_chunks] : {std::pair{4, 0}, {3, 1}, {12, 0}}) try {
-      search_schedule({.ranks = ranks, .microbatches = 6, .max_chunks = max_chunks}, costs);
-      ADD_FAILURE() << ranks << " " << max_chunks;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::bad_input);
-      EXPECT_NE(error.message().find("the file has costs of 6 stages"), std::string::npos);
-    }
+  for (const auto& [ranks, chunks] : {std::pair{4, 0}, {3, 1}, {12, 0}}) {
+    const ScheduleSearch search{.ranks = ranks, .microbatches = 6, .max_chunks = chunks};
+    expect_has(input_error([&] { search_schedule(search, costs); }).message(),
+               "the file has costs of 6 stages");
+  }
   std::filesystem::remove(file);
+}
+
+/// At a size that people search; with a schedule that is no worse than any that has a name.
+TEST(LargeSearch, TakesSeconds) {
+  const ScheduleSearch options{.ranks = 8, .microbatches = 32, .memory = 8};
+  const double start = cpu_seconds();
+  const SearchedSchedule found = search_schedule(options, ScheduleCosts({"1", "1", "1"}));
+  const double seconds = cpu_seconds() - start;
+  double named = 0;
+  for (const auto& one : found.report.at("named"))
+    if (one.at("within").get<bool>())
+      named = named == 0 ? one.at("makespan").get<double>()
+                         : std::min(named, one.at("makespan").get<double>());
+  const double makespan = found.report.at("makespan").get<double>();
+  EXPECT_GT(named, 0);
+  EXPECT_LE(makespan, named);
+  EXPECT_GE(makespan, 3 * 32);
+  std::printf("%d ranks, %d microbatches: searched in %.2f s, makespan %g, best with a name %g\n",
+              options.ranks, options.microbatches, seconds, makespan, named);
+  EXPECT_LT(seconds, 30) << "of one core";
 }
 
 }  // namespace

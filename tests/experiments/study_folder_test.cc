@@ -12,12 +12,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
 #include "experiments/study/study_run.h"
 #include "experiments/study/trial_launch.h"
 #include "io/csv.h"
 #include "io/file.h"
 #include "io/sha256.h"
+#include "tests/errors.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
@@ -44,15 +44,9 @@ TrialRecord ended(int number, double loss, TrialState state = TrialState::done) 
 
 template <class Body>
 std::string refusal(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_FALSE(error.fix().empty());
-    return error.message();
-  }
-  ADD_FAILURE() << "not refused";
-  return {};
+  const Error error = input_error(body);
+  EXPECT_FALSE(error.fix().empty());
+  return error.message();
 }
 
 class StudyOnDisk : public testing::Test {
@@ -90,8 +84,7 @@ TEST_F(StudyOnDisk, ResultsAreWhatWasSavedAndOpenTrialsAreThere) {
 TEST_F(StudyOnDisk, AnotherStudyIsRefusedAndItsOwnGoesOn) {
   { StudyFolder(path(), study(), kStudy).save(ended(1, 1.5)); }
   const std::string other = "[set]\nrun.steps = 4\n[grid]\nmodel.width = [32, 64, 96]\n";
-  EXPECT_NE(refusal([&] { StudyFolder(path(), study(other), other); }).find("another study"),
-            std::string::npos);
+  expect_has(refusal([&] { StudyFolder(path(), study(other), other); }), "another study");
   EXPECT_EQ(read_file(path() + "/study.toml", 1 << 20), kStudy);
   const std::string more = std::string("# the same\n") + kStudy + "[launch]\njobs = 2\n";
   EXPECT_EQ(StudyFolder(path(), study(more), more).trials().size(), 1u);
@@ -100,17 +93,15 @@ TEST_F(StudyOnDisk, AnotherStudyIsRefusedAndItsOwnGoesOn) {
 
 TEST_F(StudyOnDisk, TwoProcessesDoNotRunOneStudy) {
   const StudyFolder folder(path(), study(), kStudy);
-  EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("this study"),
-            std::string::npos);
+  expect_has(refusal([&] { StudyFolder(path(), study(), kStudy); }), "this study");
 }
 
 TEST_F(StudyOnDisk, AFolderThatIsNoStudyIsLeftAlone) {
   fs::create_directory(path());
   std::ofstream(path() + "/thesis.tex") << "words";
-  EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("no study"),
-            std::string::npos);
+  expect_has(refusal([&] { StudyFolder(path(), study(), kStudy); }), "no study");
   EXPECT_FALSE(fs::exists(path() + "/study.toml"));
-  EXPECT_NE(refusal([&] { read_study(path()); }).find("no folder of a study"), std::string::npos);
+  expect_has(refusal([&] { read_study(path()); }), "no folder of a study");
 }
 
 TEST_F(StudyOnDisk, WhatSomebodyEditedIsNamedAndNeverOverwritten) {
@@ -118,15 +109,14 @@ TEST_F(StudyOnDisk, WhatSomebodyEditedIsNamedAndNeverOverwritten) {
   replace(path() + "/results.csv", "1.5", "1.4");
   const std::string edited = read_file(path() + "/results.csv", 1 << 20);
   const auto open = [&] { StudyFolder(path(), study(), kStudy); };
-  EXPECT_NE(refusal(open).find("loss of trial 1 is '1.4', the trial's record has '1.5'"),
-            std::string::npos);
+  expect_has(refusal(open), "loss of trial 1 is '1.4', the trial's record has '1.5'");
   refusal([&] { read_study(path()); });
   EXPECT_EQ(read_file(path() + "/results.csv", 1 << 20), edited);
   fs::remove(path() + "/results.csv");
   open();
   EXPECT_TRUE(fs::exists(path() + "/results.csv")) << "written again from the records";
   replace(path() + "/1/trial.json", "1.5", "1.4");
-  EXPECT_NE(refusal(open).find("not as the study wrote it"), std::string::npos);
+  expect_has(refusal(open), "not as the study wrote it");
 }
 
 TEST_F(StudyOnDisk, AKillBetweenRecordAndResultsIsNoEdit) {
@@ -174,9 +164,7 @@ TEST_F(StudyOnDisk, LinesAndColumnsThatSomebodyTookOutDoubledOrMovedAreMissed) {
   }
   for (const std::string& edited : edits) {
     std::ofstream(results) << edited;
-    EXPECT_NE(refusal([&] { StudyFolder(path(), study(), kStudy); }).find("not as the study"),
-              std::string::npos)
-        << edited;
+    expect_has(refusal([&] { StudyFolder(path(), study(), kStudy); }), "not as the study");
     refusal([&] { read_study(path()); });
     EXPECT_EQ(read_file(results, 1 << 20), edited);
   }
@@ -195,7 +183,7 @@ TEST_F(StudyOnDisk, AnEditWhileTheStudyRunsStaysAndIsNamed) {
     wider.figures["one_more"] = 1;
     folder.save(wider);
     EXPECT_EQ(read_file(results, 1 << 20), edited);
-    EXPECT_NE(refusal([&] { folder.settle(); }).find("while the study ran"), std::string::npos);
+    expect_has(refusal([&] { folder.settle(); }), "while the study ran");
     fs::remove(results);
     folder.settle();
     EXPECT_TRUE(fs::exists(results));
@@ -292,12 +280,10 @@ TEST(Launcher, PutsArgumentsWhereTheTemplateWantsThem) {
 
 TEST(Launcher, RefusesWhatStandsForNothing) {
   const auto words = [](const std::string& command) { return launch_words(command, 1, "p", {}); };
-  EXPECT_NE(refusal([&] { words("mpirun -n {rank} {program}"); }).find("{rank}"),
-            std::string::npos);
+  expect_has(refusal([&] { words("mpirun -n {rank} {program}"); }), "{rank}");
   const std::vector<std::string> shell = {"sh", "-c", "a=${rank} {1..2} {a,b} { true; } {}"};
   EXPECT_EQ(words("sh -c 'a=${rank} {1..2} {a,b} { true; } {}'"), shell);
-  EXPECT_NE(refusal([] { study("[launch]\ncommand = \"\"\n"); }).find("no command"),
-            std::string::npos);
+  expect_has(refusal([] { study("[launch]\ncommand = \"\"\n"); }), "no command");
 }
 
 TEST(ErrorInLog, IsOfThisLaunchAndTakesNoMoreThanTheEnd) {

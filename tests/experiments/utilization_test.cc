@@ -44,14 +44,12 @@ double flops_done(const RunConfig& config) {
   const ModelSpec& spec = model->spec();
   RandomSamples samples(config, spec);
   std::vector<Buffer> buffers;
-  std::vector<View> fields;
-  for (const Field& field : samples.fields()) {
+  for (const Field& field : samples.fields())
     buffers.emplace_back(static_cast<std::size_t>(field.elements() * spec.samples), field.type);
-    fields.push_back(buffers.back().view());
-  }
+  const std::vector<View> fields = views_of(buffers);
   samples.load(1, 0, spec.samples, fields);
   CountedProducts backend(make_cpu_backend(1));
-  LocalPipeline pipeline(backend, *model, {0, static_cast<int>(spec.units.size())});
+  LocalPipeline pipeline(backend, *model);
   pipeline.initialize(1);
   GradientStore store(pipeline.buckets());
   backend.flops = 0;

@@ -1,4 +1,4 @@
-"""Makes family_*.{json,bin} for tests/models/family_golden_test.cc with Hugging Face's transformers:
+"""Makes family_*.{json,bin} for tests/models/golden_test.cc with Hugging Face's transformers:
 python3 make_families.py (torch 2.15, transformers 5).
 
 Each is a tiny model of one family and task with random weights, one batch, its logits, its loss

@@ -147,14 +147,6 @@ RunConfig text_config() {
   return config;
 }
 
-void expect_none(int ranks, const RunConfig& config, Delivery delivery) {
-  const Count found = allocations(ranks, config, delivery);
-  EXPECT_EQ(found.ours, 0);
-  std::printf("%s, %d thread(s) a rank: %d allocations in 3 steps, %d more by libraries\n",
-              short_form(planned(config, ranks).layout).c_str(), config.run.threads, found.ours,
-              found.libraries);
-}
-
 TEST(Allocation, TheCounterCounts) {
   std::array<void*, 1> warm{};
   backtrace(warm.data(), 1);  // loads its library on first use
@@ -167,36 +159,27 @@ TEST(Allocation, TheCounterCounts) {
   EXPECT_EQ(ours, 2) << text;
 }
 
-TEST(Allocation, NoneInAStepOfOneRank) {
-  for (const int threads : {1, 2}) {
-    RunConfig config = with_grid(text_config(), 1, 1, "1f1b");
-    config.run.threads = threads;
-    expect_none(1, config, Delivery::rendezvous);
-  }
-}
-
-TEST(Allocation, NoneInAStepInBf16WithDropout) {
-  RunConfig config = with_grid(text_config(), 2, 1, "1f1b");
-  config.numerics.compute = "bf16";
-  config.model.dropout = config.model.attention_dropout = 0.1;
-  expect_none(2, config, Delivery::rendezvous);
-}
-
-TEST(Allocation, NoneInAStepOfSeveralRanks) {
-  for (const Delivery delivery : {Delivery::rendezvous, Delivery::eager}) {
-    SCOPED_TRACE(delivery == Delivery::eager ? "eager" : "rendezvous");
-    expect_none(2, with_grid(text_config(), 2, 1, "1f1b"), delivery);
-    RunConfig overlapped = with_grid(text_config(), 2, 1, "1f1b");
-    overlapped.parallel.overlap = true;
-    expect_none(2, overlapped, delivery);
-    expect_none(2, with_grid(text_config(), 1, 2, "gpipe"), delivery);
-    expect_none(4, with_grid(text_config(), 2, 2, "1f1b"), delivery);
-  }
-}
-
-TEST(Allocation, NoneInAStepThatLeavesOutWeightGradients) {
-  const RunConfig config = with_grid(text_config(), 2, 2, "1f1b");
-  EXPECT_EQ(allocations(4, config, Delivery::eager, {}, {{{1, 2, 3}, 2}, {{4, 5, 6}, 1}}).ours, 0);
+TEST(Allocation, NoneInAStep) {
+  std::vector<RunPlace> places = grid_places(
+      text_config(),
+      {{1, 1, "1f1b"}, {2, 1, "1f1b"}, {1, 2, "gpipe"}, {2, 2, "1f1b"}, {2, 1, "1f1b"}});
+  places.back().config.parallel.overlap = true;
+  places.insert(places.end(), {places[0], places[1]});
+  places[5].config.run.threads = 2;
+  RunConfig& dropping = places[6].config;
+  dropping.numerics.compute = "bf16";
+  dropping.model.dropout = dropping.model.attention_dropout = 0.1;
+  for (const RunPlace& place : places)
+    for (const Delivery delivery : {Delivery::rendezvous, Delivery::eager}) {
+      const Count found = allocations(place.ranks, place.config, delivery);
+      EXPECT_EQ(found.ours, 0) << place.name << ", eager: " << (delivery == Delivery::eager);
+      std::printf("%s, %d thread(s) a rank: %d allocations in 3 steps, %d more by libraries\n",
+                  place.name.c_str(), place.config.run.threads, found.ours, found.libraries);
+    }
+  EXPECT_EQ(
+      allocations(4, places[3].config, Delivery::eager, {}, {{{1, 2, 3}, 2}, {{4, 5, 6}, 1}}).ours,
+      0)
+      << "where units leave out weight gradients";
 }
 
 TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {

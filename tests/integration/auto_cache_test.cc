@@ -1,15 +1,11 @@
 // Training that reads what frozen units made before, in place of computing it: the same bits, as
 // few units run as there can be, and nothing of it ends a run.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "core/cpu/isa.h"
 #include "core/error.h"
-#include "experiments/predict/predict_memory.h"
 #include "tests/far_backend.h"
 #include "tests/integration/cached_training.h"
-#include "tests/io/io_test.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
 #include "tests/threads/thread_communicator.h"
@@ -20,6 +16,17 @@ namespace {
 struct Room {
   std::uint64_t memory = 0, disk = 0;
 };
+
+/// A training with room for activations has the bits of one without.
+CachedResult expect_uncached_bits(int ranks, const RunConfig& config, const CachedHost& host,
+                                  const Room& room, const Span& span,
+                                  const std::vector<LayoutChange>& changes = {},
+                                  const MakeBackend& make_backend = cpu_backend) {
+  const CachedResult got = train_cached(ranks, with_room(config, host, room.memory, room.disk),
+                                        host, span, changes, make_backend);
+  EXPECT_EQ(got.outcome, train_cached(ranks, config, host, span, changes).outcome);
+  return got;
+}
 
 TEST(AutoCache, HasTheBitsOfTrainingWithoutItAtEveryLayout) {
   struct Setting {
@@ -34,10 +41,10 @@ TEST(AutoCache, HasTheBitsOfTrainingWithoutItAtEveryLayout) {
     config.model.dropout = 0.1;
     const bool emulated = cpu_backend(1)->emulates(find_precision(compute)->storage);
     const auto frontier = [](int ranks, const Setting& one) {
-      std::vector<CacheChange> changes;
+      std::vector<LayoutChange> changes;
       for (const auto& [step, units] : {std::pair{3, 3}, {7, 5}, {10, 7}})
         changes.push_back({step, frozen_at(units, ranks, one.pp, one.dp, one.schedule)});
-      for (CacheChange& change : changes) change.request.overlap = one.overlap;
+      for (LayoutChange& change : changes) change.request.overlap = one.overlap;
       return changes;
     };
     const Span span{0, 14, "", ""};
@@ -62,74 +69,6 @@ TEST(AutoCache, HasTheBitsOfTrainingWithoutItAtEveryLayout) {
   }
 }
 
-/// Hits of single samples where what is needed last goes first (Belady 1966).
-int hits_of_belady(const std::vector<int>& samples, std::size_t from, std::size_t slots) {
-  const auto next_use = [&](std::size_t at) {
-    return std::find(samples.begin() + static_cast<std::ptrdiff_t>(at) + 1, samples.end(),
-                     samples[at]);
-  };
-  std::map<int, std::vector<int>::const_iterator> kept;  // by sample: its next use
-  int hits = 0;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    hits += i >= from && kept.contains(samples[i]) ? 1 : 0;
-    kept[samples[i]] = next_use(i);
-    if (kept.size() > slots)
-      kept.erase(std::ranges::max_element(kept, {}, [](const auto& one) { return one.second; }));
-  }
-  return hits;
-}
-
-TEST(SlotPlan, HasTheHitsOfBeladyInWholeMicrobatches) {
-  constexpr int kSamples = 300, kStep = 12, kEpochs = 6;
-  const auto order = [](std::uint64_t epoch, std::vector<std::uint64_t>& samples) {
-    const Permutation permutation(1, epoch, kSamples);
-    samples.resize(kSamples);
-    for (std::size_t i = 0; i < kSamples; ++i) samples[i] = permutation(i);
-  };
-  for (const auto& [slots, views, size] :
-       {std::tuple{180, 1, 6}, {180, 1, 1}, {299, 1, 6}, {30, 1, 6}, {360, 2, 6}, {0, 1, 6}}) {
-    SCOPED_TRACE(fmt::format("{} slots, {} views, microbatches of {}", slots, views, size));
-    SlotPlan plan(order, kSamples, static_cast<std::uint64_t>(views),
-                  static_cast<std::uint64_t>(slots), 3, kStep);
-    std::map<std::int64_t, int> held;  // by slot
-    std::vector<int> seen;
-    std::vector<std::uint64_t> samples;
-    int hits = 0, whole = 0, epochs = 0;
-    for (int epoch = 3; epoch < 3 + kEpochs * views; ++epoch) {
-      const auto e = static_cast<std::uint64_t>(epoch);
-      order(e, samples);
-      epochs += epoch >= 3 + 2 * views ? 1 : 0;
-      for (int i = 0; i < kSamples; i += size) {
-        int there = 0;
-        for (int j = i; j < i + size; ++j) {
-          const std::uint64_t sample = samples[static_cast<std::size_t>(j)];
-          const int number = epoch % views * kSamples + static_cast<int>(sample);
-          seen.push_back(number);
-          const std::int64_t slot = plan.before(e, sample);
-          EXPECT_TRUE(slot < 0 || held.at(slot) == number);  // nobody has taken it
-          there += slot >= 0 ? 1 : 0;
-        }
-        for (int j = i; j < i + size; ++j) {
-          const std::uint64_t sample = samples[static_cast<std::size_t>(j)];
-          if (const std::int64_t slot = plan.after(e, sample); slot >= 0) {
-            EXPECT_LT(slot, slots);
-            held[slot] = epoch % views * kSamples + static_cast<int>(sample);
-          }
-        }
-        if (epoch < 3 + 2 * views) continue;
-        hits += there;
-        whole += there == size ? size : 0;
-      }
-    }
-    const int best = hits_of_belady(seen, static_cast<std::size_t>(2 * views * kSamples),
-                                    static_cast<std::size_t>(slots));
-    EXPECT_GE(hits, 0.97 * best - kStep);
-    EXPECT_GE(whole, hits - (size - 1) * epochs);  // one microbatch of an epoch has some
-    EXPECT_NEAR(hits, static_cast<double>(slots) / (views * kSamples) * epochs * kSamples,
-                0.03 * hits + kStep);
-  }
-}
-
 /// Masks and offsets that come again after `views` epochs: the first time that each does, all that
 /// is frozen runs.
 TEST(AutoCache, ServesMasksAndShiftedWindowsThatComeAgain) {
@@ -141,14 +80,12 @@ TEST(AutoCache, ServesMasksAndShiftedWindowsThatComeAgain) {
     config.model.family = family;
     config.model.vocab = 300;  // with the marks
     config.data.options["windows"] = family == std::string("gpt") ? "shifted" : "fixed";
-    const auto train = [&](int views, bool cached) {
-      RunConfig one = cached ? with_room(config, host, kViews * kCachedSamples, 0) : config;
-      one.data.views = views;
-      return train_cached(1, one, host, {0, 3 * kViews * kEpoch, "", ""}, {{1, frozen_at(5)}});
-    };
-    const CachedResult expected = train(kViews, false), got = train(kViews, true);
-    EXPECT_EQ(got.outcome, expected.outcome);
-    EXPECT_EQ(train(0, false).outcome == expected.outcome, false);
+    const Span span{0, 3 * kViews * kEpoch, "", ""};
+    const CachedResult other = train_cached(1, config, host, span, {{1, frozen_at(5)}});
+    config.data.views = kViews;
+    const CachedResult got = expect_uncached_bits(1, config, host, {kViews * kCachedSamples, 0},
+                                                  span, {{1, frozen_at(5)}});
+    EXPECT_NE(got.outcome, other.outcome);
     EXPECT_GE(got.use.misses, kViews * (kCachedSamples - 2));
     EXPECT_GE(got.use.memory_hits, kViews * (kCachedSamples - 2));
     EXPECT_EQ(got.use.faults, 0U);
@@ -187,7 +124,7 @@ TEST(AutoCache, IsOffWhereASampleHasOtherBitsInOtherRows) {
         config.numerics.compute = compute;
         // An epoch with the embedding frozen, whose rows are all alike, and two with more.
         const int epoch = static_cast<int>(kCachedSamples) / batch;
-        const std::vector<CacheChange> changes{{1, frozen_at(1)}, {1 + epoch, frozen_at(5)}};
+        const std::vector<LayoutChange> changes{{1, frozen_at(1)}, {1 + epoch, frozen_at(5)}};
         const Span span{0, 3 * epoch, "", ""};
         const MakeBackend backend = [&](int threads) {
           return make_cpu_backend(threads, isa.name);
@@ -254,7 +191,7 @@ TEST(AutoCache, EntriesMoveOnWithTheFrontier) {
   CachedHost host;
   const RunConfig config = with_room(with_grid(cached_config(), 1, 1, "1f1b"), host, 12, 24);
   // Two epochs each; nothing is frozen in the first one.
-  const std::vector<CacheChange> changes{{3, frozen_at(3)}, {7, frozen_at(5)}, {11, frozen_at(7)}};
+  const std::vector<LayoutChange> changes{{3, frozen_at(3)}, {7, frozen_at(5)}, {11, frozen_at(7)}};
   const auto until = [&](std::int64_t last) {
     return train_cached(1, config, host, {0, last, "", ""}, changes);
   };
@@ -279,11 +216,10 @@ TEST(AutoCache, UnitsThatTrainedAgainAreAnotherPrefix) {
   CachedHost host;
   RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
   config.freeze.unfreeze = "loss";  // keeps the optimizer state of frozen units
-  const std::vector<CacheChange> changes{
+  const std::vector<LayoutChange> changes{
       {3, frozen_at(3)}, {7, frozen_at(0)}, {9, frozen_at(3)}, {13, frozen_at(5)}};
   const Span span{0, 16, "", ""};
-  const CachedResult got = train_cached(1, with_room(config, host, 24, 0), host, span, changes);
-  EXPECT_EQ(got.outcome, train_cached(1, config, host, span, changes).outcome);
+  const CachedResult got = expect_uncached_bits(1, config, host, {24, 0}, span, changes);
   EXPECT_EQ(got.use.misses, 2 * kCachedSamples) << "an epoch after each time they were frozen";
   EXPECT_EQ(got.use.moved, kCachedSamples);
 }
@@ -295,11 +231,11 @@ TEST(AutoCache, LayoutsAndCheckpointsLeaveEveryBit) {
   const Span span{0, 14, "", ""};
   const CachedResult expected = train_cached(1, with_grid(config, 1, 1, "1f1b"), host, span);
   const Layout uneven{{Pipeline{{{3, 0, 4}, {0, 4, 10}}, 0, 2}, Pipeline{{{2, 0, 10}}, 2, 4}}};
-  Request own{.world = 4, .spare = 1, .frozen_units = 5, .layout = uneven};
-  const std::vector<CacheChange> tour{{5, frozen_at(5, 4, 1, 4)},
-                                      {7, own},
-                                      {10, frozen_at(5, 4, 4, 1)},
-                                      {12, frozen_at(5, 4, 2, 1, "zb-v")}};
+  const Request own{.world = 4, .spare = 1, .frozen_units = 5, .layout = uneven};
+  const std::vector<LayoutChange> tour{{5, frozen_at(5, 4, 1, 4)},
+                                       {7, own},
+                                       {10, frozen_at(5, 4, 4, 1)},
+                                       {12, frozen_at(5, 4, 2, 1, "zb-v")}};
   for (const Room& room : {Room{24, 0}, Room{8, 16}}) {
     const RunConfig cached =
         with_room(with_grid(config, 2, 2, "1f1b"), host, room.memory, room.disk);
@@ -327,17 +263,13 @@ TEST(AutoCache, StepsThatDoSeveralAtOnceReadWhatTheyWouldCompute) {
     return request;
   };
   // 1 to 4, 5+6, 7+8, 9+10+11, 12, 13, 14
-  const std::vector<CacheChange> changes{{5, grown(2, frozen_at(5, 2, 1, 2))},
-                                         {9, grown(3, frozen_at(5, 2, 2, 1))},
-                                         {12, grown(1, frozen_at(5, 2, 1, 2))}};
+  const std::vector<LayoutChange> changes{{5, grown(2, frozen_at(5, 2, 1, 2))},
+                                          {9, grown(3, frozen_at(5, 2, 2, 1))},
+                                          {12, grown(1, frozen_at(5, 2, 1, 2))}};
   const Span span{0, 14, "", ""};
-  const CachedResult expected =
-      train_cached(2, with_grid(config, 2, 1, "1f1b"), host, span, changes);
   for (const Room& room : {Room{24, 0}, Room{8, 16}}) {
     const CachedResult got =
-        train_cached(2, with_room(with_grid(config, 2, 1, "1f1b"), host, room.memory, room.disk),
-                     host, span, changes);
-    EXPECT_EQ(got.outcome, expected.outcome);
+        expect_uncached_bits(2, with_grid(config, 2, 1, "1f1b"), host, room, span, changes);
     EXPECT_EQ(got.use.misses, kCachedSamples);
     EXPECT_EQ(got.use.memory_hits + got.use.disk_hits, 6 * kCachedSamples);
   }
@@ -347,79 +279,11 @@ TEST(AutoCache, TensorsMayBeOutOfReachOfTheHost) {
   CachedHost host;
   const MakeBackend far = [](int threads) { return make_far_backend(make_cpu_backend(threads)); };
   const RunConfig config = cached_config();
-  const std::vector<CacheChange> changes{{3, frozen_at(3, 2, 2, 1)}, {7, frozen_at(7, 2, 2, 1)}};
+  const std::vector<LayoutChange> changes{{3, frozen_at(3, 2, 2, 1)}, {7, frozen_at(7, 2, 2, 1)}};
   const Span span{0, 12, "", ""};
-  const CachedResult expected =
-      train_cached(2, with_grid(config, 2, 1, "1f1b"), host, span, changes);
-  const CachedResult got = train_cached(2, with_room(with_grid(config, 2, 1, "1f1b"), host, 24, 0),
-                                        host, span, changes, far);
-  EXPECT_EQ(got.outcome, expected.outcome);
+  const CachedResult got =
+      expect_uncached_bits(2, with_grid(config, 2, 1, "1f1b"), host, {24, 0}, span, changes, far);
   EXPECT_EQ(got.use.misses, kCachedSamples);
-}
-
-/// Does `harm` to each file of activations that this process has open: they have no names.
-void harm_files(const std::function<void(int descriptor)>& harm) {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code ignored;
-    const std::string target = std::filesystem::read_symlink(entry, ignored);
-    if (!target.ends_with("(deleted)") || target.starts_with("/memfd:")) continue;
-    const int descriptor = ::open(entry.path().c_str(), O_RDWR);
-    ASSERT_GE(descriptor, 0) << target;
-    harm(descriptor);
-    ::close(descriptor);
-  }
-}
-
-/// Warnings about activations that `body` logs.
-int warnings_of(const std::function<void()>& body) {
-  testing::internal::CaptureStdout();  // where lines go before log::init()
-  body();
-  const std::string text = testing::internal::GetCapturedStdout();
-  int count = 0;
-  for (std::size_t at = text.find("warning"); at != std::string::npos;
-       at = text.find("warning", at + 1))
-    ++count;
-  EXPECT_TRUE(count == 0 || text.find("cache.") != std::string::npos) << text;
-  return count;
-}
-
-TEST(AutoCache, FilesThatAreDamagedOrMissingAreOneWarning) {
-  CachedHost host;
-  RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
-  config.freeze.units = 5;
-  const Span span{0, 10, "", ""};
-  const Outcome expected = train_cached(1, config, host, span).outcome;
-  const auto harmed = [&](const RunConfig& cached, const std::function<void(int)>& harm) {
-    CachedResult got;
-    EXPECT_EQ(warnings_of([&] {
-                got = train_cached(1, cached, host, span, {}, cpu_backend,
-                                   [&](int, std::int64_t step) {
-                                     if (step == 5 && harm) harm_files(harm);
-                                   });
-              }),
-              1);
-    EXPECT_EQ(got.outcome, expected);
-    EXPECT_GE(got.use.faults, 1U);
-    return got.use;
-  };
-  const RunConfig both = with_room(config, host, 12, 24);
-  // A bit of each entry.
-  const CacheUse damaged = harmed(both, [](int descriptor) {
-    for (off_t slot = 0; slot < 24; ++slot) {
-      char byte = 0;
-      const off_t at = 4096 + slot * 896 + 100;
-      if (::pread(descriptor, &byte, 1, at) != 1) break;
-      byte = static_cast<char>(byte ^ 16);
-      EXPECT_EQ(::pwrite(descriptor, &byte, 1, at), 1);
-    }
-  });
-  EXPECT_EQ(damaged.misses, 2 * kCachedSamples) << "each sample is computed again once";
-  const CacheUse cut =
-      harmed(both, [](int descriptor) { EXPECT_EQ(::ftruncate(descriptor, 4096), 0); });
-  EXPECT_EQ(cut.misses, 4 * kCachedSamples);
-  RunConfig missing = with_room(config, host, 0, 24);
-  missing.cache.dir = host.directory.path() + "/missing";
-  EXPECT_EQ(harmed(missing, {}).misses, 5 * kCachedSamples);
 }
 
 TEST(AutoCache, IsUsedWhereItPays) {
@@ -446,32 +310,6 @@ TEST(AutoCache, IsUsedWhereItPays) {
   const bool pays = slow.decisions[1]["forward_us"] > slow.decisions[1]["read_us"];
   EXPECT_EQ(slow.decisions[1]["on"], pays);
   EXPECT_EQ(slow.use.memory_hits, pays ? 3 * kCachedSamples : kCachedSamples);
-}
-
-TEST(AutoCache, MemoryThatItsHostDoesNotHaveIsRefused) {
-  const RunConfig config = with_grid(cached_config(), 1, 2, "1f1b");
-  run_threads(2, [&](Communicator& world) {
-    const auto backend = make_cpu_backend(1);
-    Trainer trainer(config, *backend, world);
-    require_memory(trainer, 1, 4096);
-    // Once, not for each rank.
-    EXPECT_ERROR(require_memory(trainer, 1, std::size_t{1} << 50), "cache.memory 1048576.00 GiB");
-    EXPECT_ERROR(require_memory(trainer, 1, std::size_t{1} << 50), "a smaller cache.memory");
-  });
-}
-
-TEST(AutoCache, ABudgetThatHoldsNothingIsRefused) {
-  RunConfig config = cached_config();
-  const ModelSpec model = job_of(config).model;
-  config.cache.disk = {4096};
-  for (const char* part : {"cache.disk = \"4 KiB\" holds nothing", "832 bytes", "8 KiB"})
-    EXPECT_ERROR(cache_room(config, model, kCachedSamples), part);
-  config.cache.disk = {8192};
-  EXPECT_EQ(cache_room(config, model, kCachedSamples).disk.count, 4U);
-  EXPECT_EQ(idle_cache(config), "");
-  config.freeze.policy = "none";
-  EXPECT_EQ(cache_room(config, model, kCachedSamples).slots(), 0U);
-  EXPECT_NE(idle_cache(config).find("nothing is ever frozen"), std::string::npos);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ RunConfig cached_config() {
 }
 
 CachedResult train_cached(int ranks, const RunConfig& config, const CachedHost& host,
-                          const Span& span, const std::vector<CacheChange>& changes,
+                          const Span& span, const std::vector<LayoutChange>& changes,
                           const MakeBackend& make_backend,
                           const std::function<void(int rank, std::int64_t step)>& before) {
   std::vector<CachedResult> results(static_cast<std::size_t>(ranks));
@@ -55,7 +55,7 @@ CachedResult train_cached(int ranks, const RunConfig& config, const CachedHost& 
                                       }});
     StepResult step_result;
     for (std::int64_t step = span.first + 1; step <= span.last; step = trainer.done() + 1) {
-      for (const CacheChange& change : changes)
+      for (const LayoutChange& change : changes)
         if (change.step == step) trainer.adopt(assign(trainer.job(), change.request));
       if (cache) cache->before_step(step);
       if (before) before(world.rank(), step);

@@ -11,7 +11,6 @@
 #include "io/datasets/masked_tokens.h"
 #include "io/datasets/views.h"
 #include "models/task.h"
-#include "parallel/generate/assign.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
 
@@ -19,18 +18,11 @@ namespace concertina {
 
 inline constexpr std::uint64_t kCachedSamples = 24;  // of an epoch: two steps
 
-/// Before step `step`, the run goes on as `request` says.
-struct CacheChange {
-  int step = 0;
-  Request request;
-};
-
 struct CachedResult {
   Outcome outcome;
   CacheUse use;
   std::vector<nlohmann::ordered_json> decisions;
   std::vector<double> forward;  // by unit, seconds; 0: has not run since the last change
-  bool operator==(const CachedResult& other) const { return outcome == other.outcome; }
 };
 
 /// A text of kCachedSamples samples of so many tokens, and the directory of the files.
@@ -62,7 +54,7 @@ RunConfig with_room(RunConfig config, const CachedHost& host, std::uint64_t memo
 /// Steps (span.first, span.last] on threads as ranks, cached if a budget is set; `before` is called
 /// on each rank before each step.
 CachedResult train_cached(int ranks, const RunConfig& config, const CachedHost& host,
-                          const Span& span, const std::vector<CacheChange>& changes = {},
+                          const Span& span, const std::vector<LayoutChange>& changes = {},
                           const MakeBackend& make_backend = cpu_backend,
                           const std::function<void(int rank, std::int64_t step)>& before = {});
 

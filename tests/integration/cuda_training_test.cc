@@ -55,16 +55,13 @@ TEST_F(CudaTraining, SameBitsAtEveryLayoutAndSchedule) {
     config.model.attention_dropout = config.model.dropout;
     const Span span{0, 2, "", ""};
     const Outcome expected = train_threads(1, with_grid(config, 1, 1, "1f1b"), span, cuda_backend);
-    const struct {
-      int pp, dp;
-      const char* schedule;
-    } cases[] = {{1, 1, "gpipe"}, {2, 1, "zb-h1"}, {1, 2, "1f1b"},
-                 {2, 2, "1f1b"},  {4, 1, "1f1b"},  {2, 1, "interleaved-1f1b"}};
-    for (const auto& [pp, dp, schedule] : cases) {
-      SCOPED_TRACE(fmt::format("{} pp={} dp={} {}", compute, pp, dp, schedule));
-      EXPECT_EQ(train_threads(pp * dp, with_grid(config, pp, dp, schedule), span, cuda_backend),
-                expected);
-    }
+    expect_same_bits(grid_places(config, {{1, 1, "gpipe"},
+                                          {2, 1, "zb-h1"},
+                                          {1, 2, "1f1b"},
+                                          {2, 2, "1f1b"},
+                                          {4, 1, "1f1b"},
+                                          {2, 1, "interleaved-1f1b"}}),
+                     expected, span, cuda_backend);
   }
 }
 
@@ -96,7 +93,7 @@ std::vector<double> losses(const RunConfig& config, int steps, const MakeBackend
   std::vector<double> result;
   run_threads(1, [&](Communicator& world) {
     train_rank(world, config, {0, steps, "", ""}, make_backend,
-               [&](double loss) { result.push_back(loss); });
+               {.after = [&](double loss) { result.push_back(loss); }});
   });
   return result;
 }
@@ -164,8 +161,9 @@ Passes train_with(std::size_t graphs, int ranks, const RunConfig& config, const 
       return made;
     };
     auto& counts = result.counts[static_cast<std::size_t>(world.rank())];
-    const Outcome outcome = train_rank(world, config, span, make,
-                                       [&](double) { counts.push_back(backend->pass_counts()); });
+    const Outcome outcome =
+        train_rank(world, config, span, make,
+                   {.after = [&](double) { counts.push_back(backend->pass_counts()); }});
     if (world.rank() == 0) result.outcome = outcome;
   });
   return result;

@@ -3,13 +3,8 @@
 // frozen.
 #include <gtest/gtest.h>
 
-#include <map>
-
-#include "core/error.h"
-#include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
-#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {
@@ -48,28 +43,12 @@ TEST(DropoutTraining, AttentionHasAMaskOfItsOwn) {
 
 TEST(DropoutTraining, HasTheSameBitsAtEveryScheduleAndLayout) {
   EXPECT_NE(dropping_reference(), alone(small_config()));
-  for (const Entry<Schedule>& schedule : schedules())
-    for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}, {1, 3}}) {
-      if (pp % schedule.value.rank_step != 0 || (schedule.value.searched && pp * dp > 2)) continue;
-      SCOPED_TRACE(fmt::format("pp={} dp={} {}", pp, dp, schedule.name));
-      const RunConfig config = dropping(small_config());
-      EXPECT_EQ(
-          train_threads(pp * dp, with_grid(config, pp, dp, std::string(schedule.name)), kFourSteps),
-          dropping_reference());
-    }
-}
-
-TEST(DropoutTraining, HasTheSameBitsAtLayoutsOfOnesOwn) {
-  const std::vector<std::pair<int, Layout>> layouts{
-      {3, {{Pipeline{{{0, 0, 4}, {1, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}}},
-      {2, {{Pipeline{{{0, 0, 3}, {1, 3, 8}}, 0, 5}, Pipeline{{{1, 0, 4}, {0, 4, 8}}, 5, 12}}}},
-      {4, {{Pipeline{{{0, 0, 1}, {1, 1, 4}, {2, 4, 7}, {3, 7, 8}}, 0, 12}}}}};
-  for (const auto& [ranks, layout] : layouts)
-    for (const bool overlap : {false, true}) {
-      RunConfig config = with_layout(dropping(small_config()), layout, "1f1b");
-      config.parallel.overlap = overlap;
-      EXPECT_EQ(train_threads(ranks, config, kFourSteps), dropping_reference()) << to_toml(layout);
-    }
+  RunConfig config = dropping(small_config());
+  expect_same_bits(schedule_places(config), dropping_reference(), kFourSteps);
+  for (const bool overlap : {false, true}) {
+    config.parallel.overlap = overlap;
+    expect_same_bits(uneven_places(config), dropping_reference(), kFourSteps);
+  }
 }
 
 TEST(DropoutTraining, HasTheSameBitsWithThreadsInBf16AndFrozen) {
@@ -78,13 +57,11 @@ TEST(DropoutTraining, HasTheSameBitsWithThreadsInBf16AndFrozen) {
   for (const int frozen : {0, 2}) {
     base.freeze.units = frozen;
     const Outcome expected = alone(base);
-    for (const int threads : {1, 2})
-      for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
-        RunConfig config = with_grid(base, pp, dp, "zb-h1");
-        config.run.threads = threads;
-        EXPECT_EQ(train_threads(pp * dp, config, kFourSteps), expected)
-            << frozen << " frozen, pp=" << pp << " dp=" << dp << " threads=" << threads;
-      }
+    for (const int threads : {1, 2}) {
+      base.run.threads = threads;
+      expect_same_bits(grid_places(base, {{1, 1, "zb-h1"}, {2, 1, "zb-h1"}, {1, 2, "zb-h1"}}),
+                       expected, kFourSteps);
+    }
   }
 }
 

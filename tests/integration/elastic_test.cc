@@ -12,7 +12,6 @@
 #include "experiments/adopt/freezing.h"
 #include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/planning.h"
-#include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
 #include "io/checkpoint/checkpoint_reader.h"
@@ -20,71 +19,34 @@
 #include "parallel/repartition/grown_batch.h"
 #include "tests/integration/training.h"
 #include "tests/temporary_directory.h"
-#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {
 
 constexpr int kWorld = 4;
 
-/// Before step `step`, the run goes on as `request` says.
-struct Change {
-  int step = 0;
-  Request request;
-};
-
 Request grid(int pp, int dp, const std::string& schedule) {
   return {.world = kWorld, .spare = kWorld - pp * dp, .pp = pp, .dp = dp, .schedule = schedule};
 }
 
-Request on(Layout layout, int ranks) {
-  return {.world = kWorld, .spare = kWorld - ranks, .layout = std::move(layout)};
-}
-
-/// `body` on four threads, each with its trainer.
-void on_each_rank(const RunConfig& config,
-                  const std::function<void(Trainer&, BatchSource&)>& body) {
-  run_threads(kWorld, [&](Communicator& world) { with_trainer(world, config, body); });
-}
-
-/// Steps [1, last] on four threads, with changes; what each rank says of the result is the same.
+/// Steps [1, last] on four threads, with changes.
 Outcome train_moving(const RunConfig& config, std::int64_t last,
-                     const std::vector<Change>& changes) {
-  std::vector<Outcome> outcomes(kWorld);
-  on_each_rank(config, [&](Trainer& trainer, BatchSource& source) {
-    StepResult result;
-    for (std::int64_t step = 1; step <= last; step = trainer.done() + 1) {
-      for (const Change& change : changes) {
-        if (change.step != step) continue;
-        const std::string before = state_sha256(trainer);
-        const int frozen = trainer.layout().frozen_units;
-        const Adoption adoption = trainer.adopt(assign(trainer.job(), change.request));
-        if (change.request.frozen_units == frozen) {
-          EXPECT_EQ(state_sha256(trainer), before) << "before step " << step;
-        }
-        EXPECT_EQ(trainer.state().bytes() + trainer.engine().arena().used(),
-                  trainer.memory().total());
-        EXPECT_GT(adoption.seconds, 0);
-      }
-      result = trainer.step(step, source);
-    }
-    outcomes[static_cast<std::size_t>(trainer.world().rank())] = {state_sha256(trainer),
-                                                                  result.loss, result.grad_norm};
-  });
-  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
-  return outcomes[0];
+                     const std::vector<LayoutChange>& changes) {
+  return train_threads(kWorld, config, {0, last, "", ""}, cpu_backend, {.changes = changes});
 }
 
 /// 3 = 2 + 1, on ranks of which the second is spare.
-Layout two_and_one_spare() {
-  return {{Pipeline{{{3, 0, 4}, {0, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}};
+Request two_and_one_spare() {
+  return {.world = kWorld,
+          .spare = 1,
+          .layout = {{Pipeline{{{3, 0, 4}, {0, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}}};
 }
 
 TEST(ElasticTraining, FreezingAtAStepGivesTheSameBitsAtEveryLayout) {
   RunConfig config = small_config();
   const auto freezing = [&](Request first, Request second, Request third) {
     first.frozen_units = 3, second.frozen_units = 5;
-    return std::vector<Change>{{4, first}, {7, second}, {9, third}};
+    return std::vector<LayoutChange>{{4, first}, {7, second}, {9, third}};
   };
   std::vector<Outcome> seen{train_moving(with_grid(config, 1, 4, "1f1b"), 10, {})};
   for (const auto& [tied, unfreeze] :
@@ -98,10 +60,9 @@ TEST(ElasticTraining, FreezingAtAStepGivesTheSameBitsAtEveryLayout) {
     EXPECT_EQ(train_moving(with_grid(config, 1, 4, "1f1b"), 10,
                            freezing(grid(2, 2, "zb-h1"), grid(1, 4, "1f1b"), grid(4, 1, "gpipe"))),
               one);
-    EXPECT_EQ(
-        train_moving(with_grid(config, 2, 2, "gpipe"), 10,
-                     freezing(on(two_and_one_spare(), 3), grid(1, 2, "gpipe"), grid(2, 2, "1f1b"))),
-        one);
+    EXPECT_EQ(train_moving(with_grid(config, 2, 2, "gpipe"), 10,
+                           freezing(two_and_one_spare(), grid(1, 2, "gpipe"), grid(2, 2, "1f1b"))),
+              one);
     for (const Outcome& other : seen) EXPECT_NE(other, one);
     seen.push_back(one);
   }
@@ -118,7 +79,7 @@ ExchangeChoice random_exchange(std::mt19937& random) {
 Request random_request(const Job& job, std::mt19937& random, int frozen_units = 0) {
   for (;;) {
     if (random() % 12 == 0 && job.units() == 8) {
-      Request uneven = on(two_and_one_spare(), 3);
+      Request uneven = two_and_one_spare();
       uneven.frozen_units = frozen_units;
       return uneven;
     }
@@ -147,9 +108,9 @@ Request random_request(const Job& job, std::mt19937& random, int frozen_units = 
 constexpr int kChainSteps = 6, kChainFreezesAt = 3, kChainFrozen = 3;
 
 /// A change before each step; in every other chain a layer freezes on the way.
-std::vector<Change> random_chain(const Job& job, int chain) {
+std::vector<LayoutChange> random_chain(const Job& job, int chain) {
   std::mt19937 random(static_cast<unsigned>(chain));
-  std::vector<Change> changes;
+  std::vector<LayoutChange> changes;
   for (int step = 1; step <= kChainSteps; ++step) {
     const bool frozen = chain % 2 == 1 && step >= kChainFreezesAt;
     changes.push_back({step, random_request(job, random, frozen ? kChainFrozen : 0)});
@@ -173,7 +134,7 @@ TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
         train_moving(config, kChainSteps, {{1, grid(1, 1, "1f1b")}, {kChainFreezesAt, freeze}})};
     ASSERT_FALSE(still[0] == still[1]);
     for (int chain = 0; chain < chains; ++chain) {
-      const std::vector<Change> changes = random_chain(job, chain);
+      const std::vector<LayoutChange> changes = random_chain(job, chain);
       ASSERT_EQ(train_moving(config, kChainSteps, changes), still[chain % 2])
           << compute << ", chain " << chain;
       for (const auto& [step, request] : changes) {
@@ -186,7 +147,7 @@ TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
 }
 
 /// The same change, to steps that do the work of `batches` steps at once.
-Change grown(int step, int batches, Request request) {
+LayoutChange grown(int step, int batches, Request request) {
   request.batches = batches;
   request.layout = with_batches(std::move(request.layout), batches);
   return {step, std::move(request)};
@@ -197,17 +158,17 @@ TEST(ElasticTraining, StepsThatDoSeveralAtOnceHaveTheSameBitsAtEveryLayout) {
   config.model.dropout = 0.1;
   // 1, 2, 3, 4+5, 6+7, 8+9+10, 11, 12
   const auto steps = [](Request a, Request b, Request c) {
-    return std::vector<Change>{grown(4, 2, a), grown(6, 2, b), grown(8, 3, b), grown(11, 1, c)};
+    return std::vector<LayoutChange>{grown(4, 2, a), grown(6, 2, b), grown(8, 3, b),
+                                     grown(11, 1, c)};
   };
   const Request one = grid(1, 1, "1f1b");
   const Outcome alone = train_moving(with_grid(config, 4, 1, "1f1b"), 12, steps(one, one, one));
   EXPECT_EQ(train_moving(with_grid(config, 1, 4, "1f1b"), 12,
                          steps(grid(1, 4, "1f1b"), grid(2, 2, "zb-h1"), grid(4, 1, "gpipe"))),
             alone);
-  EXPECT_EQ(
-      train_moving(with_grid(config, 2, 2, "gpipe"), 12,
-                   steps(on(two_and_one_spare(), 3), grid(2, 1, "zb-v"), grid(2, 1, "dualpipe"))),
-      alone);
+  EXPECT_EQ(train_moving(with_grid(config, 2, 2, "gpipe"), 12,
+                         steps(two_and_one_spare(), grid(2, 1, "zb-v"), grid(2, 1, "dualpipe"))),
+            alone);
   EXPECT_NE(train_moving(with_grid(config, 4, 1, "1f1b"), 12, {}), alone);
 }
 
@@ -258,36 +219,27 @@ TEST(ElasticTraining, AStepThatDoesTwoIsAStepWithABatchTwiceAsLarge) {
 
 TEST(ElasticTraining, ACheckpointBetweenStepsThatDoSeveralGoesOnAtAnyLayout) {
   const RunConfig config = small_config();
-  const nlohmann::json identity = numerics_identity(config, "synthetic");
   const TemporaryDirectory directory;
   const auto twos = [](int step, const Request& request) {
-    return std::vector<Change>{grown(step, 2, request)};
+    return TrainingHooks{.changes = {grown(step, 2, request)}};
   };
-  const Outcome whole =
-      train_moving(with_grid(config, 2, 2, "1f1b"), 12, twos(3, grid(1, 4, "1f1b")));
-  on_each_rank(with_grid(config, 4, 1, "1f1b"), [&](Trainer& trainer, BatchSource& source) {
-    for (int step = 1; step <= 2; ++step) trainer.step(step, source);
-    trainer.adopt(assign(trainer.job(), twos(3, grid(2, 2, "zb-h1"))[0].request));
-    for (const int step : {3, 5}) trainer.step(step, source);
-    save_checkpoint(trainer, directory.path(), 6, identity);
+  const auto train = [&](int pp, int dp, const Span& span, const TrainingHooks& hooks) {
+    return train_threads(pp * dp, with_grid(config, pp, dp, "1f1b"), span, cpu_backend, hooks);
+  };
+  const Outcome whole = train(2, 2, {0, 12, "", ""}, twos(3, grid(1, 4, "1f1b")));
+  train(4, 1, {0, 6, "", directory.path()}, twos(3, grid(2, 2, "zb-h1")));
+  TrainingHooks alone = twos(7, {});
+  alone.before = [&](Trainer& trainer, std::int64_t step) {
+    if (step != 7) return;
+    EXPECT_EQ(trainer.ahead(), 2);
     std::uint64_t bytes = 0;
     for (const auto& file :
          std::filesystem::directory_iterator(directory.path() + "/step-00000006"))
       bytes += file.file_size();
     EXPECT_GT(checkpoint_bytes(trainer), bytes);
     EXPECT_LT(checkpoint_bytes(trainer), 4 * bytes);  // small tensors, in pages of their own
-  });
-  Outcome resumed;
-  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
-    EXPECT_EQ(load_checkpoint(trainer, directory.path(), identity), 6);
-    EXPECT_EQ(trainer.ahead(), 2);
-    Request request{.batches = 2};
-    trainer.adopt(assign(trainer.job(), request));
-    StepResult result;
-    for (const int step : {7, 9, 11}) result = trainer.step(step, source);
-    resumed = {state_sha256(trainer), result.loss, result.grad_norm};
-  });
-  EXPECT_EQ(resumed, whole);
+  };
+  EXPECT_EQ(train(1, 1, {6, 12, directory.path(), ""}, alone), whole);
 }
 
 TEST(ElasticTraining, ACheckpointBesideStepsIsOfItsStepWhateverFollows) {
@@ -303,7 +255,7 @@ TEST(ElasticTraining, ACheckpointBesideStepsIsOfItsStepWhateverFollows) {
   for (const auto& [first, second] : cases) {
     const TemporaryDirectory directory;
     const int working = kWorld - first.spare;
-    on_each_rank(config, [&](Trainer& trainer, BatchSource& source) {
+    with_threads(kWorld, config, [&](Trainer& trainer, BatchSource& source) {
       std::atomic<int> told = 0;
       CheckpointWriter writer(trainer, directory.path());
       trainer.adopt(assign(trainer.job(), first));
@@ -333,7 +285,7 @@ TEST(ElasticTraining, ACheckpointBesideStepsIsOfItsStepWhateverFollows) {
 /// The drift of each layer from step 3 to step 6, where the layout changes before step 5.
 std::vector<double> drift_over(const RunConfig& config, const Request& next) {
   std::vector<std::vector<double>> drifts(kWorld);
-  on_each_rank(config, [&](Trainer& trainer, BatchSource& source) {
+  with_threads(kWorld, config, [&](Trainer& trainer, BatchSource& source) {
     const std::vector<int> layers{0, 0, 0, 0, 1, 1, 2, 2, -1};  // two buckets of the embedding
     for (int step = 1; step <= 6; ++step) {
       if (step == 4) take_reference(trainer);
@@ -355,7 +307,7 @@ TEST(ElasticTraining, DriftFromASnapshotIsTheSameAtEveryLayout) {
     EXPECT_LT(drift, 1);
   }
   EXPECT_EQ(drift_over(with_grid(config, 1, 4, "1f1b"), grid(2, 1, "zb-h1")), one);
-  EXPECT_EQ(drift_over(with_grid(config, 2, 2, "gpipe"), on(two_and_one_spare(), 3)), one);
+  EXPECT_EQ(drift_over(with_grid(config, 2, 2, "gpipe"), two_and_one_spare()), one);
 }
 
 /// Bytes that the process has allocated and not given back.
@@ -372,7 +324,7 @@ TEST(ElasticTraining, AThousandChangesLeaveNothingBehind) {
   std::mt19937 random(1);
   std::vector<Request> requests;
   for (int i = 0; i < kRound; ++i) requests.push_back(random_request(job, random));
-  on_each_rank(config, [&](Trainer& trainer, BatchSource& source) {
+  with_threads(kWorld, config, [&](Trainer& trainer, BatchSource& source) {
     Communicator& world = trainer.world();
     const auto change = [&](int number) {
       trainer.adopt(assign(job, requests[static_cast<std::size_t>(number % kRound)]));

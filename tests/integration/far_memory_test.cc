@@ -5,8 +5,8 @@
 #include "core/backend_around.h"
 #include "tests/far_backend.h"
 #include "tests/integration/training.h"
-#include "tests/planned.h"
 #include "tests/temporary_directory.h"
+#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {
@@ -20,12 +20,8 @@ TEST(FarMemory, BitsAreThoseOfHostMemory) {
     RunConfig config = small_config();
     config.numerics.compute = compute;
     const Outcome expected = train_threads(1, with_grid(config, 1, 1, "1f1b"), {0, 3, "", ""});
-    for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {1, 3}}) {
-      SCOPED_TRACE(fmt::format("{} pp={} dp={}", compute, pp, dp));
-      EXPECT_EQ(
-          train_threads(pp * dp, with_grid(config, pp, dp, "zb-h1"), {0, 3, "", ""}, far_backend),
-          expected);
-    }
+    expect_same_bits(grid_places(config, {{1, 1, "zb-h1"}, {2, 2, "zb-h1"}, {1, 3, "zb-h1"}}),
+                     expected, {0, 3, "", ""}, far_backend);
   }
 }
 
@@ -77,7 +73,6 @@ std::pair<int, double> waits_of_a_step(int microbatches) {
   config.numerics.leaves = 2;
   std::pair<int, double> result;
   run_threads(1, [&](Communicator& world) {
-    const PlannedJob run = planned(config, 1);
     WaitedBackend backend;
     Trainer trainer(config, backend, world);
     trainer.start();

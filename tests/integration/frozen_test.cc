@@ -2,17 +2,16 @@
 // of an unfrozen model above the frontier, nothing kept below it.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
 
-#include "core/error.h"
 #include "core/profile_backend.h"
 #include "experiments/predict/predict_memory.h"
 #include "experiments/run/checkpoint_writer.h"
 #include "experiments/run/run_checkpoint.h"
 #include "models/model.h"
-#include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
 #include "tests/io/io_test.h"
 #include "tests/planned.h"
@@ -39,31 +38,18 @@ const Outcome& reference(int units) {
 }
 
 TEST(FrozenTraining, HasTheSameBitsAtEveryScheduleAndLayout) {
-  for (const int units : {1, 3, 4, 7})
-    for (const Entry<Schedule>& schedule : schedules())
-      for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}}) {
-        if (pp % schedule.value.rank_step != 0 || (schedule.value.searched && pp * dp > 2))
-          continue;
-        SCOPED_TRACE(fmt::format("{} frozen, pp={} dp={} {}", units, pp, dp, schedule.name));
-        RunConfig config = with_grid(small_config(), pp, dp, std::string(schedule.name));
-        config.parallel.overlap = units == 3;
-        EXPECT_EQ(train_threads(pp * dp, frozen(config, units), kShort), reference(units));
-      }
-}
-
-TEST(FrozenTraining, HasTheSameBitsAtLayoutsOfOnesOwn) {
-  const std::vector<std::pair<int, Layout>> layouts{
-      {3, {{Pipeline{{{0, 0, 4}, {1, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}}},
-      {2, {{Pipeline{{{0, 0, 3}, {1, 3, 8}}, 0, 5}, Pipeline{{{1, 0, 4}, {0, 4, 8}}, 5, 12}}}},
-      {2, {{Pipeline{{{0, 0, 2}, {1, 2, 5}, {0, 5, 8}}, 0, 12}}}},
-      {4, {{Pipeline{{{0, 0, 2}, {1, 2, 4}, {2, 4, 6}, {3, 6, 8}}, 0, 12}}}}};
+  std::size_t number = 0;
+  for (RunPlace place : schedule_places(small_config())) {
+    const int units = std::array{1, 3, 4, 7}[(number + number / 4) % 4];
+    place.config.freeze.units = units;
+    place.config.parallel.overlap = units == 3;
+    expect_same_bits({place}, reference(units), kShort);
+    ++number;
+  }
   for (int units = 1; units < kUnits; ++units)
-    for (const auto& [ranks, layout] : layouts)
-      for (const std::string schedule : {"1f1b", "gpipe"}) {
-        SCOPED_TRACE(fmt::format("{} frozen, {} on {}", units, schedule, to_toml(layout)));
-        const RunConfig config = frozen(with_layout(small_config(), layout, schedule), units);
-        EXPECT_EQ(train_threads(ranks, config, kShort), reference(units));
-      }
+    for (const std::string schedule : {"1f1b", "gpipe"})
+      expect_same_bits(uneven_places(frozen(small_config(), units), schedule), reference(units),
+                       kShort);
 }
 
 RunConfig with_untrained(RunConfig config, std::vector<std::string> patterns) {
@@ -75,25 +61,16 @@ const std::vector<std::vector<std::string>> kTensorSets{
     {"*", "!*.bias", "!*/ln.*"}, {"*", "!*.head/*"}, {"wte", "*.mlp/*"}};
 
 TEST(FrozenTensors, HaveTheSameBitsAtEveryLayout) {
-  for (const std::vector<std::string>& patterns : kTensorSets) {
-    const auto outcome = [&](int pp, int dp, const std::string& schedule, int units) {
-      return train_threads(
-          pp * dp,
-          frozen(with_untrained(with_grid(small_config(), pp, dp, schedule), patterns), units),
-          kShort);
-    };
+  for (const std::vector<std::string>& patterns : kTensorSets)
     for (const int units : {0, 3}) {
-      const Outcome alone = outcome(1, 1, "1f1b", units);
-      for (const auto& [pp, dp, schedule] : {std::tuple{2, 1, "gpipe"},
-                                             {1, 3, "1f1b"},
-                                             {2, 1, "interleaved-1f1b"},
-                                             {2, 2, "zb-h1"}}) {
-        SCOPED_TRACE(
-            fmt::format("{}, {} units, pp={} dp={}", fmt::join(patterns, " "), units, pp, dp));
-        EXPECT_EQ(outcome(pp, dp, schedule, units), alone);
-      }
+      SCOPED_TRACE(fmt::format("{}", fmt::join(patterns, " ")));
+      const RunConfig config = frozen(with_untrained(small_config(), patterns), units);
+      expect_same_bits(
+          grid_places(
+              config,
+              {{2, 1, "gpipe"}, {1, 3, "1f1b"}, {2, 1, "interleaved-1f1b"}, {2, 2, "zb-h1"}}),
+          train_threads(1, with_grid(config, 1, 1, "1f1b"), kShort), kShort);
     }
-  }
 }
 
 TEST(FrozenTraining, LearnsAndDependsOnTheFrontier) {
@@ -176,13 +153,6 @@ TEST(FrozenTensors, NeedNamesThatThereAre) {
   EXPECT_ERROR(make("*"), "no tensor is left to train");
 }
 
-std::vector<std::pair<int, std::string>> units_and_tied() {
-  std::vector<std::pair<int, std::string>> all;
-  for (int units = 1; units < kUnits; ++units)
-    for (const char* tied : {"freezes", "trains"}) all.emplace_back(units, tied);
-  return all;
-}
-
 /// In step 1 a frozen model is the whole one without some of its gradients, of which the table that
 /// embedding and head share may keep the head's part: these alone are missing from the update and,
 /// clipping apart, from the norm. A moment of AdamW is (1 - beta) times the gradient then.
@@ -192,7 +162,9 @@ TEST(FrozenTraining, FirstStepIsThatOfTheWholeModelWithoutTheFrozenGradients) {
   const State start = train_alone(config, 0), whole = train_alone(config, 1);
   const auto all = planned(config, 1).buckets;
   std::vector<float> of_head;  // the moment of a table that trains in the head alone
-  for (const auto& [units, tied] : units_and_tied()) {
+  for (int one = 2; one < 2 * kUnits; ++one) {
+    const int units = one / 2;
+    const std::string tied = one % 2 == 0 ? "freezes" : "trains";
     config.freeze.tied = tied;
     const State some = train_alone(frozen(config, units), 1);
     const auto buckets = planned(frozen(config, units), 1).buckets;
@@ -225,23 +197,18 @@ TEST(FrozenTraining, FirstStepIsThatOfTheWholeModelWithoutTheFrozenGradients) {
 TEST(FrozenTraining, NeverChangesAFrozenWeightOnAnyRank) {
   for (const std::string schedule : {"1f1b", "zb-v", "dualpipe"}) {
     const RunConfig config = frozen(with_grid(small_config(), 2, 1, schedule), 5);
-    run_threads(2, [&](Communicator& world) {
-      const PlannedJob run = planned(config, 2);
-      const auto backend = make_cpu_backend(1);
-      Trainer trainer(config, *backend, world);
-      trainer.start();
-      trainer.initialize();
-      SyntheticSource source(config.model.context, config.model.vocab);
+    with_threads(2, config, [&](Trainer& trainer, BatchSource& source) {
       for (int step = 1; step <= 5; ++step) trainer.step(step, source);
-      for (std::size_t b = 0; b < run.buckets.size(); ++b) {
+      const std::vector<Bucket>& buckets = trainer.assignment().buckets;
+      for (std::size_t b = 0; b < buckets.size(); ++b) {
         const View now = trainer.state().weights()[b];
         if (now.empty()) continue;
         std::vector<float> first(now.count, 0.0F);
-        initialize(run.buckets[b], static_cast<std::uint64_t>(config.run.seed), 0, first);
-        SCOPED_TRACE(run.buckets[b].name);
-        EXPECT_EQ(same_bits({now.f32(), now.f32() + now.count}, first), run.buckets[b].frozen);
+        initialize(buckets[b], static_cast<std::uint64_t>(config.run.seed), 0, first);
+        SCOPED_TRACE(buckets[b].name);
+        EXPECT_EQ(same_bits({now.f32(), now.f32() + now.count}, first), buckets[b].frozen);
       }
-      world.barrier();
+      trainer.world().barrier();
     });
   }
 }
@@ -261,21 +228,13 @@ TEST(FrozenTraining, TakesExactlyThePredictedMemoryAndLess) {
       const PlannedJob run = planned(config, ranks);
       const std::vector<RankMemory> predicted = predict_memory(config, run.job, run, 1);
       const std::vector<RowMemory> rows = plan_memory(run.plan, run.layout);
-      std::vector<std::size_t> taken(predicted.size());
-      run_threads(ranks, [&](Communicator& world) {
-        const auto rank = static_cast<std::size_t>(world.rank());
-        const auto backend = make_cpu_backend(1);
-        Trainer trainer(config, *backend, world);
-        trainer.start();
-        trainer.initialize();
-        SyntheticSource source(config.model.context, config.model.vocab);
+      with_threads(ranks, config, [&](Trainer& trainer, BatchSource& source) {
+        const auto rank = static_cast<std::size_t>(trainer.world().rank());
         trainer.step(1, source);
         EXPECT_EQ(trainer.engine().executor().measured(), rows[rank]);
-        taken[rank] = trainer.peak_bytes();
-        world.barrier();
+        EXPECT_EQ(trainer.peak_bytes(), predicted[rank].total());
+        trainer.world().barrier();
       });
-      for (std::size_t rank = 0; rank < taken.size(); ++rank)
-        EXPECT_EQ(predicted[rank].total(), taken[rank]);
       const RunConfig all = frozen(config, 0);
       const std::vector<RankMemory> whole =
           predict_memory(all, job_of(all), planned(all, ranks), 1);
@@ -325,80 +284,56 @@ TEST(FrozenTraining, PacksAFrozenWeightOnceForARun) {
   }
 }
 
-TEST(FrozenTraining, AKeyThatACheckpointLacksHadItsDefault) {
-  const TemporaryDirectory directory;
-  const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
-  save_without("model.label_smoothing", config, directory.path());
-  EXPECT_EQ(train_threads(1, config, {2, 4, directory.path(), ""}), reference(0));
-  RunConfig other = config;
-  other.model.label_smoothing = 0.5;
-  EXPECT_ERROR(train_threads(1, other, {2, 4, directory.path(), ""}),
-               "model.label_smoothing was 0.0, now it is 0.5");
+/// Of element 0 of the first matrix of unit 1: the weight and Adam's moments.
+std::array<double, 3> values_of(const Trainer& trainer) {
+  const std::size_t b = 2;
+  const Bucket& bucket = trainer.assignment().buckets[b];
+  EXPECT_EQ(bucket.name, "001.attention");
+  EXPECT_TRUE(bucket.tensors[2].decay);
+  const auto at = bucket.tensors[2].offset;
+  return {trainer.state().weights()[b].f32()[at], trainer.state().part(b, 0).f32()[at],
+          trainer.state().part(b, 1).f32()[at]};
 }
 
-/// A weight, Adam's moments and decay after some steps.
-struct AdamValues {
-  double w = 0, m = 0, v = 0;
-};
-
-/// Element 0 of the first matrix of unit 1 before and after step 7 of a run in which it has been
-/// frozen during steps 4 to 6; resumed before step 7, or not.
-std::pair<AdamValues, AdamValues> thaw(const RunConfig& config, bool resumed) {
+/// As torch.optim.AdamW does, whose tensors count their own steps: in step 7 of a run in which the
+/// unit is frozen during steps 4 to 6; resumed before it, or not.
+TEST(FrozenTraining, AThawedTensorCountsItsOwnSteps) {
+  RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  config.freeze.unfreeze = "loss";  // keeps the optimizer's state
+  config.lr.warmup = 0, config.lr.schedule = "constant";
   const TemporaryDirectory directory;
-  std::pair<AdamValues, AdamValues> result;
   const auto freeze = [](Trainer& trainer, int units) {
     const Request request = trainer.asked_with_frozen(units);
     trainer.adopt(request, assign(trainer.job(), request));
   };
-  const auto values = [](const Trainer& trainer) {
-    const std::size_t b = 2;  // "001.attention"
-    EXPECT_EQ(trainer.assignment().buckets[b].name, "001.attention");
-    const auto at = trainer.assignment().buckets[b].tensors[2].offset;
-    EXPECT_TRUE(trainer.assignment().buckets[b].tensors[2].decay);
-    return AdamValues{trainer.state().weights()[b].f32()[at], trainer.state().part(b, 0).f32()[at],
-                      trainer.state().part(b, 1).f32()[at]};
-  };
-  const auto last_step = [&](Trainer& trainer, BatchSource& source) {
+  const auto expect_fourth_step = [&](Trainer& trainer, BatchSource& source) {
     freeze(trainer, 0);
-    result.first = values(trainer);
+    const double before = values_of(trainer)[0];
     trainer.step(7, source);
-    result.second = values(trainer);
+    const auto [after, m, v] = values_of(trainer);
+    const OptimizerSection& adam = config.optimizer;
+    const auto moved_at = [&, m = m, v = v](int step) {
+      const double mean = m / (1 - std::pow(adam.betas[0], step)),
+                   square = v / (1 - std::pow(adam.betas[1], step));
+      return before * (1 - adam.lr * adam.weight_decay) -
+             adam.lr * mean / (std::sqrt(square) + adam.eps);
+    };
+    const double step_size = std::abs(after - before);
+    EXPECT_NEAR(after, moved_at(4), 1e-3 * step_size);
+    EXPECT_GT(std::abs(after - moved_at(7)), 1e-2 * step_size);
   };
   with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
     for (int step = 1; step <= 6; ++step) {
       if (step == 4) freeze(trainer, 3);
       trainer.step(step, source);
     }
-    if (resumed)
-      save_checkpoint(trainer, directory.path(), 6, {});
-    else
-      last_step(trainer, source);
+    save_checkpoint(trainer, directory.path(), 6, {});
+    expect_fourth_step(trainer, source);
   });
-  if (resumed)
-    with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
-      EXPECT_EQ(load_checkpoint(trainer, directory.path(), {}), 6);
-      last_step(trainer, source);
-    });
-  return result;
-}
-
-/// As torch.optim.AdamW does, whose tensors count their own steps.
-TEST(FrozenTraining, AThawedTensorCountsItsOwnSteps) {
-  RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
-  config.freeze.unfreeze = "loss";  // keeps the optimizer's state
-  config.lr.warmup = 0, config.lr.schedule = "constant";
-  const OptimizerSection& adam = config.optimizer;
-  for (const bool resumed : {false, true}) {
-    const auto [before, after] = thaw(config, resumed);
-    const auto moved_at = [&](int step) {
-      const double m = after.m / (1 - std::pow(adam.betas[0], step)),
-                   v = after.v / (1 - std::pow(adam.betas[1], step));
-      return before.w * (1 - adam.lr * adam.weight_decay) - adam.lr * m / (std::sqrt(v) + adam.eps);
-    };
-    const double step_size = std::abs(after.w - before.w);
-    EXPECT_NEAR(after.w, moved_at(4), 1e-3 * step_size) << resumed;
-    EXPECT_GT(std::abs(after.w - moved_at(7)), 1e-2 * step_size) << resumed;
-  }
+  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
+    EXPECT_EQ(load_checkpoint(trainer, directory.path(), {}), 6);
+    expect_fourth_step(trainer, source);
+  });
 }
 
 TEST(FrozenTraining, LeavesAUnitToTrain) {

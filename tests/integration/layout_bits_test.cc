@@ -1,5 +1,5 @@
 // A layout never changes the result: SHA-256 of weights and optimizer state, loss and gradient norm
-// after 20 steps are the same bits at every layout, number of threads and resume.
+// after some steps are the same bits at every layout, number of threads and resume.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,82 +8,48 @@
 #include <map>
 
 #include "experiments/config/schedule_file.h"
+#include "experiments/run/checkpoint_writer.h"
+#include "experiments/run/run_identity.h"
 #include "models/lr_schedule.h"
 #include "models/optimizer.h"
-#include "parallel/generate/schedule_registry.h"
 #include "tests/integration/training.h"
+#include "tests/io/io_test.h"
 #include "tests/planned.h"
 #include "tests/temporary_directory.h"
 
 namespace concertina {
 namespace {
 
-struct Case {
-  std::string name;
-  int ranks = 1;
-  RunConfig config;
-};
-
 RunConfig threads(RunConfig config, int count) {
   config.run.threads = count;
   return config;
 }
 
-RunConfig chunks(RunConfig config, int count) {
-  config.parallel.chunks = count;
-  return config;
-}
-
-/// 3 = 2 + 1: pipelines of different depth.
-Layout two_and_one() {
-  return {{Pipeline{{{0, 0, 4}, {1, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}};
-}
-
-/// Two pipelines of opposite direction on the same ranks.
-Layout opposite() {
-  return {{Pipeline{{{0, 0, 3}, {1, 3, 8}}, 0, 5}, Pipeline{{{1, 0, 4}, {0, 4, 8}}, 5, 12}}};
-}
-
-/// One rank holds both ends of the model.
-Layout v_shape() {
-  return {{Pipeline{{{0, 0, 2}, {1, 2, 5}, {0, 5, 8}}, 0, 12}}};
-}
-
-std::vector<Case> cases() {
-  const RunConfig base = small_config();
-  std::vector<Case> all;
-  for (const std::string schedule : {"gpipe", "1f1b"}) {
-    const auto grid = [&](const std::string& name, int pp, int dp) {
-      all.push_back({name + " " + schedule, pp * dp, with_grid(base, pp, dp, schedule)});
-    };
-    grid("one rank", 1, 1);
-    grid("pp=2", 2, 1);
-    grid("pp=4", 4, 1);
-    grid("dp=2", 1, 2);
-    grid("dp=3", 1, 3);
-    grid("dp=4", 1, 4);
-    grid("2x2", 2, 2);
-    all.push_back({"3=2+1 " + schedule, 3, with_layout(base, two_and_one(), schedule)});
-    all.push_back({"interleaved " + schedule, 2, chunks(with_grid(base, 2, 1, schedule), 2)});
-    all.push_back({"opposite " + schedule, 2, with_layout(base, opposite(), schedule)});
-    all.push_back({"V " + schedule, 2, with_layout(base, v_shape(), schedule)});
-    for (Case one : std::vector(all.end() - 11, all.end())) {
-      one.name += " overlapped";
-      one.config.parallel.overlap = true;
-      all.push_back(one);
+std::vector<RunPlace> places() {
+  RunConfig config = small_config();
+  std::vector<RunPlace> all;
+  for (const bool overlap : {false, true})
+    for (const std::string schedule : {"gpipe", "1f1b"}) {
+      config.parallel.overlap = overlap;
+      const auto grids = grid_places(config, {{1, 1, schedule},
+                                              {2, 1, schedule},
+                                              {4, 1, schedule},
+                                              {1, 2, schedule},
+                                              {1, 3, schedule},
+                                              {1, 4, schedule},
+                                              {2, 2, schedule}});
+      const auto uneven = uneven_places(config, schedule);
+      all.insert(all.end(), grids.begin(), grids.end());
+      all.insert(all.end(), uneven.begin(), uneven.end());
+      RunPlace interleaved{"interleaved " + schedule, 2, with_grid(config, 2, 1, schedule)};
+      interleaved.config.parallel.chunks = 2;
+      all.push_back(interleaved);
     }
-  }
-  for (const Entry<Schedule>& schedule : schedules()) {
-    const std::string name(schedule.name);
-    for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}}) {
-      const bool above = name == "gpipe" || name == "1f1b";
-      if (above || pp % schedule.value.rank_step != 0) continue;
-      all.push_back(
-          {fmt::format("pp={} dp={} {}", pp, dp, name), pp * dp, with_grid(base, pp, dp, name)});
-    }
-  }
-  all.push_back({"one rank, 2 threads", 1, threads(with_grid(base, 1, 1, "1f1b"), 2)});
-  all.push_back({"2x2, 2 threads", 4, threads(with_grid(base, 2, 2, "1f1b"), 2)});
+  const auto scheduled = schedule_places(small_config());
+  all.insert(all.end(), scheduled.begin(), scheduled.end());
+  for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 2}})
+    all.push_back({fmt::format("pp={} dp={}", pp, dp), pp * dp,
+                   threads(with_grid(small_config(), pp, dp, "1f1b"), 2)});
   return all;
 }
 
@@ -92,17 +58,10 @@ const Outcome& reference() {
   return outcome;
 }
 
-class LayoutBits : public testing::TestWithParam<Case> {};
-
-TEST_P(LayoutBits, AreThoseOfOneRank) {
-  EXPECT_EQ(train_threads(GetParam().ranks, GetParam().config), reference());
+TEST(LayoutBits, AreThoseOfOneRank) {
+  const Span span{0, 6, "", ""};
+  expect_same_bits(places(), train_threads(1, with_grid(small_config(), 1, 1, "1f1b"), span), span);
 }
-
-INSTANTIATE_TEST_SUITE_P(All, LayoutBits, testing::ValuesIn(cases()), [](const auto& one) {
-  std::string name;
-  for (const char c : one.param.name) name += std::isalnum(c) != 0 ? c : '_';
-  return name;
-});
 
 TEST(LayoutBitsReference, TheModelLearnsAndTheSeedMatters) {
   EXPECT_LT(reference().loss, 0.99 * std::log(61.0));
@@ -113,14 +72,12 @@ TEST(LayoutBitsReference, TheModelLearnsAndTheSeedMatters) {
 }
 
 TEST(LayoutBitsReference, OverlapsAreThereToBeTested) {
-  const auto overlaps = [](const RunConfig& config, int world) {
-    const Plan plan = planned(config, world).plan;
-    return to_text(plan).find("OVERLAP_F_B") != std::string::npos;
-  };
   int count = 0;
-  for (const Case& one : cases()) {
-    EXPECT_TRUE(one.config.parallel.overlap || !overlaps(one.config, one.ranks)) << one.name;
-    count += overlaps(one.config, one.ranks);
+  for (const RunPlace& one : places()) {
+    const std::string plan = to_text(planned(one.config, one.ranks).plan);
+    const bool overlaps = plan.find("OVERLAP_F_B") != std::string::npos;
+    EXPECT_TRUE(one.config.parallel.overlap || !overlaps) << one.name;
+    count += overlaps ? 1 : 0;
   }
   EXPECT_GE(count, 12);
 }
@@ -169,7 +126,7 @@ TEST(LayoutBitsRules, AreThoseOfOneRankWithEveryOptimizer) {
     EXPECT_EQ(train_threads(1, threads(with_grid(config, 1, 1, "1f1b"), 2)), one);
     EXPECT_EQ(train_threads(4, with_grid(config, 2, 2, "1f1b")), one);
     const TemporaryDirectory directory;
-    train_threads(3, with_layout(config, two_and_one(), "gpipe"), {0, 10, "", directory.path()});
+    train_threads(3, uneven_places(config, "gpipe")[0].config, {0, 10, "", directory.path()});
     EXPECT_EQ(train_threads(2, with_grid(config, 1, 2, "1f1b"), {10, 20, directory.path(), ""}),
               one);
   }
@@ -234,24 +191,37 @@ TEST(IgnoredTargets, AreNoPartOfTheMean) {
   EXPECT_NEAR(hidden.grad_norm, without.grad_norm, 1e-6 * without.grad_norm);
 }
 
-struct Resume {
-  Case saves, loads;
-};
-
 TEST(LayoutBitsResume, AtAnotherLayoutEndsWithTheSameBits) {
-  const RunConfig base = small_config();
-  const Case one{"one rank", 1, with_grid(base, 1, 1, "1f1b")};
-  const Case grid{"2x2", 4, with_grid(base, 2, 2, "1f1b")};
-  const Case uneven{"3=2+1", 3, with_layout(base, two_and_one(), "gpipe")};
-  const Case both{"opposite", 2, with_layout(base, opposite(), "1f1b")};
-  for (const auto& [saves, loads] : std::vector<Resume>{
-           {grid, one}, {grid, uneven}, {one, grid}, {uneven, grid}, {uneven, one}, {both, both}}) {
+  const std::vector<RunPlace> grids = grid_places(small_config(), {{1, 1, "1f1b"}, {2, 2, "1f1b"}}),
+                              uneven = uneven_places(small_config());
+  const RunPlace &one = grids[0], &grid = grids[1], &unlike = uneven[0], &opposite = uneven[1];
+  for (const auto& [saves, loads] : {std::pair{grid, one},
+                                     {grid, unlike},
+                                     {one, grid},
+                                     {unlike, grid},
+                                     {unlike, one},
+                                     {opposite, opposite}}) {
     SCOPED_TRACE(saves.name + " to " + loads.name);
     const TemporaryDirectory directory;
     train_threads(saves.ranks, saves.config, {0, 10, "", directory.path()});
-    EXPECT_EQ(train_threads(loads.ranks, loads.config, {10, 20, directory.path(), ""}),
-              reference());
+    expect_same_bits({loads}, reference(), {10, 20, directory.path(), ""});
   }
+}
+
+TEST(LayoutBitsResume, AKeyThatACheckpointLacksHadItsDefault) {
+  const TemporaryDirectory directory;
+  const RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
+  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
+    for (int step = 1; step <= 2; ++step) trainer.step(step, source);
+    nlohmann::json identity = numerics_identity(config, "synthetic");
+    EXPECT_EQ(identity.erase("model.label_smoothing"), 1);
+    save_checkpoint(trainer, directory.path(), 2, identity);
+  });
+  EXPECT_EQ(train_threads(1, config, {2, 20, directory.path(), ""}), reference());
+  RunConfig other = config;
+  other.model.label_smoothing = 0.5;
+  EXPECT_ERROR(train_threads(1, other, {2, 20, directory.path(), ""}),
+               "model.label_smoothing was 0.0, now it is 0.5");
 }
 
 }  // namespace

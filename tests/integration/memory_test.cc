@@ -2,14 +2,12 @@
 // the engine exists until two steps are done, within 2 %. One test a process: peaks do not go back.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <sstream>
 
 #include "tests/integration/training.h"
-#include "tests/planned.h"
-#include "tests/threads/thread_communicator.h"
 
 namespace concertina {
 namespace {
@@ -24,11 +22,9 @@ double resident(const std::string& field) {
 
 /// Some hundred megabytes, most of them touched by little arithmetic.
 RunConfig large_config() {
-  RunConfig config;
+  RunConfig config = small_config();
   config.model = {.layers = 2, .width = 512, .heads = 8, .context = 64, .vocab = 20000};
   config.batch = {4, 4};
-  config.run.steps = 2;
-  config.run.threads = 1;
   return config;
 }
 
@@ -40,23 +36,15 @@ void warm_up() {
 void expect_predicted(int ranks, const RunConfig& config) {
   warm_up();
   const double before = resident("VmRSS");
-  std::vector<double> predicted(static_cast<std::size_t>(ranks));
-  run_threads(ranks, [&](Communicator& world) {
-    const PlannedJob run = planned(config, world.size());
-    const auto backend = make_cpu_backend(config.run.threads);
-    Trainer trainer(config, *backend, world);
-    predicted[static_cast<std::size_t>(world.rank())] =
-        static_cast<double>(trainer.memory().total());
-    trainer.start();
-    trainer.initialize();
-    SyntheticSource source(config.model.context, config.model.vocab);
+  std::atomic<std::size_t> predicted = 0;
+  with_threads(ranks, config, [&](Trainer& trainer, BatchSource& source) {
+    predicted += trainer.memory().total();
     trainer.step(1, source);
     trainer.step(2, source);
     EXPECT_EQ(trainer.peak_bytes(), trainer.memory().total());
-    world.barrier();
+    trainer.world().barrier();
   });
-  double sum = 0;
-  for (const double bytes : predicted) sum += bytes;
+  const auto sum = static_cast<double>(predicted.load());
   const double measured = resident("VmHWM") - before;
   std::printf("%d rank(s): predicted %.1f MB, measured %.1f MB (%+.2f %%)\n", ranks, sum * 1e-6,
               measured * 1e-6, 100 * (measured / sum - 1));

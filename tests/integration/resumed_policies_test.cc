@@ -183,7 +183,7 @@ TEST(ResumedPolicies, GoOnFromTheirEndAsIfItHadBeenLater) {
         config.lr.steps = config.run.steps;  // as a run keeps it
         const Course whole = train({{config, config.run.steps}});
         // A step that does several at once must divide what is left: in runs of even ends alike.
-        const std::int64_t between = batch == std::string("grows") ? 2 : 5;
+        const std::int64_t between = batch == std::string("grows") ? 4 : 5;
         for (std::int64_t end = 2; end < config.run.steps; end += between) {
           RunConfig shorter = config;
           shorter.run.steps = end;

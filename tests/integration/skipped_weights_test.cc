@@ -5,10 +5,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/index.h"
 #include "core/profile_backend.h"
 #include "experiments/adopt/freezing.h"
-#include "experiments/run/state_hash.h"
 #include "tests/integration/training.h"
 #include "tests/planned.h"
 #include "tests/threads/thread_communicator.h"
@@ -23,30 +21,13 @@ std::vector<SkipGroup> two_stages() {
   return {{{1, 2, 3}, 2}, {{4, 5, 6}, 1}};
 }
 
-/// From `step` on the run goes on as `request` says.
-struct SkipMove {
-  std::int64_t step = 0;
-  Request request{};
-};
-
-/// Steps [1, kSkipSteps] on threads; from step `from` on with these groups.
+/// Steps [1, kSkipSteps] on threads; from step 3 on with these groups.
 Outcome train_skipping(int ranks, const RunConfig& config, const std::vector<SkipGroup>& groups,
-                       const std::vector<SkipMove>& moves = {}, std::int64_t from = 3) {
-  std::vector<Outcome> outcomes(at(ranks));
-  run_threads(ranks, [&](Communicator& world) {
-    with_trainer(world, config, [&](Trainer& trainer, BatchSource& source) {
-      StepResult result;
-      for (std::int64_t step = 1; step <= kSkipSteps; ++step) {
-        if (step == from) trainer.skip(groups);
-        for (const SkipMove& move : moves)
-          if (move.step == step) trainer.adopt(assign(trainer.job(), move.request));
-        result = trainer.step(step, source);
-      }
-      outcomes[at(world.rank())] = {state_sha256(trainer), result.loss, result.grad_norm};
-    });
-  });
-  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
-  return outcomes[0];
+                       const std::vector<LayoutChange>& changes = {}) {
+  return train_threads(ranks, config, {0, kSkipSteps, "", ""}, cpu_backend,
+                       {.changes = changes, .before = [&](Trainer& trainer, std::int64_t step) {
+                          if (step == 3) trainer.skip(groups);
+                        }});
 }
 
 TEST(SkippedWeights, HaveTheSameBitsAtEveryLayout) {
@@ -55,17 +36,16 @@ TEST(SkippedWeights, HaveTheSameBitsAtEveryLayout) {
     config.numerics.compute = compute;
     const Outcome one = train_skipping(1, with_grid(config, 1, 1, "1f1b"), two_stages());
     EXPECT_NE(one, train_skipping(1, with_grid(config, 1, 1, "1f1b"), {}));
-    for (const auto& [pp, dp, schedule] : {std::tuple{2, 1, "1f1b"},
-                                           {1, 2, "1f1b"},
-                                           {2, 2, "1f1b"},
-                                           {2, 1, "zb-v"},
-                                           {4, 1, "zb-h1"},
-                                           {2, 1, "dualpipe"},
-                                           {1, 3, "gpipe"}}) {
-      SCOPED_TRACE(fmt::format("{} pp={} dp={} {}", compute, pp, dp, schedule));
-      RunConfig there = with_grid(config, pp, dp, schedule);
-      there.parallel.overlap = pp == 4;
-      EXPECT_EQ(train_skipping(pp * dp, there, two_stages()), one);
+    for (RunPlace place : grid_places(config, {{2, 1, "1f1b"},
+                                               {1, 2, "1f1b"},
+                                               {2, 2, "1f1b"},
+                                               {2, 1, "zb-v"},
+                                               {4, 1, "zb-h1"},
+                                               {2, 1, "dualpipe"},
+                                               {1, 3, "gpipe"}})) {
+      place.config.parallel.overlap = place.config.parallel.pp == 4;
+      EXPECT_EQ(train_skipping(place.ranks, place.config, two_stages()), one)
+          << compute << " " << place.name;
     }
     RunConfig spare = with_grid(config, 1, 2, "1f1b");
     spare.parallel.spare = 1;
@@ -76,8 +56,8 @@ TEST(SkippedWeights, HaveTheSameBitsAtEveryLayout) {
 TEST(SkippedWeights, HaveTheSameBitsWhereTheLayoutChanges) {
   const RunConfig config = small_config();
   const auto to = [](std::int64_t step, int pp, int dp, const char* schedule) {
-    return SkipMove{step,
-                    {.world = 4, .spare = 4 - pp * dp, .pp = pp, .dp = dp, .schedule = schedule}};
+    return LayoutChange{
+        step, {.world = 4, .spare = 4 - pp * dp, .pp = pp, .dp = dp, .schedule = schedule}};
   };
   const Outcome one = train_skipping(1, with_grid(config, 1, 1, "1f1b"), two_stages());
   EXPECT_EQ(train_skipping(4, with_grid(config, 4, 1, "1f1b"), two_stages(),
@@ -203,28 +183,26 @@ TEST(SkippedWeights, ArePlannedOnceAndResumeAtAnyLayout) {
   config.freeze.every = 2;
   nlohmann::json progress;
   std::vector<RunEvent> events;
-  run_threads(2, [&](Communicator& world) {
-    with_trainer(world, config, [&](Trainer& trainer, BatchSource& source) {
-      Freezing freezing(config, trainer.job());
-      freezing.restore({}, trainer, "test");
-      for (std::int64_t step = 1; step <= 2; ++step) {
-        const StepResult result = trainer.step(step, source);
-        Change change;
-        freezing.consider({.step = step, .steps = 20, .result = result}, trainer, change);
-        EXPECT_FALSE(change.next);
-        if (world.rank() == 0)
-          events.insert(events.end(), change.events.begin(), change.events.end());
-      }
-      Freezing later(config, trainer.job());
-      EXPECT_THROW(later.restore({}, trainer, "test"), Error) << "after two steps";
-      nlohmann::json edited = freezing.progress();
-      edited["sums"]["squares"] = {1.0};
-      EXPECT_THROW(later.restore(edited, trainer, "test"), Error) << "of another model";
-      edited = freezing.progress();
-      edited["sums"]["steps"] = -1;
-      EXPECT_THROW(later.restore(edited, trainer, "test"), Error);
-      if (world.rank() == 0) progress = freezing.progress();
-    });
+  with_threads(2, config, [&](Trainer& trainer, BatchSource& source) {
+    const bool first = trainer.world().rank() == 0;
+    Freezing freezing(config, trainer.job());
+    freezing.restore({}, trainer, "test");
+    for (std::int64_t step = 1; step <= 2; ++step) {
+      const StepResult result = trainer.step(step, source);
+      Change change;
+      freezing.consider({.step = step, .steps = 20, .result = result}, trainer, change);
+      EXPECT_FALSE(change.next);
+      if (first) events.insert(events.end(), change.events.begin(), change.events.end());
+    }
+    Freezing later(config, trainer.job());
+    EXPECT_THROW(later.restore({}, trainer, "test"), Error) << "after two steps";
+    nlohmann::json edited = freezing.progress();
+    edited["sums"]["squares"] = {1.0};
+    EXPECT_THROW(later.restore(edited, trainer, "test"), Error) << "of another model";
+    edited = freezing.progress();
+    edited["sums"]["steps"] = -1;
+    EXPECT_THROW(later.restore(edited, trainer, "test"), Error);
+    if (first) progress = freezing.progress();
   });
   ASSERT_EQ(events.size(), 1U);
   const nlohmann::ordered_json& facts = events[0].facts;
@@ -234,12 +212,10 @@ TEST(SkippedWeights, ArePlannedOnceAndResumeAtAnyLayout) {
   EXPECT_LE(facts.at("best_step_ratio").get<double>(),
             facts.at("predicted_step_ratio").get<double>() + 1e-9);
   for (const auto& [pp, dp] : {std::pair{1, 1}, {1, 2}})
-    run_threads(pp * dp, [&](Communicator& world) {
-      with_trainer(world, with_grid(config, pp, dp, "1f1b"), [&](Trainer& trainer, BatchSource&) {
-        Freezing freezing(config, trainer.job());
-        freezing.restore(progress, trainer, "test");
-        EXPECT_EQ(freezing.progress(), progress);
-      });
+    with_threads(pp * dp, with_grid(config, pp, dp, "1f1b"), [&](Trainer& trainer, BatchSource&) {
+      Freezing freezing(config, trainer.job());
+      freezing.restore(progress, trainer, "test");
+      EXPECT_EQ(freezing.progress(), progress);
     });
 }
 

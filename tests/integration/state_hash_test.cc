@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "tests/integration/training.h"
-#include "tests/planned.h"
 #include "tests/threads/thread_communicator.h"
 
 namespace concertina {
@@ -60,7 +59,6 @@ TEST(StateHash, DigestsGoToTheFirstRankAlone) {
   std::size_t blocks = 0;
   run_threads(kRanks, [&](Communicator& threads) {
     CountedCommunicator world(threads);
-    const PlannedJob run = planned(config, kRanks);
     const auto backend = make_cpu_backend(1);
     Trainer trainer(config, *backend, world);
     trainer.start();
@@ -69,7 +67,7 @@ TEST(StateHash, DigestsGoToTheFirstRankAlone) {
     EXPECT_EQ(state_sha256(trainer).size(), 64U);
     received[static_cast<std::size_t>(world.rank())] = world.received;
     if (world.rank() == 0)
-      for (const Bucket& bucket : run.buckets) blocks += block_count(bucket);
+      for (const Bucket& bucket : trainer.assignment().buckets) blocks += block_count(bucket);
   });
   EXPECT_GT(received[0], 32 * blocks);  // what it does not own itself
   EXPECT_LT(received[0], 64 * blocks + 65);

@@ -9,6 +9,7 @@
 #include "experiments/run/run_checkpoint.h"
 #include "experiments/run/run_identity.h"
 #include "experiments/run/state_hash.h"
+#include "parallel/generate/schedule_registry.h"
 #include "tests/threads/thread_communicator.h"
 
 namespace concertina {
@@ -63,8 +64,23 @@ std::unique_ptr<Backend> cpu_backend(int threads) {
   return make_cpu_backend(threads);
 }
 
+namespace {
+
+/// The state stays as it is, unless other units are frozen, and memory is as predicted.
+void adopt(Trainer& trainer, const LayoutChange& change) {
+  const std::string before = state_sha256(trainer);
+  const int frozen = trainer.layout().frozen_units;
+  EXPECT_GT(trainer.adopt(assign(trainer.job(), change.request)).seconds, 0);
+  if (change.request.frozen_units == frozen) {
+    EXPECT_EQ(state_sha256(trainer), before) << "before step " << change.step;
+  }
+  EXPECT_EQ(trainer.state().bytes() + trainer.engine().arena().used(), trainer.memory().total());
+}
+
+}  // namespace
+
 Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span,
-                   const MakeBackend& make_backend, const std::function<void(double)>& each) {
+                   const MakeBackend& make_backend, const TrainingHooks& hooks) {
   const auto backend = make_backend(config.run.threads);
   Trainer trainer(config, *backend, world);
   trainer.start();
@@ -75,9 +91,12 @@ Outcome train_rank(Communicator& world, const RunConfig& config, const Span& spa
     EXPECT_EQ(load_checkpoint(trainer, span.from, identity), span.first);
   SyntheticSource source(config.model.context, config.model.vocab);
   StepResult summary;
-  for (std::int64_t step = span.first + 1; step <= span.last; ++step) {
+  for (std::int64_t step = span.first + 1; step <= span.last; step = trainer.done() + 1) {
+    for (const LayoutChange& change : hooks.changes)
+      if (change.step == step) adopt(trainer, change);
+    if (hooks.before) hooks.before(trainer, step);
     summary = trainer.step(step, source);
-    if (each) each(summary.loss);
+    if (hooks.after) hooks.after(summary.loss);
   }
   if (!span.to.empty()) save_checkpoint(trainer, span.to, span.last, identity);
   return {state_sha256(trainer), summary.loss, summary.grad_norm};
@@ -100,29 +119,62 @@ void with_trainer(Communicator& world, const RunConfig& config,
   body(trainer, source);
 }
 
-void with_rank_alone(const RunConfig& config,
-                     const std::function<void(Trainer&, BatchSource&)>& body) {
-  run_threads(1, [&](Communicator& world) { with_trainer(world, config, body); });
+void with_threads(int ranks, const RunConfig& config,
+                  const std::function<void(Trainer&, BatchSource&)>& body) {
+  run_threads(ranks, [&](Communicator& world) { with_trainer(world, config, body); });
 }
 
-void save_without(const std::string& key, const RunConfig& config, const std::string& directory) {
-  with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
-    for (int step = 1; step <= 2; ++step) trainer.step(step, source);
-    nlohmann::json identity = numerics_identity(config, "synthetic");
-    EXPECT_EQ(identity.erase(key), 1) << key;
-    save_checkpoint(trainer, directory, 2, identity);
-  });
+void with_rank_alone(const RunConfig& config,
+                     const std::function<void(Trainer&, BatchSource&)>& body) {
+  with_threads(1, config, body);
 }
 
 Outcome train_threads(int ranks, const RunConfig& config, const Span& span,
-                      const MakeBackend& make_backend) {
+                      const MakeBackend& make_backend, const TrainingHooks& hooks) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
   run_threads(ranks, [&](Communicator& world) {
     outcomes[static_cast<std::size_t>(world.rank())] =
-        train_rank(world, config, span, make_backend);
+        train_rank(world, config, span, make_backend, hooks);
   });
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
   return outcomes[0];
+}
+
+std::vector<RunPlace> grid_places(const RunConfig& config, const std::vector<GridSchedule>& grids) {
+  std::vector<RunPlace> places;
+  for (const auto& [pp, dp, schedule] : grids)
+    places.push_back({fmt::format("pp={} dp={} {}", pp, dp, schedule), pp * dp,
+                      with_grid(config, pp, dp, schedule)});
+  return places;
+}
+
+std::vector<RunPlace> schedule_places(const RunConfig& config) {
+  std::vector<GridSchedule> grids;
+  for (const Entry<Schedule>& schedule : schedules())
+    for (const auto& [pp, dp] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}})
+      if (pp % schedule.value.rank_step == 0 && (!schedule.value.searched || pp * dp <= 2))
+        grids.emplace_back(pp, dp, schedule.name);
+  return grid_places(config, grids);
+}
+
+std::vector<RunPlace> uneven_places(const RunConfig& config, const std::string& schedule) {
+  const Layout two_and_one{{Pipeline{{{0, 0, 4}, {1, 4, 8}}, 0, 8}, Pipeline{{{2, 0, 8}}, 8, 12}}},
+      opposite{{Pipeline{{{0, 0, 3}, {1, 3, 8}}, 0, 5}, Pipeline{{{1, 0, 4}, {0, 4, 8}}, 5, 12}}},
+      v_shape{{Pipeline{{{0, 0, 2}, {1, 2, 5}, {0, 5, 8}}, 0, 12}}},
+      four{{Pipeline{{{0, 0, 1}, {1, 1, 4}, {2, 4, 6}, {3, 6, 8}}, 0, 12}}};
+  return {{"3=2+1 " + schedule, 3, with_layout(config, two_and_one, schedule)},
+          {"opposite " + schedule, 2, with_layout(config, opposite, schedule)},
+          {"V " + schedule, 2, with_layout(config, v_shape, schedule)},
+          {"four " + schedule, 4, with_layout(config, four, schedule)}};
+}
+
+void expect_same_bits(const std::vector<RunPlace>& places, const Outcome& expected,
+                      const Span& span, const MakeBackend& make_backend) {
+  for (const RunPlace& place : places)
+    EXPECT_EQ(train_threads(place.ranks, place.config, span, make_backend), expected)
+        << place.name << (place.config.parallel.overlap ? ", overlapped" : "") << ", "
+        << place.config.numerics.compute << ", " << place.config.freeze.units << " frozen, "
+        << place.config.run.threads << " threads";
 }
 
 }  // namespace concertina

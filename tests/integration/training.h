@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "core/model/batch.h"
 #include "experiments/run/trainer.h"
+#include "parallel/generate/assign.h"
 
 namespace concertina {
 
@@ -52,15 +55,28 @@ struct Span {
 };
 using MakeBackend = std::function<std::unique_ptr<Backend>(int threads)>;
 std::unique_ptr<Backend> cpu_backend(int threads);
-/// `each` sees the loss of every step.
+
+/// Before step `step`, the run goes on as `request` says.
+struct LayoutChange {
+  std::int64_t step = 0;
+  Request request{};
+};
+struct TrainingHooks {
+  std::vector<LayoutChange> changes{};
+  std::function<void(Trainer&, std::int64_t step)> before{};  // each step
+  std::function<void(double loss)> after{};                   // each step
+};
 Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span = {},
-                   const MakeBackend& make_backend = cpu_backend,
-                   const std::function<void(double loss)>& each = {});
+                   const MakeBackend& make_backend = cpu_backend, const TrainingHooks& hooks = {});
 
 /// A trainer on one rank of `world` with its first weights, and samples for it. Collective.
 void with_trainer(Communicator& world, const RunConfig& config,
                   const std::function<void(Trainer&, BatchSource&)>& body,
                   const MakeBackend& make_backend = cpu_backend);
+
+/// The same on each of `ranks` threads, on the CPU.
+void with_threads(int ranks, const RunConfig& config,
+                  const std::function<void(Trainer&, BatchSource&)>& body);
 
 /// A rank by itself with its first weights, on the CPU.
 void with_rank_alone(const RunConfig& config,
@@ -69,12 +85,27 @@ void with_rank_alone(const RunConfig& config,
 /// The loss over microbatches [0, count) of a batch of `source`, on this rank.
 double summed_loss(Trainer& trainer, std::int64_t batch, int count, BatchSource& source);
 
-/// Two steps on one rank, saved without `key` in what a checkpoint says of its run: as before there
-/// was such a key.
-void save_without(const std::string& key, const RunConfig& config, const std::string& directory);
-
 /// On `ranks` threads, which have to agree on the outcome.
 Outcome train_threads(int ranks, const RunConfig& config, const Span& span = {},
-                      const MakeBackend& make_backend = cpu_backend);
+                      const MakeBackend& make_backend = cpu_backend,
+                      const TrainingHooks& hooks = {});
+
+/// A config at one layout of so many ranks.
+struct RunPlace {
+  std::string name;
+  int ranks = 1;
+  RunConfig config;
+};
+using GridSchedule = std::tuple<int, int, std::string>;  // pp, dp, schedule
+std::vector<RunPlace> grid_places(const RunConfig& config, const std::vector<GridSchedule>& grids);
+/// Every schedule of the registry on grids of one to four ranks; those that are searched for, on
+/// two at most.
+std::vector<RunPlace> schedule_places(const RunConfig& config);
+/// Pipelines of unlike depth (3 ranks = 2 + 1) and of opposite direction, one whose first rank has
+/// both ends of the model, and one of four ranks.
+std::vector<RunPlace> uneven_places(const RunConfig& config, const std::string& schedule = "1f1b");
+/// A training of `span` comes to these bits at each place.
+void expect_same_bits(const std::vector<RunPlace>& places, const Outcome& expected,
+                      const Span& span, const MakeBackend& make_backend = cpu_backend);
 
 }  // namespace concertina

@@ -16,6 +16,29 @@
 
 namespace concertina {
 
+/// A file of numbers alone.
+inline nlohmann::json golden_json(const std::string& name) {
+  std::ifstream file(std::string(CONCERTINA_GOLDEN) + "/" + name + ".json");
+  return nlohmann::json::parse(file);
+}
+
+/// The options of an entry of a registry.
+inline OptionValues options_of(const nlohmann::json& object) {
+  OptionValues options;
+  for (const auto& [name, value] : object.items()) {
+    OptionValue& option = options[name];
+    if (value.is_string())
+      option = value.get<std::string>();
+    else if (value.is_boolean())
+      option = value.get<bool>();
+    else if (value.is_number_integer())
+      option = value.get<std::int64_t>();
+    else
+      option = value.get<double>();
+  }
+  return options;
+}
+
 inline Buffer integers(const std::vector<std::int32_t>& values) {
   Buffer buffer(values.size(), DType::i32);
   std::copy(values.begin(), values.end(), buffer.view().i32());
@@ -24,10 +47,8 @@ inline Buffer integers(const std::vector<std::int32_t>& values) {
 
 class GoldenFile {
  public:
-  explicit GoldenFile(const std::string& name) {
-    const std::string path = std::string(CONCERTINA_GOLDEN) + "/" + name;
-    std::ifstream(path + ".json") >> index_;
-    std::ifstream bin(path + ".bin", std::ios::binary);
+  explicit GoldenFile(const std::string& name) : index_(golden_json(name)) {
+    std::ifstream bin(std::string(CONCERTINA_GOLDEN) + "/" + name + ".bin", std::ios::binary);
     bytes_.assign(std::istreambuf_iterator<char>(bin), {});
   }
 
@@ -62,18 +83,19 @@ class GoldenFile {
     if (!facts().contains("family")) return make_model("gpt", whole);
     whole.task = facts().at("task");
     whole.classes = integer("classes");
-    for (const auto& [name, value] : facts().at("options").items())
-      whole.options[name] = option_of(value);
+    whole.options = options_of(facts().at("options"));
     return make_model(facts().at("family").get<std::string>(), whole);
   }
   /// The fields that a model reads.
   std::vector<Buffer> fields(const ModelSpec& spec) const {
     std::vector<Buffer> fields;
     for (const Field& field : fields_of(spec)) {
+      const bool plain = index_.at("tensors").contains(field.name);
+      const std::string name = plain ? field.name : "field " + field.name;
       if (field.type == DType::i32)
-        fields.push_back(integers(tensor<std::int32_t>("field " + field.name)));
+        fields.push_back(integers(tensor<std::int32_t>(name)));
       else
-        fields.emplace_back(tensor("field " + field.name));
+        fields.emplace_back(tensor(name));
     }
     return fields;
   }
@@ -90,13 +112,6 @@ class GoldenFile {
   }
 
  private:
-  static OptionValue option_of(const nlohmann::json& value) {
-    if (value.is_string()) return value.get<std::string>();
-    if (value.is_boolean()) return value.get<bool>();
-    if (value.is_number_integer()) return value.get<std::int64_t>();
-    return value.get<double>();
-  }
-
   nlohmann::json index_;
   std::vector<char> bytes_;
 };

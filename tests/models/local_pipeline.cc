@@ -15,7 +15,8 @@ Buffer boundary(const StageMemory& needs) {
 
 }  // namespace
 
-GradientStore::GradientStore(const std::vector<Bucket>& buckets) {
+GradientStore::GradientStore(const std::vector<Bucket>& buckets)
+    : buckets_(static_cast<int>(buckets.size())) {
   for (int b = 0; b < std::ssize(buckets); ++b) {
     const Bucket& bucket = buckets[static_cast<std::size_t>(b)];
     if (bucket.frozen) continue;
@@ -55,6 +56,12 @@ std::vector<float> GradientStore::total(int bucket) const {
   return sum;
 }
 
+std::vector<std::vector<float>> GradientStore::totals() const {
+  std::vector<std::vector<float>> all;
+  for (int bucket = 0; bucket < buckets_; ++bucket) all.push_back(total(bucket));
+  return all;
+}
+
 void GradientStore::expect_complete(int microbatches) const {
   for (const auto& [key, gradient] : gradients_) {
     EXPECT_EQ(begun_.at(key), microbatches) << "bucket " << key.first << " use " << key.second;
@@ -62,9 +69,11 @@ void GradientStore::expect_complete(int microbatches) const {
   }
 }
 
-LocalPipeline::LocalPipeline(Backend& backend, const Model& model, const std::vector<int>& cuts,
+LocalPipeline::LocalPipeline(Backend& backend, const Model& model, std::vector<int> cuts,
                              int frozen)
     : backend_(backend), buckets_(make_buckets(model.spec(), frozen)) {
+  const int units = static_cast<int>(model.spec().units.size());
+  if (cuts.back() < units) cuts.push_back(units);
   std::vector<View> views;
   for (const Bucket& bucket : buckets_) {
     weights_.emplace_back(bucket.elements);

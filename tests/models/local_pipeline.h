@@ -14,6 +14,12 @@
 
 namespace concertina {
 
+inline std::vector<View> views_of(const std::vector<Buffer>& buffers) {
+  std::vector<View> views;
+  for (const Buffer& buffer : buffers) views.push_back(buffer.view());
+  return views;
+}
+
 /// One gradient buffer for each use of a bucket that trains. Microbatch 0 overwrites, later ones
 /// accumulate.
 class GradientStore final : public GradientSink {
@@ -24,18 +30,22 @@ class GradientStore final : public GradientSink {
   void end(int bucket, int use, int microbatch) override;
   /// The sum over a bucket's uses in unit order.
   std::vector<float> total(int bucket) const;
+  /// The same of every bucket; empty where it is frozen.
+  std::vector<std::vector<float>> totals() const;
   /// That begin and end came in pairs, once for each use and microbatch.
   void expect_complete(int microbatches) const;
 
  private:
+  int buckets_;
   std::map<std::pair<int, int>, Buffer> gradients_;
   std::map<std::pair<int, int>, int> begun_, ended_;
 };
 
 class LocalPipeline {
  public:
-  /// Stages [cuts[i], cuts[i + 1]); units [0, frozen) only run forward.
-  LocalPipeline(Backend& backend, const Model& model, const std::vector<int>& cuts, int frozen = 0);
+  /// Stages begin at the cuts and the last one ends with the model; units [0, frozen) only run
+  /// forward.
+  LocalPipeline(Backend& backend, const Model& model, std::vector<int> cuts = {0}, int frozen = 0);
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   std::vector<Buffer>& weights() { return weights_; }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/error.h"
+#include "tests/errors.h"
 
 namespace concertina {
 namespace {
@@ -84,18 +84,10 @@ TEST(LrScheduleTest, EveryShapeStaysInItsBounds) {
     }));
 }
 
-std::string where(std::string_view name, const LrConfig& config) {
-  try {
-    make_lr_schedule(name, config);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    return error.where();
-  }
-  return "";
-}
-
 TEST(LrScheduleTest, BadValuesNameTheirKey) {
-  EXPECT_EQ(where("cosine", {.peak = 1, .steps = 10}), "");
+  const auto where = [](std::string_view name, const LrConfig& config) {
+    return input_error([&] { make_lr_schedule(name, config); }).where();
+  };
   EXPECT_EQ(where("cosin", {.peak = 1, .steps = 10}), "lr.schedule");
   EXPECT_EQ(where("cosine", {.peak = -1, .steps = 10}), "optimizer.lr");
   EXPECT_EQ(where("cosine", {.peak = std::nan(""), .steps = 10}), "optimizer.lr");

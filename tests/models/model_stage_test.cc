@@ -1,18 +1,17 @@
 #include "models/model_stage.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <set>
 #include <span>
 
-#include "core/backend_around.h"
-#include "core/error.h"
+#include "tests/errors.h"
 #include "tests/models/local_pipeline.h"
 #include "tests/oracle_backend.h"
 
@@ -23,155 +22,155 @@ const ModelConfig kConfig{
     .layers = 2, .width = 20, .heads = 4, .context = 11, .vocab = 37, .samples = 2};
 constexpr int kMicrobatches = 3;
 
-ModelConfig in(DType compute, double dropout = 0) {
+struct Setting {
+  DType compute = DType::f32;
+  double dropout = 0;
+  int frozen = 0;
+  std::vector<std::string> recompute{};
+};
+
+ModelConfig config_of(const Setting& setting) {
   ModelConfig config = kConfig;
-  config.precision = compute;
-  config.dropout = dropout;
+  config.precision = setting.compute;
+  config.dropout = setting.dropout;
+  config.recompute = setting.recompute;
   return config;
 }
 
-/// Losses and gradients of some microbatches.
+struct Sample {
+  Buffer tokens, targets;
+};
+Sample sample_of(Data& data, int least_target = 0) {
+  Buffer tokens = data.integers(22, 0, 36);
+  return {std::move(tokens), data.integers(22, least_target, 36)};
+}
+
+/// Losses and gradients of some microbatches, bit by bit.
 struct Result {
   std::vector<double> losses;
   std::vector<std::vector<float>> gradients;
   bool operator==(const Result& other) const {
-    if (losses != other.losses || gradients.size() != other.gradients.size()) return false;
-    for (std::size_t b = 0; b < gradients.size(); ++b)
-      if (gradients[b].size() != other.gradients[b].size() ||
-          std::memcmp(gradients[b].data(), other.gradients[b].data(),
-                      gradients[b].size() * sizeof(float)) != 0)
-        return false;
-    return true;
+    return losses == other.losses &&
+           std::ranges::equal(gradients, other.gradients, [](const auto& a, const auto& b) {
+             return a.size() == b.size() &&
+                    std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+           });
   }
 };
 
-Result run(Backend& backend, const std::vector<int>& cuts, LocalPipeline::Backward backward,
-           int frozen = 0, DType compute = DType::f32, double dropout = 0,
-           const std::vector<std::string>& recompute = {}) {
-  ModelConfig config = in(compute, dropout);
-  config.recompute = recompute;
-  const auto model = make_model("gpt", config);
-  LocalPipeline pipeline(backend, *model, cuts, frozen);
+using MakeBackend = std::function<std::unique_ptr<Backend>()>;
+const MakeBackend kOracle = make_oracle_backend, kCpu = [] { return make_cpu_backend(1); },
+                  kBaseline = [] { return make_cpu_backend(1, "baseline"); };
+
+Result run(Backend& backend, const Setting& setting = {}, const std::vector<int>& cuts = {0},
+           LocalPipeline::Backward backward = LocalPipeline::Backward::joint) {
+  const auto model = make_model("gpt", config_of(setting));
+  LocalPipeline pipeline(backend, *model, cuts, setting.frozen);
   pipeline.initialize(5);
   GradientStore store(pipeline.buckets());
   Data data(9);
   Result result;
   for (int m = 0; m < kMicrobatches; ++m) {
-    const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, -1, 36);
+    const auto [tokens, targets] = sample_of(data, -1);
     result.losses.push_back(
         pipeline.train(tokens.view(), targets.view(), 0.01F, m, store, backward));
   }
   store.expect_complete(kMicrobatches);
-  for (int b = 0; b < std::ssize(pipeline.buckets()); ++b)
-    result.gradients.push_back(store.total(b));
+  result.gradients = store.totals();
   return result;
 }
 
-const std::vector<std::vector<int>> kCuts{{0, 6},    {0, 3, 6},    {0, 1, 6},
-                                          {0, 5, 6}, {0, 2, 3, 6}, {0, 1, 2, 3, 4, 5, 6}};
-
-/// `make` makes a backend anew: its workspace is that of one pipeline.
-void expect_same_bits(const std::function<std::unique_ptr<Backend>()>& make, DType compute,
-                      double dropout) {
-  SCOPED_TRACE(fmt::format("{}, {}, dropout {}", make()->describe(), name_of(compute), dropout));
-  const Result whole = run(*make(), {0, 6}, LocalPipeline::Backward::joint, 0, compute, dropout);
-  for (const double loss : whole.losses) EXPECT_GT(loss, 0);
-  for (const auto& gradient : whole.gradients)
-    for (const float value : gradient) ASSERT_TRUE(std::isfinite(value));
-  for (const auto& cuts : kCuts)
+/// At any cut, with I and W apart or not. `make` makes a new backend each time: its workspace is
+/// that of one pipeline.
+void expect_same_bits(const MakeBackend& make, const Setting& setting, const Result& expected) {
+  SCOPED_TRACE(fmt::format("{}, {}, dropout {}, {} frozen, again: {}", make()->describe(),
+                           name_of(setting.compute), setting.dropout, setting.frozen,
+                           fmt::join(setting.recompute, " ")));
+  for (const auto& cuts :
+       std::vector<std::vector<int>>{{0}, {0, 3}, {0, 1}, {0, 5}, {0, 2, 3}, {0, 1, 2, 3, 4, 5}})
     for (const auto backward : {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate})
-      EXPECT_TRUE(run(*make(), cuts, backward, 0, compute, dropout) == whole)
-          << cuts.size() - 1 << " stages, separate: " << static_cast<int>(backward);
+      EXPECT_TRUE(run(*make(), setting, cuts, backward) == expected)
+          << cuts.size() << " stages, separate: " << static_cast<int>(backward);
 }
 
 TEST(ModelStageTest, CutsAndSeparationNeverChangeABit) {
-  for (const DType compute : {DType::f32, DType::bf16})
-    for (const double dropout : {0.0, 0.2}) {
-      expect_same_bits(make_oracle_backend, compute, dropout);
-      for (const char* isa : {"", "baseline"})  // bf16 by the processor where it can, and emulated
-        expect_same_bits([&] { return make_cpu_backend(1, isa); }, compute, dropout);
-    }
+  for (const MakeBackend& make : {kOracle, kCpu, kBaseline})  // bf16 by the processor, and emulated
+    for (const DType compute : {DType::f32, DType::bf16})
+      for (const double dropout : {0.0, 0.2}) {
+        const Setting setting{compute, dropout};
+        const Result whole = run(*make(), setting);
+        for (const double loss : whole.losses) EXPECT_GT(loss, 0);
+        for (const auto& gradient : whole.gradients)
+          for (const float value : gradient) ASSERT_TRUE(std::isfinite(value));
+        expect_same_bits(make, setting, whole);
+      }
 }
 
-/// The whole model with dropout stays as near the oracle as without: the same elements are dropped.
-TEST(ModelStageTest, DropoutMatchesTheOracle) {
-  for (const double dropout : {0.0, 0.2}) {
-    const auto with = [&](Backend& backend) {
-      return run(backend, {0, 6}, LocalPipeline::Backward::joint, 0, DType::f32, dropout);
-    };
-    const Result expected = with(*make_oracle_backend());
-    for (const char* isa : {"", "baseline"}) {
-      const Result got = with(*make_cpu_backend(1, isa));
-      EXPECT_LE(relative_error(got.losses, expected.losses), 1e-5) << dropout;
+/// The whole model is near the oracle, which drops the same elements and rounds where it does.
+TEST(ModelStageTest, IsNearTheOracle) {
+  for (const auto& [setting, loss, gradient] : {std::tuple{Setting{}, 1e-5, 1e-4},
+                                                {Setting{.dropout = 0.2}, 1e-5, 1e-4},
+                                                {Setting{.compute = DType::bf16}, 2e-3, 3e-2}}) {
+    const Result expected = run(*kOracle(), setting);
+    for (const MakeBackend& make : {kCpu, kBaseline}) {
+      const Result got = run(*make(), setting, {0, 3});
+      EXPECT_LE(relative_error(got.losses, expected.losses), loss) << setting.dropout;
       for (std::size_t b = 0; b < expected.gradients.size(); ++b)
-        EXPECT_LE(relative_error(got.gradients[b], expected.gradients[b]), 1e-4) << "bucket " << b;
+        EXPECT_LE(relative_error(got.gradients[b], expected.gradients[b]), gradient) << b;
     }
   }
 }
 
-/// A loss of the model, in training or not, with the first units frozen.
-double loss_of(double dropout, bool training, int frozen = 0, std::uint64_t seed = 3,
-               std::int64_t step = 1, int microbatch = 0) {
-  const auto model = make_model("gpt", in(DType::f32, dropout));
+/// What a loss of the model depends on.
+struct Case {
+  double dropout = 0.2;
+  int frozen = 0;
+  std::uint64_t seed = 3;
+  std::int64_t step = 1;
+  int microbatch = 0;
+  bool training = true;
+};
+
+double loss_of(const Case& one) {
+  const auto model = make_model("gpt", config_of({.dropout = one.dropout}));
   const auto backend = make_cpu_backend(1);
-  LocalPipeline pipeline(*backend, *model, {0, 3, 6}, frozen);
+  LocalPipeline pipeline(*backend, *model, {0, 3}, one.frozen);
   pipeline.initialize(5);
   for (const char* name : {"001.attention/proj.weight", "002.mlp/down.weight"})  // as if trained:
     for (float& w : std::span(pipeline.weight(name).f32(), pipeline.weight(name).count))
       w *= 30;  // what they put out counts
   pipeline.refresh();
-  pipeline.set_random(seed, step);
+  pipeline.set_random(one.seed, one.step);
   Data data(9);
-  const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, 0, 36);
+  const auto [tokens, targets] = sample_of(data);
   GradientStore store(pipeline.buckets());
   std::vector<float> logits;
-  return training ? pipeline.train(tokens.view(), targets.view(), 0.01F, microbatch, store)
-                  : pipeline.evaluate(tokens.view(), targets.view(), logits);
+  return one.training ? pipeline.train(tokens.view(), targets.view(), 0.01F, one.microbatch, store)
+                      : pipeline.evaluate(tokens.view(), targets.view(), logits);
 }
 
-TEST(ModelStageTest, DropoutIsOfTrainingAlone) {
-  const double whole = loss_of(0, true);
-  EXPECT_EQ(loss_of(0.2, false), whole);
-  EXPECT_EQ(loss_of(0.2, true), loss_of(0.2, true));
-  EXPECT_NE(loss_of(0.2, true), whole);
-  EXPECT_NE(loss_of(0.2, true), loss_of(0.3, true));
-}
-
-TEST(ModelStageTest, DropoutFollowsFromSeedStepAndMicrobatch) {
-  const double one = loss_of(0.2, true);
-  EXPECT_NE(loss_of(0.2, true, 0, 4), one);
-  EXPECT_NE(loss_of(0.2, true, 0, 3, 2), one);
-  EXPECT_NE(loss_of(0.2, true, 0, 3, 1, 1), one);
+TEST(ModelStageTest, DropoutIsOfTrainingAloneAndFollowsFromSeedStepAndMicrobatch) {
+  const double whole = loss_of({.dropout = 0});
+  EXPECT_EQ(loss_of({.training = false}), whole);
+  EXPECT_EQ(loss_of({}), loss_of({}));
+  std::set<double> losses{whole};
+  const Case cases[] = {{}, {.dropout = 0.3}, {.seed = 4}, {.step = 2}, {.microbatch = 1}};
+  for (const Case& one : cases) losses.insert(loss_of(one));
+  EXPECT_EQ(losses.size(), 1 + std::size(cases));
 }
 
 /// Units 0 to 4 of 6 drop something: embedding, two attention and two MLP half-blocks.
 TEST(ModelStageTest, FrozenUnitsDropNothing) {
-  std::vector<double> losses;
-  for (int frozen = 0; frozen < 6; ++frozen) {
-    losses.push_back(loss_of(0.2, true, frozen));
-    EXPECT_EQ(std::count(losses.begin(), losses.end(), losses.back()), 1) << frozen;
-  }
-  EXPECT_EQ(losses.back(), loss_of(0, true));
-}
-
-/// The whole model in bf16 stays near the oracle that rounds where it does.
-TEST(ModelStageTest, Bf16MatchesTheOracle) {
-  const Result expected =
-      run(*make_oracle_backend(), {0, 6}, LocalPipeline::Backward::joint, 0, DType::bf16);
-  for (const char* isa : {"", "baseline"}) {
-    const Result got =
-        run(*make_cpu_backend(1, isa), {0, 3, 6}, LocalPipeline::Backward::joint, 0, DType::bf16);
-    EXPECT_LE(relative_error(got.losses, expected.losses), 2e-3);
-    for (std::size_t b = 0; b < expected.gradients.size(); ++b)
-      EXPECT_LE(relative_error(got.gradients[b], expected.gradients[b]), 3e-2) << "bucket " << b;
-  }
+  std::set<double> losses;
+  for (int frozen = 0; frozen < 6; ++frozen)
+    EXPECT_TRUE(losses.insert(loss_of({.frozen = frozen})).second) << frozen;
+  EXPECT_TRUE(losses.contains(loss_of({.dropout = 0})));
 }
 
 /// Units that train get the gradients that they would get anyway, frozen tensors none.
 TEST(ModelStageTest, FrozenUnitsChangeNoOtherGradient) {
-  for (const bool cpu : {false, true}) {
-    const auto backend = cpu ? make_cpu_backend(1) : make_oracle_backend();
-    const Result whole = run(*backend, {0, 6}, LocalPipeline::Backward::joint);
+  for (const MakeBackend& make : {kOracle, kCpu}) {
+    const Result whole = run(*make());
     for (int frozen = 1; frozen < 6; ++frozen) {
       const auto buckets = make_buckets(make_model("gpt", kConfig)->spec(), frozen);
       Result expected = whole;
@@ -179,85 +178,51 @@ TEST(ModelStageTest, FrozenUnitsChangeNoOtherGradient) {
         EXPECT_EQ(buckets[b].frozen, buckets[b].uses.front() < frozen);
         if (buckets[b].frozen) expected.gradients[b].clear();
       }
-      for (const auto& cuts : kCuts)
-        for (const auto backward :
-             {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate})
-          EXPECT_TRUE(run(*backend, cuts, backward, frozen) == expected)
-              << frozen << " frozen, " << cuts.size() - 1
-              << " stages, separate: " << static_cast<int>(backward);
+      expect_same_bits(make, {.frozen = frozen}, expected);
     }
   }
 }
 
 TEST(ModelStageTest, WhatIsComputedAgainHasTheSameBits) {
-  const auto backend = make_cpu_backend(1);
   for (const int frozen : {0, 2})
     for (const double dropout : {0.0, 0.25}) {
-      const Result expected =
-          run(*backend, {0, 6}, LocalPipeline::Backward::joint, frozen, DType::f32, dropout);
-      for (const std::vector<std::string>& words :
-           {std::vector<std::string>{"full"}, {"attention"}, {"mlp"}, {"1", "4"}, {"2-3"}})
-        for (const auto& cuts : {std::vector<int>{0, 6}, {0, 3, 6}, {0, 2, 4, 6}})
-          for (const auto backward :
-               {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate})
-            EXPECT_TRUE(run(*backend, cuts, backward, frozen, DType::f32, dropout, words) ==
-                        expected)
-                << words[0] << ", " << frozen << " frozen, " << cuts.size() - 1
-                << " stages, dropout " << dropout;
+      const Result expected = run(*kCpu(), {.dropout = dropout, .frozen = frozen});
+      for (const char* words : {"full", "attention", "mlp", "2-3"})
+        expect_same_bits(kCpu, {.dropout = dropout, .frozen = frozen, .recompute = {words}},
+                         expected);
+      expect_same_bits(kCpu, {.dropout = dropout, .frozen = frozen, .recompute = {"1", "4"}},
+                       expected);
     }
 }
 
 TEST(ModelStageTest, AUnitThatCannotComputeAgainIsRefused) {
   for (const std::string word :
        {"0", "5", "6", "0-1", "4-2", "head", "", "-1", "1-", "99999999999"}) {
-    ModelConfig config = kConfig;
-    config.recompute = {word};
-    try {
-      make_model("gpt", config);
-      ADD_FAILURE() << word;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.where(), "parallel.recompute");
-      EXPECT_NE(error.fix().find("attention, mlp"), std::string::npos) << error.fix();
-    }
+    const Error error = input_error([&] { make_model("gpt", config_of({.recompute = {word}})); });
+    EXPECT_EQ(error.where(), "parallel.recompute");
+    expect_has(error.fix(), "attention, mlp");
   }
-}
-
-TEST(ModelStageTest, FrozenUnitsSaveNothingAndShareOneScratch) {
-  const auto model = make_model("gpt", kConfig);
-  const auto backend = make_oracle_backend();
-  const auto stage = [&](int first, int last, int frozen) {
-    const auto buckets = make_buckets(model->spec(), frozen);
-    return ModelStage(*backend, *model, buckets, first, last, frozen).memory();
-  };
-  EXPECT_EQ(stage(0, 4, 4).saved_bytes, 0U);
-  EXPECT_EQ(stage(0, 4, 4).grad_bytes, 0U);
-  EXPECT_EQ(stage(0, 4, 4).workspace_bytes, 0U);
-  EXPECT_EQ(stage(1, 5, 5).forward_bytes, stage(1, 4, 4).forward_bytes);
-  EXPECT_EQ(stage(1, 5, 1).forward_bytes, 0U);
-  const std::size_t edge = align_up(model->spec().boundary_bytes);
-  EXPECT_EQ(stage(1, 6, 4).saved_bytes, edge + stage(4, 6, 4).saved_bytes);
-  EXPECT_EQ(stage(1, 6, 4).grad_bytes, stage(4, 6, 4).grad_bytes);
 }
 
 /// Microbatch 0 overwrites and the others add, in every tensor of every unit.
 TEST(ModelStageTest, GradientsOfMicrobatchesAddUp) {
   const auto model = make_model("gpt", kConfig);
   const auto backend = make_oracle_backend();
-  LocalPipeline pipeline(*backend, *model, {0, 3, 6});
+  LocalPipeline pipeline(*backend, *model, {0, 3});
   pipeline.initialize(5);
   GradientStore together(pipeline.buckets());
-  std::vector<std::vector<double>> sums(pipeline.buckets().size());
+  std::vector<std::vector<float>> sums;
   Data data(8);
   for (int m = 0; m < kMicrobatches; ++m) {
-    const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, 0, 36);
+    const auto [tokens, targets] = sample_of(data);
     GradientStore alone(pipeline.buckets());
     pipeline.train(tokens.view(), targets.view(), 0.01F, m, together);
     pipeline.train(tokens.view(), targets.view(), 0.01F, 0, alone);
+    const auto one = alone.totals();
+    sums.resize(one.size());
     for (std::size_t b = 0; b < sums.size(); ++b) {
-      const std::vector<float> gradient = alone.total(static_cast<int>(b));
-      sums[b].resize(gradient.size());
-      for (std::size_t i = 0; i < gradient.size(); ++i)
-        sums[b][i] += static_cast<double>(gradient[i]);
+      sums[b].resize(one[b].size());
+      std::ranges::transform(sums[b], one[b], sums[b].begin(), std::plus());
     }
   }
   for (std::size_t b = 0; b < sums.size(); ++b)
@@ -270,65 +235,13 @@ TEST(ModelStageTest, GradientsOfMicrobatchesAddUp) {
     }
 }
 
-void expect_memory_of_spec(double dropout, const std::vector<std::string>& recompute = {}) {
-  ModelConfig config = in(DType::f32, dropout);
-  config.recompute = recompute;
-  const auto model = make_model("gpt", config);
-  const std::vector<UnitCost> costs = training_costs(model->spec(), 0);
-  const auto buckets = make_buckets(model->spec());
-  const auto backend = make_oracle_backend();
-  const std::size_t boundary = align_up(model->spec().boundary_bytes);
-  for (int first = 0; first < 6; ++first)
-    for (int last = first + 1; last <= 6; ++last) {
-      const ModelStage stage(*backend, *model, buckets, first, last);
-      std::size_t saved = 0, grads = 0, most = 0;
-      for (int u = first; u < last; ++u) {
-        const UnitCost& cost = costs[static_cast<std::size_t>(u)];
-        saved += cost.saved_bytes;
-        grads += cost.grad_bytes;
-        most = std::max(most, cost.grad_bytes);
-      }
-      const auto edges = static_cast<std::size_t>(last - first - 1);
-      const StageMemory memory = stage.memory();
-      EXPECT_EQ(memory.saved_bytes, saved + edges * boundary);
-      EXPECT_EQ(memory.grad_bytes, grads + edges * boundary);
-      EXPECT_EQ(memory.boundary_bytes, model->spec().boundary_bytes);
-      EXPECT_EQ(memory.workspace_bytes, most + std::min<std::size_t>(edges, 2) * boundary);
-      EXPECT_EQ(stage.first_unit(), first);
-      EXPECT_EQ(stage.last_unit(), last);
-    }
-}
-
-TEST(ModelStageTest, MemoryFollowsFromTheSpec) {
-  expect_memory_of_spec(0);
-  expect_memory_of_spec(0.2);
-  expect_memory_of_spec(0.2, {"full"});
-  expect_memory_of_spec(0, {"attention"});
-}
-
-TEST(ModelStageTest, HoldsTheBucketsOfItsUnits) {
-  const auto model = make_model("gpt", kConfig);
-  const auto buckets = make_buckets(model->spec());
-  const auto backend = make_oracle_backend();
-  for (int first = 0; first < 6; ++first)
-    for (int last = first + 1; last <= 6; ++last) {
-      const ModelStage stage(*backend, *model, buckets, first, last);
-      for (int b = 0; b < std::ssize(buckets); ++b) {
-        const auto& uses = buckets[static_cast<std::size_t>(b)].uses;
-        const bool used =
-            std::any_of(uses.begin(), uses.end(), [&](int u) { return first <= u && u < last; });
-        EXPECT_EQ(std::count(stage.buckets().begin(), stage.buckets().end(), b), used ? 1 : 0);
-      }
-    }
-}
-
 TEST(ModelStageTest, WeightsCountOnlyOnceRefreshed) {
   const auto model = make_model("gpt", kConfig);
   const auto backend = make_cpu_backend(1);
-  LocalPipeline pipeline(*backend, *model, {0, 6});
+  LocalPipeline pipeline(*backend, *model);
   pipeline.initialize(1);
   Data data(4);
-  const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, 0, 36);
+  const auto [tokens, targets] = sample_of(data);
   std::vector<float> before, after;
   const double loss = pipeline.evaluate(tokens.view(), targets.view(), before);
   EXPECT_EQ(before.size(), 22U * 37U);
@@ -340,100 +253,42 @@ TEST(ModelStageTest, WeightsCountOnlyOnceRefreshed) {
   EXPECT_NE(before, after);
 }
 
-/// Counts passes that might be repeated; no kernel is outside of one.
-class PassCounter final : public BackendAround {
- public:
-  using BackendAround::BackendAround;
-  bool records_passes() const override { return true; }
-  void repeat(const RepeatedPass& pass, const std::function<void()>& issue) override {
-    ++passes[fmt::format("{} of {}", pass.pass, pass.unit)];
-    keys.insert({pass.key.begin(), pass.key.end()});
-    inside_ = true;
-    issue();
-    inside_ = false;
-  }
-  void forget_passes() override { ++forgotten; }
-
-  std::map<std::string, int> passes;
-  std::set<std::vector<std::uint64_t>> keys;
-  int forgotten = 0;
-
- private:
-  void before(Op&) override { EXPECT_TRUE(inside_); }
-
-  bool inside_ = false;
-};
-
-TEST(ModelStageTest, EveryKernelIsInAPassThatCanBeRepeated) {
-  for (const auto backward : {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate}) {
-    PassCounter counter(make_cpu_backend(1));
-    run(counter, {0, 3, 6}, backward);
-    EXPECT_EQ(counter.forgotten, 2) << "once a stage, when it gets its memory";
-    EXPECT_EQ(counter.passes.size(), 6U * kPasses);
-    for (const auto& [pass, times] : counter.passes)
-      EXPECT_EQ(times, pass.starts_with("packing") ? 1 : kMicrobatches) << pass;
-    // The tables and targets of each microbatch; gradients that overwrite, and that add.
-    EXPECT_LT(counter.keys.size(), counter.passes.size() * kMicrobatches);
-    EXPECT_GE(counter.keys.size(), counter.passes.size() + 6);
-  }
-}
-
-/// Keys cost time: nobody writes them for a backend that drops them.
-TEST(ModelStageTest, ABackendThatRecordsNothingIsNotAskedTo) {
-  class Recordless final : public BackendAround {
-   public:
-    using BackendAround::BackendAround;
-    void repeat(const RepeatedPass& pass, const std::function<void()>&) override {
-      ADD_FAILURE() << pass.pass << " of " << pass.unit;
-    }
-  };
-  Recordless backend(make_cpu_backend(1));
-  run(backend, {0, 3, 6}, LocalPipeline::Backward::joint);
-}
-
 TEST(ModelStageTest, OnlyTheLastStageHasALoss) {
   const auto model = make_model("gpt", kConfig);
   const auto backend = make_oracle_backend();
-  const LocalPipeline pipeline(*backend, *model, {0, 3, 6});
+  const LocalPipeline pipeline(*backend, *model, {0, 3});
   EXPECT_THROW(pipeline.stages().front()->row_loss({}), Error);
   EXPECT_THROW(pipeline.stages().front()->logits({}), Error);
 }
 
-/// The gradient of the whole model in one random direction, against a difference of its loss.
-void expect_uphill(double dropout) {
-  const auto model = make_model("gpt", in(DType::f32, dropout));
+/// The gradient of the whole model with dropout, along itself, against a difference of its loss.
+TEST(ModelStageTest, GradientPointsUphill) {
+  const auto model = make_model("gpt", config_of({.dropout = 0.2}));
   const auto backend = make_cpu_backend(1);
-  LocalPipeline pipeline(*backend, *model, {0, 3, 6});
+  LocalPipeline pipeline(*backend, *model, {0, 3});
   pipeline.initialize(2);
   Data data(6);
-  const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, 0, 36);
+  const auto [tokens, targets] = sample_of(data);
   GradientStore store(pipeline.buckets());
   pipeline.train(tokens.view(), targets.view(), 1, 0, store);
+  const std::vector<std::vector<float>> gradients = store.totals();
   std::vector<std::vector<float>> start;
+  for (const Buffer& weights : pipeline.weights()) start.push_back(weights.values());
   double slope = 0;
-  for (int b = 0; b < std::ssize(pipeline.buckets()); ++b) {
-    start.push_back(pipeline.weights()[static_cast<std::size_t>(b)].values());
-    for (const float g : store.total(b)) slope += static_cast<double>(g) * static_cast<double>(g);
-  }
+  for (const auto& gradient : gradients)
+    for (const float g : gradient) slope += static_cast<double>(g) * static_cast<double>(g);
   const double step = 0.002 / std::sqrt(slope);  // along the gradient: d loss / d step = slope
   double difference = 0;
   for (const double sign : {1.0, -1.0}) {
-    for (std::size_t b = 0; b < start.size(); ++b) {
-      const std::vector<float> gradient = store.total(static_cast<int>(b));
-      for (std::size_t i = 0; i < gradient.size(); ++i)
+    for (std::size_t b = 0; b < start.size(); ++b)
+      for (std::size_t i = 0; i < gradients[b].size(); ++i)
         pipeline.weights()[b].data()[i] =
-            start[b][i] + static_cast<float>(sign * step) * gradient[i];
-    }
+            start[b][i] + static_cast<float>(sign * step) * gradients[b][i];
     pipeline.refresh();
     GradientStore unused(pipeline.buckets());
     difference += sign * pipeline.train(tokens.view(), targets.view(), 1, 0, unused);
   }
-  EXPECT_NEAR(difference / (2 * step) / slope, 1, 5e-4) << "dropout " << dropout;
-}
-
-TEST(ModelStageTest, GradientPointsUphill) {
-  expect_uphill(0);
-  expect_uphill(0.2);
+  EXPECT_NEAR(difference / (2 * step) / slope, 1, 5e-4);
 }
 
 }  // namespace

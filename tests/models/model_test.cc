@@ -6,8 +6,9 @@
 #include <cmath>
 #include <set>
 
-#include "core/error.h"
 #include "core/profile_backend.h"
+#include "models/model_stage.h"
+#include "tests/errors.h"
 #include "tests/oracle_backend.h"
 
 namespace concertina {
@@ -106,6 +107,66 @@ TEST(GptTest, CostsCountWhatIsComputed) {
   EXPECT_EQ(model->spec().boundary_bytes, 40U * 48U * 4U);
 }
 
+TEST(StageMemoryTest, FrozenUnitsSaveNothingAndShareOneScratch) {
+  const auto model = make_model("gpt", kSmall);
+  const auto backend = make_oracle_backend();
+  const auto stage = [&](int first, int last, int frozen) {
+    const auto buckets = make_buckets(model->spec(), frozen);
+    return ModelStage(*backend, *model, buckets, first, last, frozen).memory();
+  };
+  EXPECT_EQ(stage(0, 4, 4).saved_bytes, 0U);
+  EXPECT_EQ(stage(0, 4, 4).grad_bytes, 0U);
+  EXPECT_EQ(stage(0, 4, 4).workspace_bytes, 0U);
+  EXPECT_EQ(stage(1, 5, 5).forward_bytes, stage(1, 4, 4).forward_bytes);
+  EXPECT_EQ(stage(1, 5, 1).forward_bytes, 0U);
+  const std::size_t edge = align_up(model->spec().boundary_bytes);
+  EXPECT_EQ(stage(1, 6, 4).saved_bytes, edge + stage(4, 6, 4).saved_bytes);
+  EXPECT_EQ(stage(1, 6, 4).grad_bytes, stage(4, 6, 4).grad_bytes);
+}
+
+void expect_stages_of_spec(const ModelConfig& config) {
+  const auto model = make_model("gpt", config);
+  const int units = static_cast<int>(model->spec().units.size());
+  const std::vector<UnitCost> costs = training_costs(model->spec(), 0);
+  const auto buckets = make_buckets(model->spec());
+  const auto backend = make_oracle_backend();
+  const std::size_t boundary = align_up(model->spec().boundary_bytes);
+  for (int first = 0; first < units; ++first)
+    for (int last = first + 1; last <= units; ++last) {
+      const ModelStage stage(*backend, *model, buckets, first, last);
+      std::size_t saved = 0, grads = 0, most = 0;
+      for (int u = first; u < last; ++u) {
+        const UnitCost& cost = costs[static_cast<std::size_t>(u)];
+        saved += cost.saved_bytes;
+        grads += cost.grad_bytes;
+        most = std::max(most, cost.grad_bytes);
+      }
+      const auto edges = static_cast<std::size_t>(last - first - 1);
+      const StageMemory memory = stage.memory();
+      EXPECT_EQ(memory.saved_bytes, saved + edges * boundary);
+      EXPECT_EQ(memory.grad_bytes, grads + edges * boundary);
+      EXPECT_EQ(memory.boundary_bytes, model->spec().boundary_bytes);
+      EXPECT_EQ(memory.workspace_bytes, most + std::min<std::size_t>(edges, 2) * boundary);
+      EXPECT_EQ(stage.first_unit(), first);
+      EXPECT_EQ(stage.last_unit(), last);
+      for (int b = 0; b < std::ssize(buckets); ++b)
+        EXPECT_EQ(std::ranges::count(stage.buckets(), b),
+                  std::ranges::any_of(buckets[static_cast<std::size_t>(b)].uses,
+                                      [&](int u) { return first <= u && u < last; }));
+    }
+}
+
+TEST(StageMemoryTest, AndBucketsFollowFromTheSpec) {
+  for (const double dropout : {0.0, 0.2})
+    for (const std::vector<std::string>& again :
+         {std::vector<std::string>{}, {"full"}, {"attention"}}) {
+      ModelConfig config = kSmall;
+      config.dropout = dropout;
+      config.recompute = again;
+      expect_stages_of_spec(config);
+    }
+}
+
 TEST(ModelTest, EveryLayerNormHasTheEpsilonOfTheFamily) {
   for (const char* family : {"gpt", "neox", "bert"}) {
     ModelConfig config = kSmall;
@@ -152,71 +213,56 @@ TEST(ModelTest, WhereFewTokensAreMaskedTheRestOfTheLastMlpAndOfTheHeadIsLeftOut)
   }
 }
 
-/// The error's place, which is a config key; empty where there is no error.
-std::string where(const ModelConfig& config, const std::string& family = "gpt") {
-  try {
-    make_model(family, config);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_FALSE(error.fix().empty());
-    return error.where();
-  }
-  return "";
-}
-
 TEST(ModelTest, BadSizesNameTheirKey) {
-  EXPECT_EQ(where(kSmall), "");
-  for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1} << 62}) {
-    const std::vector<std::pair<std::int64_t ModelConfig::*, std::string>> keys{
-        {&ModelConfig::layers, "model.layers"}, {&ModelConfig::width, "model.width"},
-        {&ModelConfig::heads, "model.heads"},   {&ModelConfig::context, "model.context"},
-        {&ModelConfig::vocab, "model.vocab"},   {&ModelConfig::samples, "batch.global"}};
-    for (const auto& [member, key] : keys) {
-      ModelConfig config = kSmall;
-      config.*member = bad;
-      EXPECT_EQ(where(config), key) << bad;
-    }
-  }
-  ModelConfig heads = kSmall;
-  heads.heads = 5;
-  EXPECT_EQ(where(heads), "model.heads");
+  const auto expect_refused = [](const char* key, const auto& change,
+                                 const std::string& family = "gpt") {
+    ModelConfig config = kSmall;
+    change(config);
+    const Error error = input_error([&] { make_model(family, config); });
+    EXPECT_EQ(error.where(), key);
+    EXPECT_FALSE(error.fix().empty());
+  };
+  for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1} << 62})
+    for (const auto& [member, key] : {std::pair{&ModelConfig::layers, "model.layers"},
+                                      {&ModelConfig::width, "model.width"},
+                                      {&ModelConfig::heads, "model.heads"},
+                                      {&ModelConfig::context, "model.context"},
+                                      {&ModelConfig::vocab, "model.vocab"},
+                                      {&ModelConfig::samples, "batch.global"}})
+      expect_refused(key, [&](ModelConfig& config) { config.*member = bad; });
+  for (const double bad : {-0.1, 1.0, std::nan("")})
+    for (const auto& [member, key] : {std::pair{&ModelConfig::dropout, "model.dropout"},
+                                      {&ModelConfig::attention_dropout, "model.attention_dropout"}})
+      expect_refused(key, [&](ModelConfig& config) { config.*member = bad; });
+  expect_refused("model.heads", [](ModelConfig& config) { config.heads = 5; });
   ModelConfig odd = kSmall;
   odd.width = 3 * odd.heads;
-  EXPECT_EQ(where(odd), "");
-  EXPECT_EQ(where(odd, "llama"), "model.heads");
-  for (const double bad : {-0.1, 1.0, std::nan("")}) {
-    ModelConfig dropout = kSmall;
-    dropout.dropout = bad;
-    EXPECT_EQ(where(dropout), "model.dropout") << bad;
-    dropout.dropout = 0, dropout.attention_dropout = bad;
-    EXPECT_EQ(where(dropout), "model.attention_dropout") << bad;
-  }
-  ModelConfig counted = kSmall;  // 2^35 elements a sample
-  counted.heads = 1;
+  EXPECT_NO_THROW(make_model("gpt", odd));
+  expect_refused(
+      "model.heads", [&](ModelConfig& config) { config = odd; }, "llama");
+  expect_refused("batch.microbatches",
+                 [](ModelConfig& config) { config.context = config.samples = 1 << 24; });
+}
+
+/// Numbers of dropped elements are 32 bits wide: 2^35 outputs of a sample and 2^40 of attention.
+TEST(ModelTest, DropoutOfTooManyElementsIsRefused) {
+  ModelConfig counted = kSmall;
+  counted.heads = counted.samples = 1;
   counted.width = 1 << 15;
   counted.context = 1 << 20;
-  counted.samples = 1;
-  EXPECT_EQ(where(counted), "");
+  EXPECT_NO_THROW(make_model("gpt", counted));
   counted.dropout = 0.1;
-  EXPECT_EQ(where(counted), "model.dropout");
-  counted.dropout = 0, counted.attention_dropout = 0.1;  // 2^40
-  EXPECT_EQ(where(counted), "model.attention_dropout");
+  EXPECT_EQ(input_error([&] { make_model("gpt", counted); }).where(), "model.dropout");
+  counted.dropout = 0, counted.attention_dropout = 0.1;
+  EXPECT_EQ(input_error([&] { make_model("gpt", counted); }).where(), "model.attention_dropout");
   counted.context = 1 << 17;
-  EXPECT_EQ(where(counted), "");
-  ModelConfig huge = kSmall;
-  huge.context = 1 << 24;
-  huge.samples = 1 << 24;
-  EXPECT_EQ(where(huge), "batch.microbatches");
+  EXPECT_NO_THROW(make_model("gpt", counted));
 }
 
 TEST(ModelTest, AnUnknownFamilyListsTheKnown) {
-  try {
-    make_model("gtp", kSmall);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.where(), "model.family");
-    EXPECT_NE(error.fix().find("gpt"), std::string::npos);
-  }
+  const Error error = input_error([] { make_model("gtp", kSmall); });
+  EXPECT_EQ(error.where(), "model.family");
+  expect_has(error.fix(), "gpt");
 }
 
 /// Every linear map of a model knows the precision; the head's logits are too dear for fp8.

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/error.h"
 #include "tests/buffer.h"
+#include "tests/errors.h"
 #include "tests/oracle_backend.h"
 
 namespace concertina {
@@ -35,18 +35,10 @@ TEST(AdamWTest, FollowsTheFormula) {
   }
 }
 
-std::string where(const std::string& name, const OptimizerConfig& config) {
-  try {
-    make_optimizer(name, config);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    return error.where();
-  }
-  return "";
-}
-
 TEST(OptimizerTest, BadValuesNameTheirKey) {
-  EXPECT_EQ(where("adamw", {}), "");
+  const auto where = [](const char* name, const OptimizerConfig& config) {
+    return input_error([&] { make_optimizer(name, config); }).where();
+  };
   EXPECT_EQ(where("adam", {}), "optimizer.name");
   EXPECT_EQ(where("adamw", {.beta1 = 1}), "optimizer.betas");
   EXPECT_EQ(where("adamw", {.beta2 = -0.1}), "optimizer.betas");

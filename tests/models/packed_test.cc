@@ -57,6 +57,16 @@ Buffer int_buffer(const std::vector<std::int32_t>& values) {
   return buffer;
 }
 
+/// In the order in which the units read them.
+std::vector<Buffer> fields_in(const Window& window, const ModelSpec& spec) {
+  std::vector<Buffer> fields;
+  for (const Field& field : fields_of(spec))
+    fields.push_back(int_buffer(field.name == "tokens"    ? window.tokens
+                                : field.name == "targets" ? window.targets
+                                                          : window.starts));
+  return fields;
+}
+
 /// A document in a sample of its own, with padding after it, which causal queries do not see.
 Window alone(const Window& window, std::size_t first, std::int64_t length) {
   Window one{std::vector<std::int32_t>(kTokens), std::vector<std::int32_t>(kTokens, -1), {}};
@@ -77,19 +87,12 @@ TEST_P(PackedModel, LogitsAndGradientsAreThoseOfEachDocumentAlone) {
   const auto backend = make_cpu_backend(1, "");
   const auto packed = make_model(GetParam().family, config_of(GetParam(), true));
   const auto plain = make_model(GetParam().family, config_of(GetParam(), false));
-  const int units = static_cast<int>(packed->spec().units.size());
-  LocalPipeline whole(*backend, *packed, {0, 2, units}), single(*backend, *plain, {0, units});
+  LocalPipeline whole(*backend, *packed, {0, 2}), single(*backend, *plain);
   whole.initialize(3);
   single.initialize(3);
   const Window window = packed_window();
-  const Buffer tokens = int_buffer(window.tokens), targets = int_buffer(window.targets),
-               starts = int_buffer(window.starts);
-  // In the order in which the units read them.
-  std::vector<View> fields;
-  for (const Field& field : fields_of(packed->spec()))
-    fields.push_back(field.name == "tokens"    ? tokens.view()
-                     : field.name == "targets" ? targets.view()
-                                               : starts.view());
+  const std::vector<Buffer> buffers = fields_in(window, packed->spec());
+  const std::vector<View> fields = views_of(buffers);
   ASSERT_EQ(fields.size(), 3U);
   std::vector<float> logits, own;
   const double loss = whole.evaluate(fields, logits);
@@ -124,19 +127,13 @@ TEST_P(PackedModel, LogitsAndGradientsAreThoseOfEachDocumentAlone) {
 TEST_P(PackedModel, WhatIsInAnotherDocumentChangesNoBit) {
   const auto backend = make_cpu_backend(2, "");
   const auto model = make_model(GetParam().family, config_of(GetParam(), true));
-  LocalPipeline pipeline(*backend, *model, {0, static_cast<int>(model->spec().units.size())});
+  LocalPipeline pipeline(*backend, *model);
   pipeline.initialize(3);
   Window window = packed_window();
   const auto logits_of = [&] {
-    const Buffer tokens = int_buffer(window.tokens), targets = int_buffer(window.targets),
-                 starts = int_buffer(window.starts);
-    std::vector<View> fields;
-    for (const Field& field : fields_of(model->spec()))
-      fields.push_back(field.name == "tokens"    ? tokens.view()
-                       : field.name == "targets" ? targets.view()
-                                                 : starts.view());
+    const std::vector<Buffer> fields = fields_in(window, model->spec());
     std::vector<float> logits;
-    pipeline.evaluate(fields, logits);
+    pipeline.evaluate(views_of(fields), logits);
     return logits;
   };
   const std::vector<float> before = logits_of();

@@ -1,13 +1,16 @@
-// Everything that a unit's pass is given is in its key, but for the step and the sample.
-
+// Passes that a backend may repeat: every kernel is in one, and everything that a unit's pass is
+// given is in its key, but for the step and the sample.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <set>
 
-#include "core/backend.h"
+#include "core/backend_around.h"
 #include "models/model.h"
 #include "models/model_stage.h"
+#include "tests/models/local_pipeline.h"
 
 namespace concertina {
 namespace {
@@ -73,6 +76,73 @@ TEST_F(PassKeyTest, HasNoStepAndNoSample) {
   UnitIo io;
   io.random.step = 5, io.random.sample = 6;
   EXPECT_EQ(key(*unit_, Pass::forward, io, {}), key(*unit_, Pass::forward, {}, {}));
+}
+
+constexpr int kPassed = 3;  // microbatches
+
+/// On two stages of three units each.
+void train(Backend& backend, LocalPipeline::Backward backward) {
+  const auto model = make_model(
+      "gpt", {.layers = 2, .width = 20, .heads = 4, .context = 11, .vocab = 37, .samples = 2});
+  LocalPipeline pipeline(backend, *model, {0, 3});
+  pipeline.initialize(5);
+  GradientStore store(pipeline.buckets());
+  Data data(9);
+  for (int m = 0; m < kPassed; ++m) {
+    const Buffer tokens = data.integers(22, 0, 36), targets = data.integers(22, -1, 36);
+    pipeline.train(tokens.view(), targets.view(), 0.01F, m, store, backward);
+  }
+}
+
+/// Counts passes that might be repeated; no kernel is outside of one.
+class PassCounter final : public BackendAround {
+ public:
+  using BackendAround::BackendAround;
+  bool records_passes() const override { return true; }
+  void repeat(const RepeatedPass& pass, const std::function<void()>& issue) override {
+    ++passes[fmt::format("{} of {}", pass.pass, pass.unit)];
+    keys.insert({pass.key.begin(), pass.key.end()});
+    inside_ = true;
+    issue();
+    inside_ = false;
+  }
+  void forget_passes() override { ++forgotten; }
+
+  std::map<std::string, int> passes;
+  std::set<std::vector<std::uint64_t>> keys;
+  int forgotten = 0;
+
+ private:
+  void before(Op&) override { EXPECT_TRUE(inside_); }
+
+  bool inside_ = false;
+};
+
+TEST(PassesTest, EveryKernelIsInAPassThatCanBeRepeated) {
+  for (const auto backward : {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate}) {
+    PassCounter counter(make_cpu_backend(1));
+    train(counter, backward);
+    EXPECT_EQ(counter.forgotten, 2) << "once a stage, when it gets its memory";
+    EXPECT_EQ(counter.passes.size(), 6U * kPasses);
+    for (const auto& [pass, times] : counter.passes)
+      EXPECT_EQ(times, pass.starts_with("packing") ? 1 : kPassed) << pass;
+    // The tables and targets of each microbatch; gradients that overwrite, and that add.
+    EXPECT_LT(counter.keys.size(), counter.passes.size() * kPassed);
+    EXPECT_GE(counter.keys.size(), counter.passes.size() + 6);
+  }
+}
+
+/// Keys cost time: nobody writes them for a backend that drops them.
+TEST(PassesTest, ABackendThatRecordsNothingIsNotAskedTo) {
+  class Recordless final : public BackendAround {
+   public:
+    using BackendAround::BackendAround;
+    void repeat(const RepeatedPass& pass, const std::function<void()>&) override {
+      ADD_FAILURE() << pass.pass << " of " << pass.unit;
+    }
+  };
+  Recordless backend(make_cpu_backend(1));
+  train(backend, LocalPipeline::Backward::joint);
 }
 
 }  // namespace

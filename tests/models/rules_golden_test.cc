@@ -4,42 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "models/lr_schedule.h"
 #include "models/optimizer.h"
-#include "tests/buffer.h"
+#include "tests/models/golden_file.h"
 #include "tests/oracle_backend.h"
 
 namespace concertina {
 namespace {
-
-nlohmann::json golden_rules() {
-  std::ifstream file(CONCERTINA_GOLDEN "/rules.json");
-  return nlohmann::json::parse(file);
-}
-
-OptionValues options_of(const nlohmann::json& object) {
-  OptionValues options;
-  for (const auto& [key, value] : object.items()) {
-    if (value.is_boolean())
-      options[key] = value.get<bool>();
-    else if (value.is_number_integer())
-      options[key] = value.get<std::int64_t>();
-    else if (value.is_number())
-      options[key] = value.get<double>();
-    else
-      options[key] = value.get<std::string>();
-  }
-  return options;
-}
-
-std::vector<float> floats_of(const nlohmann::json& values) {
-  std::vector<float> floats;
-  for (const double value : values) floats.push_back(static_cast<float>(value));
-  return floats;
-}
 
 /// The largest difference, over the largest weight.
 double farthest(const Buffer& w, const nlohmann::json& expected) {
@@ -79,7 +51,7 @@ void replay_updates(const nlohmann::json& golden, Backend& backend) {
       {.weight_decay = golden["weight_decay"], .options = options_of(golden["options"])});
   const BucketTensor tensor = tensor_of(golden);
   const Tools tools(*rule, backend, tensor);
-  const Buffer w(floats_of(golden["start"]));
+  const Buffer w(golden["start"].get<std::vector<float>>());
   std::vector<Buffer> states;
   for (std::size_t k = 0; k < rule->state_names().size(); ++k)
     states.emplace_back(std::vector<float>(w.size()));
@@ -87,7 +59,7 @@ void replay_updates(const nlohmann::json& golden, Backend& backend) {
   for (const Buffer& state : states) views.push_back(state.view());
   for (std::size_t i = 0; i < golden["gradients"].size(); ++i) {
     // Half of it by the scale, as clipping does.
-    std::vector<float> gradient = floats_of(golden["gradients"][i]);
+    auto gradient = golden["gradients"][i].get<std::vector<float>>();
     for (float& g : gradient) g *= 2;
     const Buffer g(gradient);
     rule->update(backend, {static_cast<std::int64_t>(i + 1), golden["lr"].get<double>(), 0.5F},
@@ -104,7 +76,7 @@ void replay_updates(const nlohmann::json& golden, Backend& backend) {
 
 TEST(RulesGolden, OptimizersTakeTheStepsOfPyTorchAndThePapers) {
   const auto oracle = make_oracle_backend(), cpu = make_cpu_backend(1);
-  const nlohmann::json rules = golden_rules();
+  const nlohmann::json rules = golden_json("rules");
   for (const nlohmann::json& golden : rules["optimizers"]) {
     SCOPED_TRACE(golden["name"].get<std::string>() + " " + golden["options"].dump());
     replay_updates(golden, *oracle);
@@ -113,7 +85,7 @@ TEST(RulesGolden, OptimizersTakeTheStepsOfPyTorchAndThePapers) {
 }
 
 TEST(RulesGolden, SchedulesHaveTheRatesOfPyTorchAndThePapers) {
-  const nlohmann::json rules = golden_rules();
+  const nlohmann::json rules = golden_json("rules");
   for (const nlohmann::json& golden : rules["schedules"]) {
     SCOPED_TRACE(golden["name"].get<std::string>() + " " + golden["options"].dump());
     const LrSchedule lr = make_lr_schedule(golden["name"].get<std::string>(),
@@ -136,7 +108,7 @@ TEST(RulesGolden, SchedulesHaveTheRatesOfPyTorchAndThePapers) {
 
 /// Each that is in the list was compared, but the three that have tests of their own.
 TEST(RulesGolden, LeaveNoneOut) {
-  const nlohmann::json rules = golden_rules();
+  const nlohmann::json rules = golden_json("rules");
   const auto has = [&](const char* kind, std::string_view name) {
     for (const nlohmann::json& golden : rules[kind])
       if (golden["name"].get<std::string>() == name) return true;

@@ -2,19 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "tests/models/golden_file.h"
 #include "tests/oracle_backend.h"
 
 namespace concertina {
 namespace {
-
-nlohmann::json golden_smoothing() {
-  std::ifstream file(CONCERTINA_GOLDEN "/label_smoothing.json");
-  return nlohmann::json::parse(file);
-}
 
 Buffer targets_of(const nlohmann::json& values) {
   return integers(values.get<std::vector<std::int32_t>>());
@@ -37,7 +30,7 @@ void expect_torch(Backend& backend, const nlohmann::json& one, std::size_t losse
 }
 
 TEST(LabelSmoothing, IsThatOfPyTorch) {
-  const nlohmann::json golden = golden_smoothing();
+  const nlohmann::json golden = golden_json("label_smoothing");
   for (const auto& backend : {make_oracle_backend(), make_cpu_backend(1), make_cpu_backend(3)}) {
     for (const nlohmann::json& one : golden["rows"]) {
       const Buffer targets = targets_of(one["targets"]);
@@ -58,11 +51,10 @@ std::pair<double, double> losses_of(const std::string& name, double smoothing,
   const GoldenFile golden("family_" + name);
   const auto backend = make_cpu_backend(1);
   const auto model = golden.model(0, smoothing);
-  LocalPipeline pipeline(*backend, *model, {0, 2, static_cast<int>(model->spec().units.size())});
+  LocalPipeline pipeline(*backend, *model, {0, 2});
   golden.load_weights(pipeline);
   const std::vector<Buffer> buffers = golden.fields(model->spec());
-  std::vector<View> fields;
-  for (const Buffer& buffer : buffers) fields.push_back(buffer.view());
+  const std::vector<View> fields = views_of(buffers);
   const double held_out = pipeline.evaluate(fields, logits);
   GradientStore store(pipeline.buckets());
   const double trained = pipeline.train(fields, 0.1F, 0, store);

@@ -119,14 +119,6 @@ TEST(CheckMutations, SwappedReceivesFromOneRankAreFound) {
   });
 }
 
-TEST(CheckMutations, WrongRowsAreFound) {
-  Plan plan = make_plan(straight(3, 2), "1f1b");
-  std::swap(plan.rows[0], plan.rows[1]);
-  EXPECT_EQ(verdict(plan, straight(3, 2)).rule, Rule::placement);
-  plan.rows.pop_back();
-  EXPECT_EQ(verdict(plan, straight(3, 2)).rule, Rule::shape);
-}
-
 TEST(Check, AdvisesOnTheRuleThatIsBroken) {
   std::set<std::string_view> names, advice;
   int rules = 0;

@@ -2,6 +2,7 @@
 // foresees, against what it does without foresight: all by its own predictions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 

@@ -111,17 +111,5 @@ TEST(PlanMemory, KnowsSplitBackwards) {
   EXPECT_EQ(plan_memory(plan, layout)[0], (RowMemory{{{0, 2, 2}, {1, 2, 2}}, 2, 2, 4, 0}));
 }
 
-TEST(PlanMemory, PipelineEndsNeedNoBoundaryBuffers) {
-  const std::vector<RowMemory> memory =
-      plan_memory(make_plan(straight(3, 8), "1f1b"), straight(3, 8));
-  EXPECT_EQ(memory[0].inputs, 0);
-  EXPECT_EQ(memory[0].input_grads, 0);
-  EXPECT_EQ(memory[0].outputs, 3);
-  EXPECT_EQ(memory[1].input_grads, 2);
-  EXPECT_EQ(memory[2].outputs, 0);
-  EXPECT_EQ(memory[2].output_grads, 0);
-  EXPECT_EQ(memory[2].inputs, 2);  // the one in use, the one that is on its way
-}
-
 }  // namespace
 }  // namespace concertina

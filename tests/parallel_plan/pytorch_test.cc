@@ -109,18 +109,5 @@ TEST(PyTorch, FilesWithTransfersKeepTheirOrder) {
   }
 }
 
-TEST(PyTorch, DualPipeVOverlapsAllButItsEnds) {
-  const std::string text = files().at("dualpipe-v-p4-m10.compute.csv");
-  const Plan plan = parse_plan(text, "text");
-  std::size_t overlapped = 0;
-  for (const auto& row : plan.rows)
-    overlapped += static_cast<std::size_t>(
-        std::count_if(row.begin(), row.end(), [](const Action& a) { return a.overlapped; }));
-  std::size_t written = 0;
-  for (std::size_t at = 0; (at = text.find("OVERLAP", at)) != std::string::npos; ++at) ++written;
-  EXPECT_EQ(overlapped, written);
-  EXPECT_GT(overlapped, 20u);
-}
-
 }  // namespace
 }  // namespace concertina

@@ -77,7 +77,9 @@ LayoutDecision ask(const std::string& policy, const Job& job, const Asked& asked
 
 TEST(LayoutPolicies, PredictedTakesReplicasWhereRanksAreFree) {
   const Job job = job_of_units(12, 4);
-  const LayoutDecision decision = ask("predicted", job, freeze(job, request_of_grid(2, 1), 4));
+  const Asked asked = freeze(job, request_of_grid(2, 1), 4);
+  EXPECT_FALSE(ask("none", job, asked).next);
+  const LayoutDecision decision = ask("predicted", job, asked);
   ASSERT_TRUE(decision.next) << decision.reason;
   EXPECT_EQ(short_form(decision.next->assignment.layout), "pp1xdp2");
   // 4 microbatches of 4 frozen and 8 trained units, on two ranks without a bubble.
@@ -298,11 +300,6 @@ TEST(GrownBatch, StaysWhereTheReplicasDo) {
       }
     }
   }
-}
-
-TEST(LayoutPolicies, NoneKeepsTheLayout) {
-  const Job job = job_of_units(12, 4);
-  EXPECT_FALSE(ask("none", job, freeze(job, request_of_grid(2, 1), 6)).next);
 }
 
 /// Cost of a decision: it is bounded, whatever the number of ranks. Loading makes each layout take

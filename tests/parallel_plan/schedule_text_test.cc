@@ -45,20 +45,6 @@ TEST(ScheduleText, IdleCellsAndWhatOnlyPyTorchHasAreSkipped) {
             "0F0\n1F0,1B0\n");
 }
 
-TEST(ScheduleText, IsPyTorchsForm) {
-  const Plan plan =
-      parse_plan("0F0,0SEND_F0, ,0RECV_B0,0I0,0W0,0REDUCE_GRAD\r\n1RECV_F0,,1F0,1B0\n", "plan.csv");
-  ASSERT_EQ(plan.rows.size(), 2u);
-  EXPECT_EQ(plan.rows[0], (std::vector<Action>{{Kind::F, 0, 0},
-                                               {Kind::SEND_F, 0, 0},
-                                               {Kind::RECV_B, 0, 0},
-                                               {Kind::I, 0, 0},
-                                               {Kind::W, 0, 0},
-                                               {Kind::REDUCE, 0, -1}}));
-  EXPECT_EQ(plan.rows[1],
-            (std::vector<Action>{{Kind::RECV_F, 1, 0}, {Kind::F, 1, 0}, {Kind::B, 1, 0}}));
-}
-
 TEST(ScheduleText, NamesRowColumnAndToken) {
   const std::pair<std::string, std::vector<std::string>> cases[] = {
       {"stage number", {"F0", "-1F0"}},

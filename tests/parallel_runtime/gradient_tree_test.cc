@@ -123,12 +123,6 @@ TEST(GradientTree, BuffersInAscendingOrderAreLogarithmic) {
   }
 }
 
-TEST(GradientTree, BuffersOfOtherOrders) {
-  EXPECT_EQ(GradientTree({0, 2, 1, 3}, 4, 4).buffers(), 3);
-  EXPECT_EQ(GradientTree({0, 2, 4, 6, 1, 3, 5, 7}, 8, 8).buffers(), 5);
-  EXPECT_EQ(GradientTree({3, 4}, 8, 8).buffers(), 2);
-}
-
 TEST(GradientTree, TheOrderOfAdditionsMatters) {
   float forward = 0, backward = 0;
   int different = 0;

@@ -186,9 +186,7 @@ TEST(PlanReport, LargeModelsTakeSecondsAndLittleMemory) {
     std::printf("%s, %.3g parameters: %.2f s of CPU, peak %.0f MB\n",
                 plan["layout"].get<std::string>().c_str(), plan["parameters"].get<double>(),
                 seconds, peak_bytes() * 1e-6);
-    if (kOptimised) {
-      EXPECT_LT(seconds, 10);  // below 4 on a quiet machine
-    }
+    EXPECT_LT(seconds, 20);  // below 4 on a quiet machine
   }
   if (kOptimised) {
     EXPECT_LT(peak_bytes(), 200e6);

@@ -27,15 +27,6 @@ Rows generate(const PipelineShape& down, const PipelineShape& up) {
   return rows;
 }
 
-std::optional<Claim> bubble(int p, int m, int) {
-  if (p % 2 != 0 || m % 2 != 0 || m < p) return std::nullopt;
-  return Claim{2.0 * (p - 2) / (3.0 * m)};
-}
-
-std::optional<Claim> peak(int p, int m, int) {
-  return Claim{static_cast<double>(std::min(m, p + 1)), m % 2 == 0 && p % 2 == 0 && m <= p};
-}
-
 }  // namespace
 
 Schedule schedule_chimera() {
@@ -43,8 +34,13 @@ Schedule schedule_chimera() {
           .placement = Placement::opposite,
           .chunks = {.most = 1},
           .about = "two opposite pipelines of 1f1b (Li & Hoefler 2021)",
-          .bubble = {"2(p-2)/(3m) if p is even, m >= p, and m/2 go each way", bubble},
-          .peak = {"at most p + 1", peak}};
+          .bubble = {"2(p-2)/(3m) if p is even, m >= p, and m/2 go each way",
+                     [](int p, int m, int) {
+                       return claim(p % 2 == 0 && m % 2 == 0 && m >= p, 2.0 * (p - 2) / (3.0 * m));
+                     }},
+          .peak = {"at most p + 1", [](int p, int m, int) {
+                     return claim(true, std::min(m, p + 1), m % 2 == 0 && p % 2 == 0 && m <= p);
+                   }}};
 }
 
 }  // namespace concertina

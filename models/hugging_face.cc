@@ -9,18 +9,7 @@
 
 namespace concertina {
 
-namespace published {
-#define CONCERTINA_DECLARE(name, symbol) HuggingFace symbol();
-CONCERTINA_PUBLISHED_MODELS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace published
-
-std::span<const Entry<HuggingFace>> published_models() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<HuggingFace>{name, published::symbol()},
-  static const std::array kTypes{CONCERTINA_PUBLISHED_MODELS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return kTypes;
-}
+CONCERTINA_REGISTRY_IN(CONCERTINA_PUBLISHED_MODELS, HuggingFace, published, published_models)
 
 std::string attention_unit(std::int64_t layer) {
   return fmt::format("{:03}.attention", 1 + 2 * layer);

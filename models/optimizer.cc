@@ -7,12 +7,6 @@
 
 namespace concertina {
 
-namespace optimizer_rules {
-#define CONCERTINA_DECLARE(name, symbol) OptimizerRule symbol();
-CONCERTINA_OPTIMIZERS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace optimizer_rules
-
 namespace {
 
 void require(bool good, std::string_view key, double value, std::string_view fix) {
@@ -33,12 +27,7 @@ AdamW adam_of(const OptimizerConfig& config, const UpdateStep& step, bool decay)
           .step = step.step};
 }
 
-std::span<const Entry<OptimizerRule>> optimizers() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<OptimizerRule>{name, optimizer_rules::symbol()},
-  static const std::array kOptimizers{CONCERTINA_OPTIMIZERS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return kOptimizers;
-}
+CONCERTINA_REGISTRY_IN(CONCERTINA_OPTIMIZERS, OptimizerRule, optimizer_rules, optimizers)
 
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimizerConfig& config) {
   // Written so that NaN fails too.

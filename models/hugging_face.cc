@@ -101,11 +101,18 @@ std::int64_t four_widths(const ModelConfig& config) {
   return 4 * config.width;
 }
 
-std::vector<SameWord> activation_words() {
-  return {{"\"gelu\"", "gelu"},           {"\"gelu_python\"", "gelu"},
-          {"\"gelu_new\"", "gelu_tanh"},  {"\"gelu_pytorch_tanh\"", "gelu_tanh"},
-          {"\"gelu_fast\"", "gelu_tanh"}, {"\"relu\"", "relu"},
-          {"\"silu\"", "silu"},           {"\"swish\"", "silu"}};
+KeyElsewhere activation_key(std::string theirs, std::string_view ours, std::string_view usual) {
+  return {.theirs = std::move(theirs),
+          .ours = ours,
+          .usual = usual,
+          .words = {{"\"gelu\"", "gelu"},
+                    {"\"gelu_python\"", "gelu"},
+                    {"\"gelu_new\"", "gelu_tanh"},
+                    {"\"gelu_pytorch_tanh\"", "gelu_tanh"},
+                    {"\"gelu_fast\"", "gelu_tanh"},
+                    {"\"relu\"", "relu"},
+                    {"\"silu\"", "silu"},
+                    {"\"swish\"", "silu"}}};
 }
 
 }  // namespace concertina

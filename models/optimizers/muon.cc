@@ -45,7 +45,7 @@ class NewtonSchulz {
 
   Backend& backend_;
   std::int64_t rows_, columns_;
-  std::unique_ptr<Linear> side_, square_;  // by X, or a matrix of its smaller side; among these
+  std::shared_ptr<Linear> side_, square_;  // by X, or a matrix of its smaller side; among these
   View gram_, polynomial_, next_;
   void *side_packed_ = nullptr, *square_packed_ = nullptr;
 };

@@ -46,7 +46,7 @@ class AttentionRun {
  private:
   Backend& backend_;
   AttentionShape shape_;
-  std::unique_ptr<Attention> attention_;
+  std::shared_ptr<Attention> attention_;
   Buffer workspace_;
 };
 

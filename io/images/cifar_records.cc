@@ -68,12 +68,9 @@ std::unique_ptr<Dataset> cifar_dataset(const DataOptions& options,
   auto store = std::make_unique<ImagesInMemory>();
   store->channels = kChannels;
   store->height = store->width = kSide;
-  std::array<std::uint64_t, 3> counts{};
-  for (std::size_t split = 0; split < counts.size(); ++split) {
-    const std::size_t before = store->labels.size();
-    for (const std::string& path : files.of[split]) append_records(path, labels, used, *store);
-    counts[split] = store->labels.size() - before;
-  }
+  const auto counts =
+      files.read([&](const std::string& path) { append_records(path, labels, used, *store); },
+                 [&] { return store->labels.size(); });
   ImageSet set{.channels = kChannels,
                .height = kSide,
                .width = kSide,

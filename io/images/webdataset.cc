@@ -117,13 +117,9 @@ std::vector<std::string> classes_of(const ImagesInTars& store, std::uint64_t tra
 std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
   const SplitFiles files = split_files(expanded(options));
   auto store = std::make_unique<ImagesInTars>(fit_of(options));
-  std::array<std::uint64_t, 3> counts{};
-  for (std::size_t split = 0; split < counts.size(); ++split) {
-    const std::uint64_t before = store->size();
-    for (const std::string& path : files.of[split])
-      store->add_samples(TarShard(path, is_image_or_label));
-    counts[split] = store->size() - before;
-  }
+  const auto counts = files.read(
+      [&](const std::string& path) { store->add_samples(TarShard(path, is_image_or_label)); },
+      [&] { return store->size(); });
   const ImageShape shape = store->shape();
   ImageSet set{.channels = shape.channels,
                .height = shape.height,

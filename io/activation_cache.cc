@@ -167,10 +167,6 @@ std::uint64_t ActivationCache::slots(CachePlace place) const {
   return place == CachePlace::memory ? memory : disk;
 }
 
-CacheCounts ActivationCache::counts() const {
-  return {memory_.hits, disk_.hits, misses_, writes_, faults_};
-}
-
 double ActivationCache::measure_read() {
   double seconds = 0, slots = 0;
   for (Tier* const tier : {&memory_, &disk_}) try {

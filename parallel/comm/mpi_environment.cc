@@ -296,14 +296,6 @@ Communicator& MpiEnvironment::world() {
   return *world_;
 }
 
-int MpiEnvironment::local_rank() {
-  return world(), local_rank_;
-}
-
-int MpiEnvironment::local_size() {
-  return world(), local_size_;
-}
-
 MpiEnvironment::~MpiEnvironment() {
   if (!owns_mpi_ || !mpi_running()) return;
   if (std::uncaught_exceptions() > 0) {

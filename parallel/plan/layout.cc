@@ -15,14 +15,6 @@ int Layout::first_stage(int pipeline) const {
   return first;
 }
 
-int Layout::stage_count() const {
-  return first_stage(static_cast<int>(pipelines.size()));
-}
-
-int Layout::unit_count() const {
-  return pipelines.front().stages.back().last_unit;
-}
-
 int Layout::pipeline_of(int stage) const {
   CONCERTINA_CHECK(stage >= 0 && stage < stage_count(), "stage {} of {}", stage, stage_count());
   int pipeline = 0;

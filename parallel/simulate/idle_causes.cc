@@ -1,7 +1,6 @@
 #include "parallel/simulate/idle_causes.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "parallel/plan/plan_index.h"
 
@@ -104,10 +103,6 @@ std::vector<double> idle_seconds(const Timeline& timeline) {
 
 std::string_view name_of(Cause cause) {
   return kNames[static_cast<std::size_t>(cause)];
-}
-
-double IdleCauses::total() const {
-  return std::accumulate(by_cause.begin(), by_cause.end(), 0.0);
 }
 
 StepSpan span_of(const std::vector<StepRecord>& ranks) {

@@ -9,6 +9,24 @@ namespace concertina {
 
 namespace {
 
+class PlainOptimizer final : public Optimizer {
+ public:
+  PlainOptimizer(std::vector<std::string_view> states, PlainUpdate update, bool whole_tensors)
+      : states_(std::move(states)), update_(std::move(update)), whole_tensors_(whole_tensors) {}
+
+  std::vector<std::string_view> state_names() const override { return states_; }
+  bool whole_tensors() const override { return whole_tensors_; }
+  void update(Backend& backend, const UpdateStep& step,
+              const UpdatedTensor& tensor) const override {
+    update_(backend, step, tensor);
+  }
+
+ private:
+  std::vector<std::string_view> states_;
+  PlainUpdate update_;
+  bool whole_tensors_;
+};
+
 void require(bool good, std::string_view key, double value, std::string_view fix) {
   if (!good)
     throw_input(fmt::format("{} = {} is out of range", key, value), std::string(key),
@@ -25,6 +43,11 @@ AdamW adam_of(const OptimizerConfig& config, const UpdateStep& step, bool decay)
           .weight_decay = decay ? static_cast<float>(config.weight_decay) : 0.0F,
           .grad_scale = step.grad_scale,
           .step = step.step};
+}
+
+std::unique_ptr<Optimizer> plain_optimizer(std::vector<std::string_view> states, PlainUpdate update,
+                                           bool whole_tensors) {
+  return std::make_unique<PlainOptimizer>(std::move(states), std::move(update), whole_tensors);
 }
 
 CONCERTINA_REGISTRY_IN(CONCERTINA_OPTIMIZERS, OptimizerRule, optimizer_rules, optimizers)

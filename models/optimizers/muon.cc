@@ -242,7 +242,9 @@ class MuonOptimizer final : public Optimizer {
 }  // namespace
 
 OptimizerRule muon() {
-  return {.make = make_rule<MuonOptimizer>,
+  return {.make = [](const OptimizerConfig& config) -> std::unique_ptr<Optimizer> {
+            return std::make_unique<MuonOptimizer>(config);
+          },
           .options = {{"momentum", 0.95, "what stays of a matrix's momentum", 0, 0.9999},
                       {"nesterov", true, "Nesterov's momentum: the step looks one ahead"},
                       {"iterations", std::int64_t{5}, "of Newton and Schulz's", 1, 20},

@@ -66,15 +66,11 @@ std::unique_ptr<Dataset> cifar_dataset(const DataOptions& options,
                                        std::span<const CifarLabel> labels, std::size_t used) {
   const SplitFiles files = split_files(options);
   auto store = std::make_unique<ImagesInMemory>();
-  store->channels = kChannels;
-  store->height = store->width = kSide;
+  store->size = {kChannels, kSide, kSide};
   const auto counts =
       files.read([&](const std::string& path) { append_records(path, labels, used, *store); },
                  [&] { return store->labels.size(); });
-  ImageSet set{.channels = kChannels,
-               .height = kSide,
-               .width = kSide,
-               .classes = class_names(files.of[0].front(), labels[used]),
+  ImageSet set{.classes = class_names(files.of[0].front(), labels[used]),
                .corpus = files.corpus,
                .counts = counts};
   set.store = std::move(store);

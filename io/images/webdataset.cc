@@ -120,11 +120,7 @@ std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
   const auto counts = files.read(
       [&](const std::string& path) { store->add_samples(TarShard(path, is_image_or_label)); },
       [&] { return store->size(); });
-  const ImageShape shape = store->shape();
-  ImageSet set{.channels = shape.channels,
-               .height = shape.height,
-               .width = shape.width,
-               .classes = classes_of(*store, counts[0], files.of[0].front()),
+  ImageSet set{.classes = classes_of(*store, counts[0], files.of[0].front()),
                .corpus = files.corpus,
                .counts = counts};
   set.store = std::move(store);

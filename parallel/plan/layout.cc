@@ -37,10 +37,9 @@ std::vector<StagePlacement> Layout::stages() const {
 
 std::vector<int> Layout::holders(const std::vector<int>& units) const {
   std::vector<int> ranks;
-  for (const Pipeline& pipeline : pipelines)
-    for (const StagePlacement& stage : pipeline.stages)
-      for (const int unit : units)
-        if (unit >= stage.first_unit && unit < stage.last_unit) ranks.push_back(stage.rank);
+  for (const StagePlacement& stage : stages())
+    for (const int unit : units)
+      if (unit >= stage.first_unit && unit < stage.last_unit) ranks.push_back(stage.rank);
   std::ranges::sort(ranks);
   ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
   return ranks;
@@ -48,8 +47,7 @@ std::vector<int> Layout::holders(const std::vector<int>& units) const {
 
 std::vector<int> working_ranks(const Layout& layout) {
   std::set<int> ranks;
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);
+  for (const StagePlacement& stage : layout.stages()) ranks.insert(stage.rank);
   return {ranks.begin(), ranks.end()};
 }
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "models/model.h"
 #include "published_model_table.h"
 

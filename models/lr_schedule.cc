@@ -1,7 +1,6 @@
 #include "models/lr_schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "lr_schedule_table.h"

@@ -1,7 +1,6 @@
 #include "models/model.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/rng.h"

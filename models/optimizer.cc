@@ -1,7 +1,6 @@
 #include "models/optimizer.h"
 
 #include <algorithm>
-#include <array>
 
 #include "optimizer_table.h"
 

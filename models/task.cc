@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "models/model.h"
 #include "models/units/embedding.h"
 #include "task_table.h"

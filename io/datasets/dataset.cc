@@ -1,7 +1,6 @@
 #include "io/datasets/dataset.h"
 
 #include <algorithm>
-#include <array>
 
 #include "core/tensor.h"
 #include "dataset_table.h"

@@ -1,6 +1,5 @@
 // data.format = "webdataset": tars of images (png, jpg, jpeg) and labels (cls).
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 #include <utility>

@@ -5,7 +5,6 @@
 // A text is cut into pieces, at white space and around ASCII punctuation, each of which becomes
 // tokens by itself (with a space before it where the text has one), so that a span of tokens is a
 // span of the text.
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <optional>
 
-#include "core/error.h"
 #include "core/registry.h"
 #include "io/tokenizers/byte_pairs.h"
 #include "io/tokenizers/characters/json_rules.h"

@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "core/error.h"
 #include "core/registry.h"
 #include "io/tokenizers/bert_text.h"
 #include "io/tokenizers/characters/character_map.h"

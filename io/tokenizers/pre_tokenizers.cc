@@ -1,7 +1,6 @@
 #include "io/tokenizers/pre_tokenizers.h"
 
 #include <memory>
-#include <optional>
 
 #include "core/error.h"
 #include "core/registry.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "core/error.h"
 #include "core/log.h"
 #include "io/tokenizers/tokenizer_files.h"

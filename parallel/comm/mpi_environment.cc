@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"

@@ -1,7 +1,6 @@
 #include "parallel/generate/assign.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/text/number_text.h"
 #include "parallel/generate/passes.h"

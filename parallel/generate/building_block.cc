@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "core/error.h"
 #include "parallel/generate/interleave.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/text/number_text.h"
 #include "layout_policy_table.h"
 #include "parallel/repartition/grown_batch.h"
 

@@ -48,8 +48,8 @@ class Backend {
   virtual bool emulates(DType compute) const = 0;
 
   // Operators, made before the first step; each may raise workspace_bytes().
-  virtual std::unique_ptr<Linear> linear(const LinearShape& shape) = 0;
-  virtual std::unique_ptr<Attention> attention(const AttentionShape& shape) = 0;
+  virtual std::shared_ptr<Linear> linear(const LinearShape& shape) = 0;
+  virtual std::shared_ptr<Attention> attention(const AttentionShape& shape) = 0;
   /// Scratch that the operators made so far share.
   virtual std::size_t workspace_bytes() const = 0;
   virtual void set_workspace(void* workspace) = 0;

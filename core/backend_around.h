@@ -19,8 +19,8 @@ class BackendAround : public Backend {
   std::string describe() const override { return inner_.describe(); }
   void require(const Precision& precision) const override { inner_.require(precision); }
   bool emulates(DType compute) const override { return inner_.emulates(compute); }
-  std::unique_ptr<Linear> linear(const LinearShape& shape) override { return inner_.linear(shape); }
-  std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
+  std::shared_ptr<Linear> linear(const LinearShape& shape) override { return inner_.linear(shape); }
+  std::shared_ptr<Attention> attention(const AttentionShape& shape) override {
     return inner_.attention(shape);
   }
   std::size_t workspace_bytes() const override { return inner_.workspace_bytes(); }

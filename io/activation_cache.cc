@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <vector>
 
 #include "core/clock.h"
@@ -165,10 +164,6 @@ std::uint64_t ActivationCache::slots(CachePlace place) const {
   if (place == CachePlace::nowhere)
     return options_.samples - std::min(options_.samples, memory + disk);
   return place == CachePlace::memory ? memory : disk;
-}
-
-CacheCounts ActivationCache::counts() const {
-  return {memory_.hits, disk_.hits, misses_, writes_, faults_};
 }
 
 double ActivationCache::measure_read() {

@@ -76,7 +76,7 @@ class ActivationCache {
 
   CachePlace place(std::uint64_t slot) const;
   std::uint64_t slots(CachePlace place) const;
-  CacheCounts counts() const;
+  CacheCounts counts() const { return {memory_.hits, disk_.hits, misses_, writes_, faults_}; }
 
   /// Measures a hit that the page cache has, over up to 32 entries and 32 MiB of each tier, and
   /// returns its mean over all slots in seconds; 0: nothing could be measured. Removes what these

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-
 #include "core/error.h"
 #include "io/log_lines.h"
 

@@ -29,55 +29,32 @@ bool is_program(const std::string& path) {
   return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
 }
 
-namespace stdfs = std::filesystem;
-
 std::string advice(int code) {
-  switch (code) {
-    case ENOSPC:
-      return "free space on this file system, or write to another one";
-    case EDQUOT:
-      return "free space within your quota, or write to another file system";
-    case EFBIG:
-      return "raise the file-size limit (`ulimit -f`)";
-    case EACCES:
-    case EPERM:
-      return "choose a path that you may read and write, or change its permissions";
-    case EIO:
-      return "check the disk, or the network to it (`dmesg`), or write to another file system";
-    case EROFS:
-      return "the file system is mounted read-only: choose another one";
-    case ENOENT:
-      return "check the path: a part of it does not exist";
-    case ENOTDIR:
-      return "check the path: a part of it is a file, not a directory";
-    case EISDIR:
-      return "check the path: it is a directory where a file should be; move it elsewhere";
-    case EMFILE:
-    case ENFILE:
-      return "raise the limit of open files (`ulimit -n`)";
-    default:
-      return {};
-  }
+  constexpr std::pair<int, const char*> kAdvice[] = {
+      {ENOSPC, "free space on this file system, or write to another one"},
+      {EDQUOT, "free space within your quota, or write to another file system"},
+      {EFBIG, "raise the file-size limit (`ulimit -f`)"},
+      {EACCES, "choose a path that you may read and write, or change its permissions"},
+      {EPERM, "choose a path that you may read and write, or change its permissions"},
+      {EIO, "check the disk, or the network to it (`dmesg`), or write to another file system"},
+      {EROFS, "the file system is mounted read-only: choose another one"},
+      {ENOENT, "check the path: a part of it does not exist"},
+      {ENOTDIR, "check the path: a part of it is a file, not a directory"},
+      {EISDIR, "check the path: it is a directory where a file should be; move it elsewhere"},
+      {EMFILE, "raise the limit of open files (`ulimit -n`)"},
+      {ENFILE, "raise the limit of open files (`ulimit -n`)"}};
+  const auto* const found = std::ranges::find(kAdvice, code, &std::pair<int, const char*>::first);
+  return found == std::end(kAdvice) ? "" : found->second;
 }
 
 std::string parent_of(const std::string& path) {
-  const std::string parent = stdfs::path(path).parent_path().string();
+  const std::string parent = fs::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
 }
 
-int open_flags(File::Mode mode) {
-  switch (mode) {
-    case File::Mode::read:
-      return O_RDONLY;
-    case File::Mode::create:
-      return O_RDWR | O_CREAT | O_EXCL;
-    case File::Mode::append:
-      return O_WRONLY | O_CREAT | O_APPEND;
-    case File::Mode::open_or_create:
-      return O_RDWR | O_CREAT | O_NOFOLLOW;
-  }
-  return O_RDONLY;
-}
+/// Of each File::Mode: read, create, append, open_or_create.
+constexpr int kOpenFlags[] = {O_RDONLY, O_RDWR | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_APPEND,
+                              O_RDWR | O_CREAT | O_NOFOLLOW};
 
 // One system call moves at most this much, so that `ssize_t` results stay well defined.
 constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
@@ -196,7 +173,7 @@ void refuse_pointer(const File& file) {
 }  // namespace
 
 File::File(std::string path, Mode mode, unsigned permissions) : path_(std::move(path)) {
-  *this = open_checked(path_, open_flags(mode), permissions);
+  *this = open_checked(path_, kOpenFlags[static_cast<int>(mode)], permissions);
   if (mode == Mode::open_or_create) require_place(*this, FilePlace::logged);
   if (mode == Mode::read) refuse_pointer(*this);
 }
@@ -380,12 +357,12 @@ void sync_directory(const std::string& directory) {
 
 void make_directories(const std::string& directory) {
   std::error_code error;
-  stdfs::create_directories(directory, error);
+  fs::create_directories(directory, error);
   if (error) {
     errno = error.value();
     throw_io("mkdir", directory);
   }
-  if (!stdfs::is_directory(directory, error)) {
+  if (!fs::is_directory(directory, error)) {
     errno = ENOTDIR;
     throw_io("mkdir", directory);
   }
@@ -393,7 +370,7 @@ void make_directories(const std::string& directory) {
 
 void remove_tree(const std::string& path) {
   std::error_code error;
-  stdfs::remove_all(path, error);
+  fs::remove_all(path, error);
   if (error) {
     errno = error.value();
     throw_io("remove", path);

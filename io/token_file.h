@@ -3,7 +3,6 @@
 // Invariant: what read_info() accepts has exactly the bytes that its header says.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>

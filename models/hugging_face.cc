@@ -2,25 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "models/model.h"
 #include "published_model_table.h"
 
 namespace concertina {
 
-namespace published {
-#define CONCERTINA_DECLARE(name, symbol) HuggingFace symbol();
-CONCERTINA_PUBLISHED_MODELS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace published
-
-std::span<const Entry<HuggingFace>> published_models() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<HuggingFace>{name, published::symbol()},
-  static const std::array kTypes{CONCERTINA_PUBLISHED_MODELS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return kTypes;
-}
+CONCERTINA_REGISTRY_IN(CONCERTINA_PUBLISHED_MODELS, HuggingFace, published, published_models)
 
 std::string attention_unit(std::int64_t layer) {
   return fmt::format("{:03}.attention", 1 + 2 * layer);
@@ -112,11 +99,18 @@ std::int64_t four_widths(const ModelConfig& config) {
   return 4 * config.width;
 }
 
-std::vector<SameWord> activation_words() {
-  return {{"\"gelu\"", "gelu"},           {"\"gelu_python\"", "gelu"},
-          {"\"gelu_new\"", "gelu_tanh"},  {"\"gelu_pytorch_tanh\"", "gelu_tanh"},
-          {"\"gelu_fast\"", "gelu_tanh"}, {"\"relu\"", "relu"},
-          {"\"silu\"", "silu"},           {"\"swish\"", "silu"}};
+KeyElsewhere activation_key(std::string theirs, std::string_view ours, std::string_view usual) {
+  return {.theirs = std::move(theirs),
+          .ours = ours,
+          .usual = usual,
+          .words = {{"\"gelu\"", "gelu"},
+                    {"\"gelu_python\"", "gelu"},
+                    {"\"gelu_new\"", "gelu_tanh"},
+                    {"\"gelu_pytorch_tanh\"", "gelu_tanh"},
+                    {"\"gelu_fast\"", "gelu_tanh"},
+                    {"\"relu\"", "relu"},
+                    {"\"silu\"", "silu"},
+                    {"\"swish\"", "silu"}}};
 }
 
 }  // namespace concertina

@@ -155,8 +155,7 @@ std::vector<Architecture> decoders(const std::string& prefix, bool tags = true);
 /// What most types take for the columns within an MLP.
 std::int64_t four_widths(const ModelConfig& config);
 
-/// The activations of an MLP, as transformers names them, for a key whose value ours is by
-/// activation_of().
-std::vector<SameWord> activation_words();
+/// The key of an MLP's activation, whose value ours is by activation_of(). `usual`: as JSON.
+KeyElsewhere activation_key(std::string theirs, std::string_view ours, std::string_view usual);
 
 }  // namespace concertina

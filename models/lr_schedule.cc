@@ -1,25 +1,13 @@
 #include "models/lr_schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "lr_schedule_table.h"
 
 namespace concertina {
 
-namespace lr_shapes {
-#define CONCERTINA_DECLARE(name, symbol) LrShape symbol();
-CONCERTINA_LR_SCHEDULES(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace lr_shapes
-
-std::span<const Entry<LrShape>> lr_schedules() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<LrShape>{name, lr_shapes::symbol()},
-  static const std::array kLrSchedules{CONCERTINA_LR_SCHEDULES(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return kLrSchedules;
-}
+CONCERTINA_REGISTRY_IN(CONCERTINA_LR_SCHEDULES, LrShape, lr_shapes, lr_schedules)
 
 LrSchedule::LrSchedule(const LrShape& shape, const LrConfig& config)
     : fraction_(shape.fraction), config_(config), warmup_(config.warmup) {

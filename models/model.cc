@@ -1,7 +1,6 @@
 #include "models/model.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/rng.h"
@@ -40,12 +39,6 @@ void initialize(const Bucket& bucket, std::uint64_t seed, std::size_t begin, std
   }
 }
 
-namespace families {
-#define CONCERTINA_DECLARE(name, symbol) Family symbol();
-CONCERTINA_MODELS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace families
-
 namespace {
 
 constexpr double kMostDropped = 0x1p34;  // core/rng.h
@@ -78,12 +71,7 @@ std::string divisors(std::int64_t n) {
 
 }  // namespace
 
-std::span<const Entry<Family>> models() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<Family>{name, families::symbol()},
-  static const std::array kModels{CONCERTINA_MODELS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return kModels;
-}
+CONCERTINA_REGISTRY_IN(CONCERTINA_MODELS, Family, families, models)
 
 std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& config) {
   const Family& found = lookup(models(), family, "model family", "model.family");

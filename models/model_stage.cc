@@ -155,10 +155,6 @@ void ModelStage::attach(std::span<const View> weights, void* packed) {
   }
 }
 
-StageMemory ModelStage::memory() const {
-  return memory_;
-}
-
 View ModelStage::activation(void* at) const {
   return {at, memory_.boundary_bytes / size_of(memory_.activation), memory_.activation};
 }
@@ -288,10 +284,6 @@ View ModelStage::logits(const MicrobatchIo& io) const {
 
 void ModelStage::pack(std::size_t slot) {
   run(slot, Pass::pack, {}, {}, [&] { slots_[slot].unit->pack(); });
-}
-
-void ModelStage::refresh() {
-  for (std::size_t i = 0; i < slots_.size(); ++i) pack(i);
 }
 
 void ModelStage::refresh_trained() {

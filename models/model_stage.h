@@ -7,7 +7,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -43,7 +42,7 @@ class ModelStage final : public Stage {
 
   void observe(UnitObserver* observer) override { observer_ = observer; }
   void skip(SkippedBuckets skipped) override { skipped_ = skipped; }
-  StageMemory memory() const override;
+  StageMemory memory() const override { return memory_; }
   int first_unit() const override { return first_; }
   int last_unit() const override { return first_ + static_cast<int>(slots_.size()); }
   int first_trained() const override { return first_ + static_cast<int>(frozen_); }
@@ -60,7 +59,9 @@ class ModelStage final : public Stage {
     workspace_ = workspace;
     forward_scratch_ = forward;
   }
-  void refresh() override;
+  void refresh() override {
+    for (std::size_t i = 0; i < slots_.size(); ++i) pack(i);
+  }
   void refresh_trained() override;
 
  private:

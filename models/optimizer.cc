@@ -1,19 +1,30 @@
 #include "models/optimizer.h"
 
 #include <algorithm>
-#include <array>
 
 #include "optimizer_table.h"
 
 namespace concertina {
 
-namespace optimizer_rules {
-#define CONCERTINA_DECLARE(name, symbol) OptimizerRule symbol();
-CONCERTINA_OPTIMIZERS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace optimizer_rules
-
 namespace {
+
+class PlainOptimizer final : public Optimizer {
+ public:
+  PlainOptimizer(std::vector<std::string_view> states, PlainUpdate update, bool whole_tensors)
+      : states_(std::move(states)), update_(std::move(update)), whole_tensors_(whole_tensors) {}
+
+  std::vector<std::string_view> state_names() const override { return states_; }
+  bool whole_tensors() const override { return whole_tensors_; }
+  void update(Backend& backend, const UpdateStep& step,
+              const UpdatedTensor& tensor) const override {
+    update_(backend, step, tensor);
+  }
+
+ private:
+  std::vector<std::string_view> states_;
+  PlainUpdate update_;
+  bool whole_tensors_;
+};
 
 void require(bool good, std::string_view key, double value, std::string_view fix) {
   if (!good)
@@ -33,12 +44,12 @@ AdamW adam_of(const OptimizerConfig& config, const UpdateStep& step, bool decay)
           .step = step.step};
 }
 
-std::span<const Entry<OptimizerRule>> optimizers() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<OptimizerRule>{name, optimizer_rules::symbol()},
-  static const std::array kOptimizers{CONCERTINA_OPTIMIZERS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return kOptimizers;
+std::unique_ptr<Optimizer> plain_optimizer(std::vector<std::string_view> states, PlainUpdate update,
+                                           bool whole_tensors) {
+  return std::make_unique<PlainOptimizer>(std::move(states), std::move(update), whole_tensors);
 }
+
+CONCERTINA_REGISTRY_IN(CONCERTINA_OPTIMIZERS, OptimizerRule, optimizer_rules, optimizers)
 
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimizerConfig& config) {
   // Written so that NaN fails too.

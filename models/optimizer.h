@@ -1,6 +1,7 @@
 // The optimizers that there are, by name.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -28,11 +29,11 @@ struct OptimizerRule {
   std::vector<Option> options{};
 };
 
-/// OptimizerRule::make of a class.
-template <class Rule>
-std::unique_ptr<Optimizer> make_rule(const OptimizerConfig& config) {
-  return std::make_unique<Rule>(config);
-}
+using PlainUpdate = std::function<void(Backend&, const UpdateStep&, const UpdatedTensor&)>;
+
+/// An optimizer that has `states` and needs no tools: `update` is Optimizer::update().
+std::unique_ptr<Optimizer> plain_optimizer(std::vector<std::string_view> states, PlainUpdate update,
+                                           bool whole_tensors = false);
 
 /// The rules that models/meson.build lists.
 std::span<const Entry<OptimizerRule>> optimizers();

@@ -2,26 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "models/model.h"
 #include "models/units/embedding.h"
 #include "task_table.h"
 
 namespace concertina {
 
-namespace model_tasks {
-#define CONCERTINA_DECLARE(name, symbol) extern const Task symbol;
-CONCERTINA_TASKS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace model_tasks
-
-std::span<const Entry<Task>> tasks() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<Task>{name, model_tasks::symbol},
-  static const std::array kTasks{CONCERTINA_TASKS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return kTasks;
-}
+CONCERTINA_REGISTRY_IN(CONCERTINA_TASKS, Task, model_tasks, tasks)
 
 const Task& find_task(std::string_view name) {
   return lookup(tasks(), name, "task", "model.task");

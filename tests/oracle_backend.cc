@@ -81,10 +81,10 @@ class OracleBackend final : public Backend {
   std::string describe() const override { return "oracle"; }
   void require(const Precision&) const override {}
   bool emulates(DType) const override { return true; }
-  std::unique_ptr<Linear> linear(const LinearShape& shape) override {
+  std::shared_ptr<Linear> linear(const LinearShape& shape) override {
     return std::make_unique<OracleLinear>(shape);
   }
-  std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
+  std::shared_ptr<Attention> attention(const AttentionShape& shape) override {
     return std::make_unique<OracleAttention>(shape);
   }
   std::size_t workspace_bytes() const override { return 0; }

@@ -49,11 +49,11 @@ class CpuBackend final : public Backend {
     return compute == DType::bf16 && !context_.bf16_products;
   }
 
-  std::unique_ptr<Linear> linear(const LinearShape& shape) override {
+  std::shared_ptr<Linear> linear(const LinearShape& shape) override {
     require({shape.compute, shape.products});
     return make_linear(shape, context_);
   }
-  std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
+  std::shared_ptr<Attention> attention(const AttentionShape& shape) override {
     require(shape.compute);
     return make_attention(shape, context_);
   }

@@ -37,11 +37,11 @@ class SizingBackend final : public Backend {
   std::string describe() const override { return "cuda: sizes only"; }
   void require(const Precision&) const override {}
   bool emulates(DType) const override { return false; }
-  std::unique_ptr<Linear> linear(const LinearShape& shape) override {
+  std::shared_ptr<Linear> linear(const LinearShape& shape) override {
     need(shape, workspace_);
     return std::make_unique<SizedLinear>(shape);
   }
-  std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
+  std::shared_ptr<Attention> attention(const AttentionShape& shape) override {
     require_heads(shape, attention_);
     need(shape, wants_dnn(shape, attention_), workspace_);
     return std::make_unique<SizedAttention>(shape);

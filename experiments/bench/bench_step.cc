@@ -46,7 +46,7 @@ class ProductsAlone {
  private:
   struct Case {
     LinearShape shape;
-    std::unique_ptr<Linear> linear;
+    std::shared_ptr<Linear> linear;
     std::unique_ptr<cpu::WholeProducts> whole;  // may be null
     std::array<double, 3> calls{};              // a step: forward, input gradient, weight gradient
     View in, dx, out, dy, weight, dw;

@@ -31,9 +31,7 @@
 
 namespace concertina {
 
-#define CONCERTINA_DECLARE(name, symbol) Command command_##symbol();
-CONCERTINA_COMMANDS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
+CONCERTINA_COMMANDS(CONCERTINA_DECLARE, Command, command_)
 
 namespace {
 
@@ -246,9 +244,7 @@ nlohmann::ordered_json library_versions() {
 }
 
 int run_program(int argc, char** argv) {
-#define CONCERTINA_ENTRY(name, symbol) Entry<Command>{name, command_##symbol()},
-  const Entry<Command> table[] = {CONCERTINA_COMMANDS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
+  const Entry<Command> table[] = {CONCERTINA_COMMANDS(CONCERTINA_ENTRY, Command, command_)};
   return run_program(argc, argv, "concertina", table);
 }
 

@@ -62,7 +62,7 @@ ProductRate measure_product_rate(const Model& model, const RunConfig& config, in
   shape.in = std::min(shape.in, kMostColumns);
   shape.out = std::min(shape.out, kMostColumns);
   const std::unique_ptr<Backend> backend = make_backend(config, threads);
-  const std::unique_ptr<Linear> linear = backend->linear(shape);
+  const std::shared_ptr<Linear> linear = backend->linear(shape);
   const auto x = static_cast<std::size_t>(shape.rows * shape.in);
   const auto y = static_cast<std::size_t>(shape.rows * shape.out);
   const auto w = static_cast<std::size_t>(shape.in * shape.out);

@@ -58,43 +58,15 @@ std::string text(const Candidate& candidate, int microbatches) {
   return fmt::format("{} ({} per rank)", change, gib_text(candidate.bytes));
 }
 
-/// An operator that is only asked what it takes; units of equal shape share it.
-class SharedLinear final : public Linear {
- public:
-  explicit SharedLinear(std::shared_ptr<Linear> inner)
-      : Linear(inner->shape()), inner_(std::move(inner)) {}
-  std::size_t packed_bytes() const override { return inner_->packed_bytes(); }
-  void pack(const PackWeights& op) override { inner_->pack(op); }
-  void forward(const LinearForward& op) override { inner_->forward(op); }
-  void backward_input(const LinearInput& op) override { inner_->backward_input(op); }
-  void backward_weight(const LinearWeight& op) override { inner_->backward_weight(op); }
-
- private:
-  std::shared_ptr<Linear> inner_;
-};
-
-class SharedAttention final : public Attention {
- public:
-  explicit SharedAttention(std::shared_ptr<Attention> inner)
-      : Attention(inner->shape()), inner_(std::move(inner)) {}
-  void forward(const AttentionForward& op) override { inner_->forward(op); }
-  void backward(const AttentionBackward& op) override { inner_->backward(op); }
-
- private:
-  std::shared_ptr<Attention> inner_;
-};
-
 /// Makes one operator of each shape: a rank may have a thousand layers.
 class SharedOperators final : public BackendAround {
  public:
   using BackendAround::BackendAround;
-  std::unique_ptr<Linear> linear(const LinearShape& shape) override {
-    return std::make_unique<SharedLinear>(
-        shared(shape, linears_, [&] { return inner().linear(shape); }));
+  std::shared_ptr<Linear> linear(const LinearShape& shape) override {
+    return shared(shape, linears_, [&] { return inner().linear(shape); });
   }
-  std::unique_ptr<Attention> attention(const AttentionShape& shape) override {
-    return std::make_unique<SharedAttention>(
-        shared(shape, attentions_, [&] { return inner().attention(shape); }));
+  std::shared_ptr<Attention> attention(const AttentionShape& shape) override {
+    return shared(shape, attentions_, [&] { return inner().attention(shape); });
   }
 
  private:

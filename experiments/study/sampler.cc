@@ -9,18 +9,7 @@
 
 namespace concertina {
 
-namespace samplers {
-#define CONCERTINA_DECLARE(name, symbol) SearchMethod symbol();
-CONCERTINA_SAMPLERS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace samplers
-
-std::span<const Entry<SearchMethod>> search_methods() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<SearchMethod>{name, samplers::symbol()},
-  static const Entry<SearchMethod> methods[] = {CONCERTINA_SAMPLERS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return methods;
-}
+CONCERTINA_REGISTRY_IN(CONCERTINA_SAMPLERS, SearchMethod, samplers, search_methods)
 
 const SearchMethod& method_of(const SearchSection& search) {
   return lookup(search_methods(), search.method, "method", "search.method");

@@ -1,7 +1,5 @@
 #include "io/checkpoint/checkpoint_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "io/checkpoint/hdf5_handle.h"

@@ -118,10 +118,6 @@ void SafetensorsFolder::read(const std::string& name, std::uint64_t first,
   places_.at(name)->read(*find(name), first, out);
 }
 
-const std::string& SafetensorsFolder::path_of(const std::string& name) const {
-  return places_.at(name)->path();
-}
-
 SafetensorsFolderWriter::SafetensorsFolderWriter(const std::string& folder,
                                                  std::vector<StoredTensor> tensors,
                                                  std::uint64_t most)

@@ -39,7 +39,7 @@ class SafetensorsFolder {
   /// Which must be there. See SafetensorsFile::read().
   void read(const std::string& name, std::uint64_t first, std::span<float> out) const;
   /// Where the tensor is, for errors.
-  const std::string& path_of(const std::string& name) const;
+  const std::string& path_of(const std::string& name) const { return places_.at(name)->path(); }
 
  private:
   std::string folder_;

@@ -1,7 +1,6 @@
 #include "io/datasets/dataset.h"
 
 #include <algorithm>
-#include <array>
 
 #include "core/tensor.h"
 #include "dataset_table.h"
@@ -10,18 +9,7 @@
 
 namespace concertina {
 
-namespace dataset_makers {
-#define CONCERTINA_DECLARE(name, symbol) DatasetFormat symbol();
-CONCERTINA_DATASETS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace dataset_makers
-
-std::span<const Entry<DatasetFormat>> dataset_formats() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<DatasetFormat>{name, dataset_makers::symbol()},
-  static const std::array kFormats{CONCERTINA_DATASETS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return kFormats;
-}
+CONCERTINA_REGISTRY_IN(CONCERTINA_DATASETS, DatasetFormat, dataset_makers, dataset_formats)
 
 const DatasetFormat& find_format(const std::string& name) {
   return lookup(dataset_formats(), name, "data format", "data.format");

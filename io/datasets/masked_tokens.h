@@ -3,9 +3,7 @@
 // epoch of training, the same each time in held-out splits.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "io/datasets/dataset.h"
 

@@ -192,10 +192,6 @@ std::int64_t ValidationSource::before(std::int64_t sample) const {
   return dataset_->targets_before(split_, static_cast<std::uint64_t>(sample));
 }
 
-std::int64_t ValidationSource::batches() const {
-  return samples_ / batch_ + (samples_ % batch_ != 0);
-}
-
 std::int64_t ValidationSource::samples(std::int64_t step) const {
   CONCERTINA_CHECK(step >= 0 && step < batches(), "batch {} of {}", step, batches());
   return std::min(batch_, samples_ - step * batch_);

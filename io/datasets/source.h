@@ -119,7 +119,7 @@ class ValidationSource final : public BatchSource {
 
   /// Targets in all; 0 if there is no such split.
   std::int64_t targets() const { return targets_; }
-  std::int64_t batches() const;
+  std::int64_t batches() const { return samples_ / batch_ + (samples_ % batch_ != 0); }
   /// The samples of batch `step` that are not blank.
   std::int64_t samples(std::int64_t step) const;
   /// The targets of batch `step` that count.

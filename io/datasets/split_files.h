@@ -22,6 +22,18 @@ namespace concertina {
 struct SplitFiles {
   std::array<std::vector<std::string>, 3> of{};
   std::shared_ptr<const Corpus> corpus{};
+
+  /// Calls read(path) for each file, and returns by how much size() grew with those of each split.
+  template <class Read, class Size>
+  std::array<std::uint64_t, 3> read(const Read& read, const Size& size) const {
+    std::array<std::uint64_t, 3> counts{};
+    for (std::size_t split = 0; split < counts.size(); ++split) {
+      const std::uint64_t before = size();
+      for (const std::string& path : of[split]) read(path);
+      counts[split] = size() - before;
+    }
+    return counts;
+  }
 };
 
 /// Input errors as of Corpus, with the key that names the files.

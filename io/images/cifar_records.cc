@@ -66,18 +66,11 @@ std::unique_ptr<Dataset> cifar_dataset(const DataOptions& options,
                                        std::span<const CifarLabel> labels, std::size_t used) {
   const SplitFiles files = split_files(options);
   auto store = std::make_unique<ImagesInMemory>();
-  store->channels = kChannels;
-  store->height = store->width = kSide;
-  std::array<std::uint64_t, 3> counts{};
-  for (std::size_t split = 0; split < counts.size(); ++split) {
-    const std::size_t before = store->labels.size();
-    for (const std::string& path : files.of[split]) append_records(path, labels, used, *store);
-    counts[split] = store->labels.size() - before;
-  }
-  ImageSet set{.channels = kChannels,
-               .height = kSide,
-               .width = kSide,
-               .classes = class_names(files.of[0].front(), labels[used]),
+  store->size = {kChannels, kSide, kSide};
+  const auto counts =
+      files.read([&](const std::string& path) { append_records(path, labels, used, *store); },
+                 [&] { return store->labels.size(); });
+  ImageSet set{.classes = class_names(files.of[0].front(), labels[used]),
                .corpus = files.corpus,
                .counts = counts};
   set.store = std::move(store);

@@ -1,7 +1,6 @@
 // Files of CIFAR's binary version: records of some label bytes and an image of 3 x 32 x 32.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>

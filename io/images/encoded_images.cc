@@ -14,27 +14,13 @@ struct PixelOrder {
   std::int64_t first, down, right;
 };
 
-/// Exif's orientations (CIPA DC-008, tag 0x112) of `height` x `width` stored pixels.
+/// Exif's orientations (CIPA DC-008, tag 0x112), from 2 to 8, of `height` x `width` stored pixels.
 PixelOrder order_of(int orientation, std::int64_t height, std::int64_t width) {
   const std::int64_t end = height * width - 1, last_row = end - width + 1, last_column = width - 1;
-  switch (orientation) {
-    case 2:
-      return {last_column, width, -1};
-    case 3:
-      return {end, -width, -1};
-    case 4:
-      return {last_row, -width, 1};
-    case 5:
-      return {0, 1, width};
-    case 6:
-      return {last_row, 1, -width};
-    case 7:
-      return {end, -1, -width};
-    case 8:
-      return {last_column, -1, width};
-    default:
-      return {0, width, 1};
-  }
+  const PixelOrder orders[] = {
+      {last_column, width, -1}, {end, -width, -1}, {last_row, -width, 1},   {0, 1, width},
+      {last_row, 1, -width},    {end, -1, -width}, {last_column, -1, width}};
+  return orientation < 2 || orientation > 8 ? PixelOrder{0, width, 1} : orders[orientation - 2];
 }
 
 /// The shape as it is seen.

@@ -45,8 +45,7 @@ class EncodedImages : public ImageStore {
   /// Decodes each image; of more than kMostDecoded pixels in all every n-th one.
   void verify(const std::function<void()>& progress) const final;
   std::uint64_t size() const { return items_.size(); }
-  /// Channels of all; height and width of the first.
-  const ImageShape& shape() const { return shape_; }
+  const ImageShape& shape() const final { return shape_; }
   /// For messages.
   virtual std::string place(std::uint64_t item) const = 0;
 

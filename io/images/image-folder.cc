@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -209,11 +208,7 @@ std::unique_ptr<Dataset> make_image_folder(const DataOptions& options) {
     store->add_roots(*roots[split].second, roots[split].first);
     counts[split] = store->size() - before;
   }
-  const ImageShape shape = store->shape();
   ImageSet set{
-      .channels = shape.channels,
-      .height = shape.height,
-      .width = shape.width,
       .classes = store->classes(),
       .corpus = std::make_shared<const Corpus>(store->paths(), "data.files", /*joined=*/true),
       .counts = counts};

@@ -61,18 +61,18 @@ class ImageDataset final : public FileDataset {
         splits_(split_images(options, set_)),
         fit_(fit_of(options)),
         augmentation_(augmentation_of(options)),
-        fields_{fit_.size > 0 ? image_field(set_.channels, fit_.size, fit_.size)
-                              : image_field(set_.channels, set_.height, set_.width),
+        fields_{fit_.size > 0 ? image_field(shape().channels, fit_.size, fit_.size)
+                              : image_field(shape().channels, shape().height, shape().width),
                 label_field()},
         varies_(images_vary(options).has_value()) {
-    check_fit(fit_, set_.height, set_.width, "data.size");
+    check_fit(fit_, shape().height, shape().width, "data.size");
     const auto& means = options.own<std::vector<double>>("mean");
     const auto& deviations = options.own<std::vector<double>>("deviation");
     for (const double deviation : deviations)
       if (!(deviation > 0))
         throw_input(fmt::format("a deviation of {}", deviation), "data.deviation",
                     "a number above 0");
-    for (std::int64_t c = 0; c < set_.channels; ++c) {
+    for (std::int64_t c = 0; c < shape().channels; ++c) {
       const double mean = of_channel(means, c, "data.mean");
       const double deviation = of_channel(deviations, c, "data.deviation");
       std::array<float, 256>& table = tables_.emplace_back();
@@ -95,7 +95,7 @@ class ImageDataset final : public FileDataset {
   }
   std::string summary() const override {
     return split_summary(corpus(), splits_,
-                         fmt::format("images of {} x {} x {}, {} classes", set_.channels,
+                         fmt::format("images of {} x {} x {}, {} classes", shape().channels,
                                      fields_[0].shape[1], fields_[0].shape[2], set_.classes.size()),
                          set_.classes);
   }
@@ -117,13 +117,15 @@ class ImageDataset final : public FileDataset {
   }
 
  private:
+  const ImageShape& shape() const { return set_.store->shape(); }
+
   double of_channel(const std::vector<double>& values, std::int64_t channel,
                     const char* key) const {
-    if (values.size() != 1 && std::ssize(values) != set_.channels)
-      throw_input(fmt::format("{} numbers for images of {} channels", values.size(), set_.channels),
-                  key,
-                  set_.channels == 1 ? std::string("one number")
-                                     : fmt::format("one number, or {}", set_.channels));
+    if (values.size() != 1 && std::ssize(values) != shape().channels)
+      throw_input(
+          fmt::format("{} numbers for images of {} channels", values.size(), shape().channels), key,
+          shape().channels == 1 ? std::string("one number")
+                                : fmt::format("one number, or {}", shape().channels));
     return values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
   }
 
@@ -140,14 +142,14 @@ class ImageDataset final : public FileDataset {
 
 Picture ImagesInMemory::read(std::uint64_t item) const {
   CONCERTINA_CHECK(item < labels.size(), "image {} of {}", item, labels.size());
-  const std::int64_t bytes = channels * height * width;
+  const std::int64_t bytes = size.channels * size.height * size.width;
   const auto first = pixels.begin() + static_cast<std::ptrdiff_t>(item) * bytes;
-  return {channels, height, width, {first, first + bytes}};
+  return {size.channels, size.height, size.width, {first, first + bytes}};
 }
 
 std::uint64_t ImagesInMemory::content(std::uint64_t item) const {
-  const std::size_t size = pixels.size() / labels.size();
-  return content_hash(std::as_bytes(std::span(pixels).subspan(item * size, size)));
+  const std::size_t bytes = pixels.size() / labels.size();
+  return content_hash(std::as_bytes(std::span(pixels).subspan(item * bytes, bytes)));
 }
 
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set) {

@@ -6,12 +6,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "io/datasets/split_files.h"
+#include "io/images/image_codec.h"
 #include "io/images/picture.h"
 
 namespace concertina {
@@ -20,6 +19,8 @@ namespace concertina {
 class ImageStore {
  public:
   virtual ~ImageStore() = default;
+  /// Channels of all images; height and width of the first, and of all where data.size = 0.
+  virtual const ImageShape& shape() const = 0;
   /// For several threads at once.
   virtual Picture read(std::uint64_t item) const = 0;
   virtual std::int32_t label(std::uint64_t item) const = 0;
@@ -34,9 +35,9 @@ class ImagesInMemory final : public ImageStore {
  public:
   std::vector<std::uint8_t> pixels;
   std::vector<std::int32_t> labels;
+  ImageShape size{};
 
-  std::int64_t channels = 0, height = 0, width = 0;
-
+  const ImageShape& shape() const override { return size; }
   Picture read(std::uint64_t item) const override;
   std::int32_t label(std::uint64_t item) const override { return labels[item]; }
   std::uint64_t content(std::uint64_t item) const override;
@@ -45,7 +46,6 @@ class ImagesInMemory final : public ImageStore {
 
 struct ImageSet {
   std::unique_ptr<const ImageStore> store{};
-  std::int64_t channels = 0, height = 0, width = 0;  // where data.size = 0, the size is that of all
   std::vector<std::string> classes{};
   std::shared_ptr<const Corpus> corpus{};
   std::array<std::uint64_t, 3> counts{};  // images in the files of each split

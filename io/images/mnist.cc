@@ -63,19 +63,18 @@ IdxFile read_idx(const std::string& path) {
   return file;
 }
 
-/// Appends a pair of files; `size`: height and width of the images before, or zeros.
-void append_pair(const IdxFile& images, const IdxFile& labels, std::array<std::uint64_t, 2>& size,
-                 ImagesInMemory& store) {
+void append_pair(const IdxFile& images, const IdxFile& labels, ImagesInMemory& store) {
   if (images.sizes[0] != labels.sizes[0])
     refuse_idx(fmt::format("{} labels for the {} images of {}", labels.sizes[0], images.sizes[0],
                            images.path),
                labels.path, 4);
-  const std::array own{images.sizes[1], images.sizes[2]};
-  if (size == std::array<std::uint64_t, 2>{}) size = own;
-  if (size != own)
-    refuse_idx(
-        fmt::format("images of {} x {} among others of {} x {}", own[0], own[1], size[0], size[1]),
-        images.path, 8);
+  const ImageShape own{1, static_cast<std::int64_t>(images.sizes[1]),
+                       static_cast<std::int64_t>(images.sizes[2])};
+  if (store.labels.empty()) store.size = own;
+  if (store.size != own)
+    refuse_idx(fmt::format("images of {} x {} among others of {} x {}", own.height, own.width,
+                           store.size.height, store.size.width),
+               images.path, 8);
   store.pixels.insert(store.pixels.end(),
                       images.bytes.begin() + static_cast<std::ptrdiff_t>(images.data),
                       images.bytes.end());
@@ -86,7 +85,6 @@ void append_pair(const IdxFile& images, const IdxFile& labels, std::array<std::u
 std::unique_ptr<Dataset> make_mnist(const DataOptions& options) {
   SplitFiles files = split_files(options);
   auto store = std::make_unique<ImagesInMemory>();
-  std::array<std::uint64_t, 2> size{};
   std::array<std::uint64_t, 3> counts{};
   for (std::size_t split = 0; split < 3; ++split) {
     std::vector<IdxFile> images, labels;
@@ -100,17 +98,10 @@ std::unique_ptr<Dataset> make_mnist(const DataOptions& options) {
                   "a file of labels (...-labels-idx1-ubyte) for each file of images "
                   "(...-images-idx3-ubyte), in the same order");
     const std::size_t before = store->labels.size();
-    for (std::size_t i = 0; i < images.size(); ++i) append_pair(images[i], labels[i], size, *store);
+    for (std::size_t i = 0; i < images.size(); ++i) append_pair(images[i], labels[i], *store);
     counts[split] = store->labels.size() - before;
   }
-  store->channels = 1;
-  store->height = static_cast<std::int64_t>(size[0]);
-  store->width = static_cast<std::int64_t>(size[1]);
-  ImageSet set{.channels = store->channels,
-               .height = store->height,
-               .width = store->width,
-               .corpus = files.corpus,
-               .counts = counts};
+  ImageSet set{.corpus = files.corpus, .counts = counts};
   const int largest = store->labels.empty() ? 0 : *std::ranges::max_element(store->labels);
   for (int label = 0; label < std::max(kLeastClasses, largest + 1); ++label)
     set.classes.push_back(std::to_string(label));

@@ -49,19 +49,6 @@ void rotate(Picture& picture, double degrees) {
                        -sine * -x + cosine * -y + y});
 }
 
-void shear_x(Picture& picture, double by) {
-  map_affine(picture, {.b = by});
-}
-void shear_y(Picture& picture, double by) {
-  map_affine(picture, {.d = by});
-}
-void translate_x(Picture& picture, double by) {
-  map_affine(picture, {.c = -std::trunc(by)});
-}
-void translate_y(Picture& picture, double by) {
-  map_affine(picture, {.f = -std::trunc(by)});
-}
-
 /// Image.blend(): of `other` and the picture, which has the share `factor`.
 std::uint8_t blended(std::uint8_t other, std::uint8_t own, float factor) {
   const float value = static_cast<float>(other) + factor * static_cast<float>(own - other);
@@ -176,13 +163,6 @@ ValueTable flattest_table(const Histogram& histogram) {
   return table;
 }
 
-void auto_contrast(Picture& picture, double /*strength*/) {
-  map_channels(picture, widest_table);
-}
-void equalize(Picture& picture, double /*strength*/) {
-  map_channels(picture, flattest_table);
-}
-
 /// Keeps so many high bits of a value.
 void posterize(Picture& picture, double bits) {
   const int mask = ~((1 << (8 - static_cast<int>(bits))) - 1);
@@ -195,44 +175,37 @@ void solarize(Picture& picture, double least) {
     if (value >= least) value = static_cast<std::uint8_t>(255 - value);
 }
 
-void keep(Picture& /*picture*/, double /*strength*/) {}
-
-double of_shear(double level, std::int64_t /*side*/) {
-  return 0.3 * level;
-}
-double of_shift(double level, std::int64_t side) {
+using Level = double;
+using Side = std::int64_t;
+constexpr auto kShear = [](Level level, Side) { return 0.3 * level; };
+constexpr auto kShift = [](Level level, Side side) {
   return 150.0 / 331.0 * static_cast<double>(side) * level;
-}
-double of_turn(double level, std::int64_t /*side*/) {
-  return 30 * level;
-}
-double of_blend(double level, std::int64_t /*side*/) {
-  return 0.9 * level;
-}
-double of_bits(double level, std::int64_t /*side*/) {
-  return 8 - std::nearbyint(4 * level);
-}
-double of_inversion(double level, std::int64_t /*side*/) {
-  return 255 * (1 - level);
-}
+};
+constexpr auto kTurn = [](Level level, Side) { return 30 * level; };
+constexpr auto kBlend = [](Level level, Side) { return 0.9 * level; };
+constexpr auto kBits = [](Level level, Side) { return 8 - std::nearbyint(4 * level); };
+constexpr auto kInversion = [](Level level, Side) { return 255 * (1 - level); };
 
 }  // namespace
 
 std::span<const PictureOp> picture_ops() {
-  static constexpr PictureOp kOps[] = {{"Identity", false, nullptr, keep},
-                                       {"ShearX", true, of_shear, shear_x},
-                                       {"ShearY", true, of_shear, shear_y},
-                                       {"TranslateX", true, of_shift, translate_x},
-                                       {"TranslateY", true, of_shift, translate_y},
-                                       {"Rotate", true, of_turn, rotate},
-                                       {"Brightness", true, of_blend, brighten},
-                                       {"Color", true, of_blend, saturate},
-                                       {"Contrast", true, of_blend, contrast},
-                                       {"Sharpness", true, of_blend, sharpen},
-                                       {"Posterize", false, of_bits, posterize},
-                                       {"Solarize", false, of_inversion, solarize},
-                                       {"AutoContrast", false, nullptr, auto_contrast},
-                                       {"Equalize", false, nullptr, equalize}};
+  static constexpr PictureOp kOps[] = {
+      {"Identity", false, nullptr, [](Picture&, double) {}},
+      {"ShearX", true, kShear, [](Picture& it, double by) { map_affine(it, {.b = by}); }},
+      {"ShearY", true, kShear, [](Picture& it, double by) { map_affine(it, {.d = by}); }},
+      {"TranslateX", true, kShift,
+       [](Picture& it, double by) { map_affine(it, {.c = -std::trunc(by)}); }},
+      {"TranslateY", true, kShift,
+       [](Picture& it, double by) { map_affine(it, {.f = -std::trunc(by)}); }},
+      {"Rotate", true, kTurn, rotate},
+      {"Brightness", true, kBlend, brighten},
+      {"Color", true, kBlend, saturate},
+      {"Contrast", true, kBlend, contrast},
+      {"Sharpness", true, kBlend, sharpen},
+      {"Posterize", false, kBits, posterize},
+      {"Solarize", false, kInversion, solarize},
+      {"AutoContrast", false, nullptr, [](Picture& it, double) { map_channels(it, widest_table); }},
+      {"Equalize", false, nullptr, [](Picture& it, double) { map_channels(it, flattest_table); }}};
   return kOps;
 }
 

@@ -1,6 +1,5 @@
 // data.format = "webdataset": tars of images (png, jpg, jpeg) and labels (cls).
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 #include <utility>
@@ -117,18 +116,10 @@ std::vector<std::string> classes_of(const ImagesInTars& store, std::uint64_t tra
 std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
   const SplitFiles files = split_files(expanded(options));
   auto store = std::make_unique<ImagesInTars>(fit_of(options));
-  std::array<std::uint64_t, 3> counts{};
-  for (std::size_t split = 0; split < counts.size(); ++split) {
-    const std::uint64_t before = store->size();
-    for (const std::string& path : files.of[split])
-      store->add_samples(TarShard(path, is_image_or_label));
-    counts[split] = store->size() - before;
-  }
-  const ImageShape shape = store->shape();
-  ImageSet set{.channels = shape.channels,
-               .height = shape.height,
-               .width = shape.width,
-               .classes = classes_of(*store, counts[0], files.of[0].front()),
+  const auto counts = files.read(
+      [&](const std::string& path) { store->add_samples(TarShard(path, is_image_or_label)); },
+      [&] { return store->size(); });
+  ImageSet set{.classes = classes_of(*store, counts[0], files.of[0].front()),
                .corpus = files.corpus,
                .counts = counts};
   set.store = std::move(store);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <unordered_set>
-#include <utility>
 
 #include "core/error.h"
 #include "io/images/image_codec.h"

@@ -5,7 +5,6 @@
 // A text is cut into pieces, at white space and around ASCII punctuation, each of which becomes
 // tokens by itself (with a space before it where the text has one), so that a span of tokens is a
 // span of the text.
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -169,13 +168,9 @@ SquadDataset::SquadDataset(const DataOptions& options)
               end_field()} {
   if (stride_ < 1)
     throw_input(fmt::format("a stride of {}", stride_), "data.stride", "at least 1 token");
-  std::array<std::uint64_t, 3> counts{};
-  for (std::size_t split = 0; split < 3; ++split) {
-    const std::size_t before = questions_.size();
-    for (const std::string& path : files_.of[split]) read_json(path);
-    counts[split] = questions_.size() - before;
-  }
-  asked_ = split_questions(options, counts);
+  asked_ =
+      split_questions(options, files_.read([this](const std::string& path) { read_json(path); },
+                                           [this] { return questions_.size(); }));
   for (std::size_t split = 0; split < 3; ++split) {
     const std::size_t before = cut_.size();
     for (std::uint64_t i = 0; i < asked_.sizes[split]; ++i)

@@ -68,11 +68,8 @@ std::vector<std::int32_t> end_of_row(const Tokenizer& tokenizer) {
 LabelledRows rows_of(const DataOptions& options, std::array<std::uint64_t, 3>& counts) {
   const SplitFiles files = split_files(options);
   LabelledRows rows(options);
-  for (std::size_t split = 0; split < counts.size(); ++split) {
-    const std::size_t before = rows.rows().size();
-    for (const std::string& path : files.of[split]) rows.read(path);
-    counts[split] = rows.rows().size() - before;
-  }
+  counts = files.read([&](const std::string& path) { rows.read(path); },
+                      [&] { return rows.rows().size(); });
   if (rows.is_pair())
     throw_input("a row has two texts, and the documents of a long text have one each",
                 "data.text_columns", "one column");

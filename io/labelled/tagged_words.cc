@@ -82,13 +82,11 @@ TaggedWords::TaggedWords(const DataOptions& options)
     throw_input(fmt::format("a sample of {} tokens has no room for a word and its marks", room_),
                 "model.context", fmt::format("at least {} tokens", least));
   choose_space(options.tokenizer == nullptr);
-  std::array<std::uint64_t, 3> counts{};
-  for (std::size_t split = 0; split < 3; ++split) {
-    const std::size_t first = sentences_.size();
-    for (const std::string& path : files_.of[split])
-      options.format == "conll" ? read_lines(path) : read_objects(path, options);
-    counts[split] = sentences_.size() - first;
-  }
+  const auto counts = files_.read(
+      [&](const std::string& path) {
+        options.format == "conll" ? read_lines(path) : read_objects(path, options);
+      },
+      [this] { return sentences_.size(); });
   number_tags(options.class_names);
   std::vector<ItemKey> keys;
   for (const TaggedSentence& sentence : sentences_)

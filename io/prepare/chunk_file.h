@@ -2,7 +2,6 @@
 // Invariant: a chunk that load_chunk() returns is whole, and is that of the key.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "io/prepare/text_chunks.h"

@@ -78,10 +78,6 @@ TextChunks::TextChunks(const Corpus& corpus, const Tokenizer& tokenizer,
   CONCERTINA_CHECK(begin == corpus.size(), "{} of {} bytes", begin, corpus.size());
 }
 
-std::uint64_t TextChunks::count() const {
-  return count_;
-}
-
 std::string TextChunks::text(std::uint64_t begin, std::uint64_t end) const {
   std::string bytes(end - begin, '\0');
   corpus_.read(begin, std::as_writable_bytes(std::span(bytes)));

@@ -52,7 +52,7 @@ class TextChunks {
   /// All are kept, not copied, and outlive this.
   TextChunks(const Corpus& corpus, const Tokenizer& tokenizer, const PrepareOptions& options);
 
-  std::uint64_t count() const;
+  std::uint64_t count() const { return count_; }
   /// Its text may be empty: the chunk before it then ends with the file. Fast where `chunk`
   /// ascends from call to call.
   TextChunk read(std::uint64_t chunk);

@@ -24,8 +24,6 @@ class DelimitedTable : public TableReader {
   DelimitedTable(std::string path, std::string text)
       : path_(std::move(path)), text_(std::move(text)) {}
 
-  const std::vector<std::string>& columns() const override { return columns_; }
-  void select(std::vector<std::size_t> columns) override { selected_ = std::move(columns); }
   std::string_view head() const override { return head_; }
   bool next(RowCells& row) override;
   /// Reads the names; called once, before all else.
@@ -45,8 +43,6 @@ class DelimitedTable : public TableReader {
   std::size_t at_ = 0, line_ = 1;
 
  private:
-  std::vector<std::string> columns_;
-  std::vector<std::size_t> selected_;
   std::vector<std::string_view> cells_;
   std::string_view head_;
   RowCells first_;

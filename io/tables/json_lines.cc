@@ -56,8 +56,6 @@ class JsonLines final : public TableReader {
     at_ = 0, line_ = 1;
   }
 
-  const std::vector<std::string>& columns() const override { return columns_; }
-  void select(std::vector<std::size_t> columns) override { selected_ = std::move(columns); }
   bool next(RowCells& row) override {
     nlohmann::json object;
     if (!read_object(object, row)) return false;
@@ -92,8 +90,6 @@ class JsonLines final : public TableReader {
 
   std::string path_, text_;
   std::size_t at_ = 0, line_ = 1;
-  std::vector<std::string> columns_;
-  std::vector<std::size_t> selected_;
   std::deque<std::string> texts_;  // what cells look into; none moves
 };
 

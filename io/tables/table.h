@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace concertina {
@@ -44,17 +44,21 @@ class TableReader {
 
   /// The names of the columns; JSON's are the keys of its first row. CoLA's, which has no line of
   /// names, are source, label, mark, sentence.
-  virtual const std::vector<std::string>& columns() const = 0;
+  const std::vector<std::string>& columns() const { return columns_; }
   /// The row of names as it stands in the file; empty: there is none.
   virtual std::string_view head() const { return ""; }
   /// How the file was read where there are several ways, for a person; else empty.
   virtual std::string manner() const { return ""; }
   /// From now on a row has these columns alone, in this order.
-  virtual void select(std::vector<std::size_t> columns) = 0;
+  void select(std::vector<std::size_t> columns) { selected_ = std::move(columns); }
   /// Reads the next row; false: there is none. Texts are valid as long as the reader is. Throws an
   /// input error for a row that is broken, once its line and its raw text are in `row`: the next
   /// call goes on after it, if that can be.
   virtual bool next(RowCells& row) = 0;
+
+ protected:
+  std::vector<std::string> columns_;
+  std::vector<std::size_t> selected_;  // of columns_
 };
 
 /// Reads a text of at most 4 GiB without a byte order mark of UTF-8; where all its lines end in \r

@@ -19,18 +19,6 @@ bool is_ideograph(std::uint32_t code) {
       kRanges, [&](const auto& range) { return code >= range.first && code <= range.second; });
 }
 
-/// The text without the characters that `leaves_out` is true of.
-template <class LeavesOut>
-std::string without(std::string_view text, const LeavesOut& leaves_out) {
-  std::string result;
-  result.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t here = at;
-    if (!leaves_out(next_code(text, at).value_or(0xFFFD))) result.append(text, here, at - here);
-  }
-  return result;
-}
-
 /// Without control characters, white space as spaces.
 std::string cleaned(std::string_view text) {
   std::string result;
@@ -67,7 +55,7 @@ std::string BertText::normalize(std::string_view text) const {
       std::ranges::none_of(result, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
   if (chinese && !ascii) result = spaced_ideographs(result);
   if (strip_accents && !ascii)
-    result = without(library_normal_form(result, "NFD"), is_library_non_spacing);
+    result = text_without(library_normal_form(result, "NFD"), is_library_non_spacing);
   if (lowercase) result = library_lower(result);
   return result;
 }

@@ -1,5 +1,4 @@
 // A token is a byte: no files, any text, 256 tokens.
-#include <fmt/format.h>
 
 #include "core/error.h"
 #include "io/sha256.h"

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <optional>
 
-#include "core/error.h"
 #include "core/registry.h"
 #include "io/tokenizers/byte_pairs.h"
 #include "io/tokenizers/characters/json_rules.h"
@@ -24,14 +23,35 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
+/// Names in GPT-2's alphabet, as bytes.
 Decoder byte_level_decoder(const DecoderJson& step, const std::string& where) {
   require_only(step, {}, {"type", "add_prefix_space", "trim_offsets", "use_regex"}, where);
-  return byte_decoder();
+  return [](Names& names) {
+    std::string bytes;
+    for (std::string& name : names)
+      if (bytes_of_printable(name, bytes)) name = bytes;
+  };
 }
 
-Decoder word_piece_decoder_of(const DecoderJson& step, const std::string& where) {
+/// Words with spaces between, and with "cleanup" none before the marks that end one.
+Decoder word_piece_decoder(const DecoderJson& step, const std::string& where) {
   require_only(step, {}, {"type", "prefix", "cleanup"}, where);
-  return word_piece_decoder(text_of(step, "prefix", where), flag_of(step, "cleanup", where));
+  return [prefix = text_of(step, "prefix", where),
+          cleans = flag_of(step, "cleanup", where)](Names& names) {
+    constexpr std::pair<std::string_view, std::string_view> kJoined[] = {
+        {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::string& name = names[i];
+      if (i > 0 && name.starts_with(prefix))
+        name.erase(0, prefix.size());
+      else if (i > 0)
+        name.insert(0, 1, ' ');
+      if (!cleans) continue;
+      for (const auto& [from, to] : kJoined) replace_all(name, from, to);
+    }
+  };
 }
 
 Decoder metaspace_decoder(const DecoderJson& step, const std::string& where) {
@@ -126,35 +146,9 @@ constexpr Entry<MakeDecoder> kDecoders[] = {
     {"BPEDecoder", suffix_decoder},    {"ByteFallback", byte_fallback_decoder},
     {"ByteLevel", byte_level_decoder}, {"Fuse", fuse_decoder},
     {"Metaspace", metaspace_decoder},  {"Replace", replace_decoder},
-    {"Strip", strip_decoder},          {"WordPiece", word_piece_decoder_of}};
+    {"Strip", strip_decoder},          {"WordPiece", word_piece_decoder}};
 
 }  // namespace
-
-Decoder byte_decoder() {
-  return [](Names& names) {
-    std::string bytes;
-    for (std::string& name : names)
-      if (bytes_of_printable(name, bytes)) name = bytes;
-  };
-}
-
-Decoder word_piece_decoder(std::string prefix, bool cleans) {
-  return [prefix = std::move(prefix), cleans](Names& names) {
-    constexpr std::pair<std::string_view, std::string_view> kJoined[] = {
-        {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
-        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
-        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      std::string& name = names[i];
-      if (i > 0 && name.starts_with(prefix))
-        name.erase(0, prefix.size());
-      else if (i > 0)
-        name.insert(0, 1, ' ');
-      if (!cleans) continue;
-      for (const auto& [from, to] : kJoined) replace_all(name, from, to);
-    }
-  };
-}
 
 std::vector<Decoder> read_decoders(const DecoderJson& decoder, const std::string& where) {
   std::vector<Decoder> all;

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <set>
 
-#include "core/error.h"
 #include "core/log.h"
 #include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/decoders.h"

@@ -2,9 +2,7 @@
 
 #include <memory>
 
-#include "core/error.h"
 #include "core/registry.h"
-#include "core/text/utf8.h"
 #include "io/tokenizers/bert_text.h"
 #include "io/tokenizers/characters/character_map.h"
 #include "io/tokenizers/characters/json_rules.h"
@@ -46,15 +44,7 @@ Normalizer normal_form(const NormalizerJson& step, const std::string& where) {
 
 Normalizer strip_accents(const NormalizerJson& step, const std::string& where) {
   require_only(step, {}, {"type"}, where);
-  return {[](std::string_view text) {
-    std::string result;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t here = at;
-      if (!is_library_combining(next_code(text, at).value_or(0xFFFD)))
-        result.append(text, here, at - here);
-    }
-    return result;
-  }};
+  return {[](std::string_view text) { return text_without(text, is_library_combining); }};
 }
 
 Normalizer strip(const NormalizerJson& step, const std::string& where) {

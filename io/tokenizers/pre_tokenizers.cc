@@ -1,7 +1,6 @@
 #include "io/tokenizers/pre_tokenizers.h"
 
 #include <memory>
-#include <optional>
 
 #include "core/error.h"
 #include "core/registry.h"
@@ -10,6 +9,7 @@
 #include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/characters/library_characters.h"
 #include "io/tokenizers/characters/unicode.h"
+#include "io/tokenizers/characters/word_pattern.h"
 
 namespace concertina {
 namespace {
@@ -99,9 +99,14 @@ Behavior behavior_of(const PreTokenizerJson& step, const std::string& where) {
   return lookup<Behavior>(kBehaviors, text_of(step, "behavior", where), "behavior", where);
 }
 
+/// White space is left out, and punctuation marks are words.
 PreTokenizer bert_pre_tokenizer(const PreTokenizerJson& step, const std::string& where) {
   require_only(step, {}, {"type"}, where);
-  return bert_words();
+  const PreTokenizer marks = by_character(Behavior::isolated, is_library_punctuation);
+  const PreTokenizer words = by_character(Behavior::removed, is_white_space);
+  return {[=](Stretch stretch, const UseStretch& use) {
+    words.split(stretch, [&](Stretch word) { marks.split(word, use); });
+  }};
 }
 
 PreTokenizer white_space_split(const PreTokenizerJson& step, const std::string& where) {
@@ -119,6 +124,20 @@ PreTokenizer digits(const PreTokenizerJson& step, const std::string& where) {
   require_only(step, {}, {"type", "individual_digits"}, where);
   const bool each = flag_of(step, "individual_digits", where);
   return by_character(each ? Behavior::isolated : Behavior::contiguous, is_library_numeric);
+}
+
+/// Words of GPT-2, or of another byte-level tokenizer.
+PreTokenizer byte_words(WordPattern pattern) {
+  const CutPlaces cuts = pattern.prefix_space() ? kBeforeSpaces : CutPlaces{};
+  const auto words = std::make_shared<const WordPattern>(std::move(pattern));
+  return {[words](Stretch stretch, const UseStretch& use) {
+            bool first = stretch.first;
+            words->for_each_word(stretch.text, [&](std::string_view word) {
+              use({word, first});
+              first = false;
+            });
+          },
+          cuts};
 }
 
 /// With GPT-2's pattern unless use_regex is false. Without that and a prefix space it is no step:
@@ -225,27 +244,6 @@ PreTokenizer back_to_bytes() {
 }
 
 }  // namespace
-
-PreTokenizer byte_words(WordPattern pattern) {
-  const CutPlaces cuts = pattern.prefix_space() ? kBeforeSpaces : CutPlaces{};
-  const auto words = std::make_shared<const WordPattern>(std::move(pattern));
-  return {[words](Stretch stretch, const UseStretch& use) {
-            bool first = stretch.first;
-            words->for_each_word(stretch.text, [&](std::string_view word) {
-              use({word, first});
-              first = false;
-            });
-          },
-          cuts};
-}
-
-PreTokenizer bert_words() {
-  const PreTokenizer marks = by_character(Behavior::isolated, is_library_punctuation);
-  const PreTokenizer words = by_character(Behavior::removed, is_white_space);
-  return {[=](Stretch stretch, const UseStretch& use) {
-    words.split(stretch, [&](Stretch word) { marks.split(word, use); });
-  }};
-}
 
 PreTokenizer between_blanks() {
   return {[](Stretch stretch, const UseStretch& use) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "core/error.h"
 #include "core/log.h"
 #include "io/tokenizers/tokenizer_files.h"
@@ -13,17 +11,9 @@ namespace concertina {
 
 namespace tokenizer_kinds {
 std::unique_ptr<Tokenizer> bytes();
-#define CONCERTINA_DECLARE(name, symbol) TokenizerKind symbol();
-CONCERTINA_TOKENIZERS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-}  // namespace tokenizer_kinds
-
-std::span<const Entry<TokenizerKind>> tokenizers() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<TokenizerKind>{name, tokenizer_kinds::symbol()},
-  static const std::array kKinds{CONCERTINA_TOKENIZERS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return kKinds;
 }
+
+CONCERTINA_REGISTRY_IN(CONCERTINA_TOKENIZERS, TokenizerKind, tokenizer_kinds, tokenizers)
 
 std::shared_ptr<const Tokenizer> or_bytes(std::shared_ptr<const Tokenizer> tokenizer) {
   return tokenizer != nullptr ? std::move(tokenizer) : tokenizer_kinds::bytes();

@@ -1,11 +1,10 @@
 // A tokenizer.json of what other files of a tokenizer have.
-#include <map>
 
+#include "io/tokenizers/vocabulary_files.h"
 #include "core/error.h"
 #include "io/strict_json.h"
 #include "io/tokenizers/byte_pairs.h"
 #include "io/tokenizers/published_tokenizer.h"
-#include "io/tokenizers/vocabulary_files.h"
 
 namespace concertina {
 namespace {

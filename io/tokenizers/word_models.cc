@@ -5,8 +5,10 @@
 
 #include "core/error.h"
 #include "core/registry.h"
+#include "io/tokenizers/byte_pairs.h"
 #include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/unigram.h"
+#include "io/tokenizers/word_pieces.h"
 
 namespace concertina {
 namespace {
@@ -31,7 +33,9 @@ void add_merge(std::string_view left, std::string_view right, BytePairTable& tab
 void read_merges(const ModelJson& model, BytePairTable& table, const std::string& where) {
   for (const ModelJson& merge : list_of(model, "merges", where)) {
     if (merge.is_string()) {
-      add_merge_line(merge.get_ref<const std::string&>(), table, where);
+      const std::string_view line = merge.get_ref<const std::string&>();
+      const std::size_t space = std::min(line.find(' '), line.size());
+      add_merge(line.substr(0, space), line.substr(std::min(space + 1, line.size())), table, where);
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                merge[1].is_string()) {
       add_merge(merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>(),
@@ -59,6 +63,28 @@ std::string text_or(const ModelJson& model, const char* key, std::string_view us
                                                       : std::string(usual);
 }
 
+/// Tokens of a vocabulary in GPT-2's alphabet, as bytes, but for those that are added ones. Input
+/// error: another one.
+void read_byte_tokens(const TokenNames& vocabulary, const AddedTokens& added, BytePairTable& table,
+                      const std::string& where) {
+  for (const auto& [token, id] : vocabulary) {
+    std::string bytes;
+    if (bytes_of_printable(token, bytes))
+      table.tokens.emplace_back(std::move(bytes), id);
+    else if (added.content(id) == nullptr)
+      throw_input(fmt::format("the token '{}' is not written in GPT-2's byte alphabet",
+                              token.substr(0, 60)),
+                  where, "a byte-level BPE");
+  }
+}
+
+template <class Model>
+WordModel model_of(std::shared_ptr<const Model> model, TokenNames names) {
+  return {.encode = [model](std::string_view word,
+                            std::vector<std::int32_t>& tokens) { model->encode(word, tokens); },
+          .names = std::move(names)};
+}
+
 WordModel read_byte_pairs(const ModelJson& model, const ModelContext& context) {
   const std::string& where = context.where;
   require_only(model, {{"dropout", nullptr}, {"continuing_subword_prefix", ""}},
@@ -81,7 +107,7 @@ WordModel read_byte_pairs(const ModelJson& model, const ModelContext& context) {
   const bool cuts =
       !table.bytes && !table.whole_words && begins_with_blanks(names, context.added) &&
       std::ranges::find(names, "\u2581", &TokenNames::value_type::first) != names.end();
-  WordModel made = byte_pair_model(table, std::move(names), where);
+  WordModel made = model_of(std::make_shared<const BytePairs>(table, where), std::move(names));
   made.cuts_at_blanks = cuts;
   return made;
 }
@@ -100,7 +126,8 @@ WordModel read_word_pieces(const ModelJson& model, const ModelContext& context) 
       model["max_input_chars_per_word"].is_number_unsigned())
     table.longest_word = static_cast<std::int64_t>(std::min<std::uint64_t>(
         model["max_input_chars_per_word"].get<std::uint64_t>(), kMostTokenIds));
-  return word_piece_model(std::move(table), where);
+  auto pieces = std::make_shared<const WordPieces>(table, where);
+  return model_of(std::move(pieces), std::move(table.tokens));
 }
 
 WordModel read_unigram(const ModelJson& model, const ModelContext& context) {
@@ -124,50 +151,13 @@ WordModel read_unigram(const ModelJson& model, const ModelContext& context) {
                   "the id of a piece");
     table.unknown = model["unk_id"].get<std::int32_t>();
   }
-  const auto pieces = std::make_shared<const UnigramPieces>(table);
-  return {.encode = [pieces](std::string_view word,
-                             std::vector<std::int32_t>& tokens) { pieces->encode(word, tokens); },
-          .names = std::move(names)};
+  return model_of(std::make_shared<const UnigramPieces>(table), std::move(names));
 }
 
 constexpr Entry<MakeModel> kWordModels[] = {
     {"BPE", read_byte_pairs}, {"Unigram", read_unigram}, {"WordPiece", read_word_pieces}};
 
 }  // namespace
-
-void read_byte_tokens(const TokenNames& vocabulary, const AddedTokens& added, BytePairTable& table,
-                      const std::string& where) {
-  for (const auto& [token, id] : vocabulary) {
-    std::string bytes;
-    if (bytes_of_printable(token, bytes))
-      table.tokens.emplace_back(std::move(bytes), id);
-    else if (added.content(id) == nullptr)
-      throw_input(fmt::format("the token '{}' is not written in GPT-2's byte alphabet",
-                              token.substr(0, 60)),
-                  where, "a byte-level BPE");
-  }
-}
-
-void add_merge_line(std::string_view line, BytePairTable& table, const std::string& where) {
-  const std::size_t space = line.find(' ');
-  add_merge(line.substr(0, space),
-            space == std::string_view::npos ? std::string_view{} : line.substr(space + 1), table,
-            where);
-}
-
-WordModel byte_pair_model(const BytePairTable& table, TokenNames names, const std::string& where) {
-  const auto pairs = std::make_shared<const BytePairs>(table, where);
-  return {.encode = [pairs](std::string_view word,
-                            std::vector<std::int32_t>& tokens) { pairs->encode(word, tokens); },
-          .names = std::move(names)};
-}
-
-WordModel word_piece_model(WordPieceTable table, const std::string& where) {
-  const auto pieces = std::make_shared<const WordPieces>(table, where);
-  return {.encode = [pieces](std::string_view word,
-                             std::vector<std::int32_t>& tokens) { pieces->encode(word, tokens); },
-          .names = std::move(table.tokens)};
-}
 
 WordModel read_word_model(const ModelJson& model, const std::string& type,
                           const ModelContext& context) {

@@ -7,33 +7,23 @@
 namespace concertina::optimizer_rules {
 namespace {
 
-class LambOptimizer final : public Optimizer {
- public:
-  explicit LambOptimizer(const OptimizerConfig& config)
-      : config_(config), adapt_all_(option<bool>(config.options, "adapt_all")) {}
-
-  std::vector<std::string_view> state_names() const override { return {"m", "v"}; }
-  bool whole_tensors() const override { return true; }
-
-  void update(Backend& backend, const UpdateStep& step,
-              const UpdatedTensor& tensor) const override {
-    backend.run(
-        LambUpdate{.rule = {adam_of(config_, step, tensor.decay), tensor.decay || adapt_all_},
-                   .w = tensor.w,
-                   .m = tensor.states[0],
-                   .v = tensor.states[1],
-                   .g = tensor.g});
-  }
-
- private:
-  OptimizerConfig config_;
-  bool adapt_all_;
-};
+std::unique_ptr<Optimizer> make_lamb(const OptimizerConfig& config) {
+  const bool adapt_all = option<bool>(config.options, "adapt_all");
+  const auto update = [config, adapt_all](Backend& backend, const UpdateStep& step,
+                                          const UpdatedTensor& tensor) {
+    backend.run(LambUpdate{.rule = {adam_of(config, step, tensor.decay), tensor.decay || adapt_all},
+                           .w = tensor.w,
+                           .m = tensor.states[0],
+                           .v = tensor.states[1],
+                           .g = tensor.g});
+  };
+  return plain_optimizer({"m", "v"}, update, /*whole_tensors=*/true);
+}
 
 }  // namespace
 
 OptimizerRule lamb() {
-  return {.make = make_rule<LambOptimizer>,
+  return {.make = make_lamb,
           .options = {
               {"adapt_all", false, "tensors without weight decay have the trust ratio as well"}}};
 }

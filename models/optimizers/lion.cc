@@ -6,35 +6,24 @@
 namespace concertina::optimizer_rules {
 namespace {
 
-class LionOptimizer final : public Optimizer {
- public:
-  explicit LionOptimizer(const OptimizerConfig& config)
-      : beta1_(static_cast<float>(option<double>(config.options, "beta1"))),
-        beta2_(static_cast<float>(option<double>(config.options, "beta2"))),
-        decay_(static_cast<float>(config.weight_decay)) {}
-
-  std::vector<std::string_view> state_names() const override { return {"m"}; }
-
-  void update(Backend& backend, const UpdateStep& step,
-              const UpdatedTensor& tensor) const override {
-    backend.run(LionUpdate{.rule = {.lr = static_cast<float>(step.lr),
-                                    .beta1 = beta1_,
-                                    .beta2 = beta2_,
-                                    .decay = tensor.decay ? decay_ : 0,
-                                    .grad_scale = step.grad_scale},
-                           .w = tensor.w,
-                           .m = tensor.states[0],
-                           .g = tensor.g});
-  }
-
- private:
-  float beta1_, beta2_, decay_;
-};
+std::unique_ptr<Optimizer> make_lion(const OptimizerConfig& config) {
+  const LionRule usual{.beta1 = static_cast<float>(option<double>(config.options, "beta1")),
+                       .beta2 = static_cast<float>(option<double>(config.options, "beta2")),
+                       .decay = static_cast<float>(config.weight_decay)};
+  return plain_optimizer(
+      {"m"}, [usual](Backend& backend, const UpdateStep& step, const UpdatedTensor& tensor) {
+        LionRule rule = usual;
+        rule.lr = static_cast<float>(step.lr);
+        rule.grad_scale = step.grad_scale;
+        if (!tensor.decay) rule.decay = 0;
+        backend.run(LionUpdate{.rule = rule, .w = tensor.w, .m = tensor.states[0], .g = tensor.g});
+      });
+}
 
 }  // namespace
 
 OptimizerRule lion() {
-  return {.make = make_rule<LionOptimizer>,
+  return {.make = make_lion,
           .options = {{"beta1", 0.9, "share of the momentum in what the sign is of", 0, 0.9999},
                       {"beta2", 0.99, "what stays of the momentum", 0, 0.9999}}};
 }

@@ -45,7 +45,7 @@ class NewtonSchulz {
 
   Backend& backend_;
   std::int64_t rows_, columns_;
-  std::unique_ptr<Linear> side_, square_;  // by X, or a matrix of its smaller side; among these
+  std::shared_ptr<Linear> side_, square_;  // by X, or a matrix of its smaller side; among these
   View gram_, polynomial_, next_;
   void *side_packed_ = nullptr, *square_packed_ = nullptr;
 };
@@ -242,7 +242,9 @@ class MuonOptimizer final : public Optimizer {
 }  // namespace
 
 OptimizerRule muon() {
-  return {.make = make_rule<MuonOptimizer>,
+  return {.make = [](const OptimizerConfig& config) -> std::unique_ptr<Optimizer> {
+            return std::make_unique<MuonOptimizer>(config);
+          },
           .options = {{"momentum", 0.95, "what stays of a matrix's momentum", 0, 0.9999},
                       {"nesterov", true, "Nesterov's momentum: the step looks one ahead"},
                       {"iterations", std::int64_t{5}, "of Newton and Schulz's", 1, 20},

@@ -29,10 +29,7 @@ std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
   return size_keys(
       "512",
       {{.theirs = "intermediate_size", .ours = "model.bert.hidden", .zero = four_widths},
-       {.theirs = "hidden_act",
-        .ours = "model.bert.activation",
-        .usual = "\"gelu\"",
-        .words = activation_words()},
+       activation_key("hidden_act", "model.bert.activation", "\"gelu\""),
        {"layer_norm_eps", "model.bert.norm_eps", "1e-12"},
        {"type_vocab_size", "model.bert.types", "2"},
        {"hidden_dropout_prob", "model.dropout", "0.1", Use::advice},

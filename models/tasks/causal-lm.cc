@@ -17,7 +17,10 @@ UnitPlan causal_lm_head(const Trunk& trunk) {
 
 }  // namespace
 
-extern const Task causal_lm{
-    .head = causal_lm_head, .about = "predict the next token at each position", .vocabulary = true};
+Task causal_lm() {
+  return {.head = causal_lm_head,
+          .about = "predict the next token at each position",
+          .vocabulary = true};
+}
 
 }  // namespace concertina::model_tasks

@@ -3,13 +3,14 @@
 
 namespace concertina::model_tasks {
 
-extern const Task classification{
-    .head =
-        [](const Trunk& trunk) {
-          return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::rows, label_field()));
-        },
-    .about = "tell the class of a text or an image",
-    .reads = one_row,
-    .classes = true};
+Task classification() {
+  return {.head =
+              [](const Trunk& trunk) {
+                return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::rows, label_field()));
+              },
+          .about = "tell the class of a text or an image",
+          .reads = one_row,
+          .classes = true};
+}
 
 }  // namespace concertina::model_tasks

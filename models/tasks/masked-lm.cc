@@ -28,10 +28,12 @@ UnitPlan masked_lm_head(const Trunk& trunk) {
 
 }  // namespace
 
-extern const Task masked_lm{.head = masked_lm_head,
-                            .about = "predict the tokens that were masked",
-                            .masks = true,
-                            .reads = masked_rows,
-                            .vocabulary = true};
+Task masked_lm() {
+  return {.head = masked_lm_head,
+          .about = "predict the tokens that were masked",
+          .masks = true,
+          .reads = masked_rows,
+          .vocabulary = true};
+}
 
 }  // namespace concertina::model_tasks

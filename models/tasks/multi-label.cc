@@ -4,15 +4,16 @@
 
 namespace concertina::model_tasks {
 
-extern const Task multi_label{
-    .head =
-        [](const Trunk& trunk) {
-          return head(trunk.shape,
-                      sample_head(trunk, HeadSpec::Loss::binary, scores_field(trunk.classes)));
-        },
-    .about = "tell all classes that a text is of",
-    .reads = one_row,
-    .targets = TargetKind::labels,
-    .classes = true};
+Task multi_label() {
+  return {.head =
+              [](const Trunk& trunk) {
+                return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::binary,
+                                                     scores_field(trunk.classes)));
+              },
+          .about = "tell all classes that a text is of",
+          .reads = one_row,
+          .targets = TargetKind::labels,
+          .classes = true};
+}
 
 }  // namespace concertina::model_tasks

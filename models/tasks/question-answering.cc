@@ -17,7 +17,8 @@ UnitPlan question_answering_head(const Trunk& trunk) {
 
 }  // namespace
 
-extern const Task question_answering{.head = question_answering_head,
-                                     .about = "find the answer to a question in a text"};
+Task question_answering() {
+  return {.head = question_answering_head, .about = "find the answer to a question in a text"};
+}
 
 }  // namespace concertina::model_tasks

@@ -4,15 +4,16 @@
 
 namespace concertina::model_tasks {
 
-extern const Task regression{
-    .head =
-        [](const Trunk& trunk) {
-          return head(trunk.shape,
-                      sample_head(trunk, HeadSpec::Loss::squares, scores_field(trunk.classes)));
-        },
-    .about = "tell scores of a text",
-    .reads = one_row,
-    .targets = TargetKind::scores,
-    .classes = true};
+Task regression() {
+  return {.head =
+              [](const Trunk& trunk) {
+                return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::squares,
+                                                     scores_field(trunk.classes)));
+              },
+          .about = "tell scores of a text",
+          .reads = one_row,
+          .targets = TargetKind::scores,
+          .classes = true};
+}
 
 }  // namespace concertina::model_tasks

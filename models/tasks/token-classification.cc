@@ -17,9 +17,11 @@ UnitPlan token_classification_head(const Trunk& trunk) {
 
 }  // namespace
 
-extern const Task token_classification{.head = token_classification_head,
-                                       .about = "tell the class of each word of a text",
-                                       .targets = TargetKind::tags,
-                                       .classes = true};
+Task token_classification() {
+  return {.head = token_classification_head,
+          .about = "tell the class of each word of a text",
+          .targets = TargetKind::tags,
+          .classes = true};
+}
 
 }  // namespace concertina::model_tasks

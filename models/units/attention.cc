@@ -263,7 +263,7 @@ class AttentionBranch final : public Branch {
   Dense qkv_, proj_;
   Rotary rotary_;
   std::optional<HeadNorms> norms_;
-  std::unique_ptr<Attention> attention_;
+  std::shared_ptr<Attention> attention_;
 };
 
 /// The operations of the products, and of the pairs of queries and keys that the mask leaves; moved

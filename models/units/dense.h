@@ -52,7 +52,7 @@ class Dense final : public UnitPart {
 
   Backend& backend_;
   bool biased_;
-  std::unique_ptr<Linear> linear_;
+  std::shared_ptr<Linear> linear_;
   View weight_, bias_;
   void* packed_ = nullptr;
 };

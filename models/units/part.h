@@ -3,7 +3,6 @@
 // packed weights.
 #pragma once
 
-#include <initializer_list>
 #include <span>
 #include <vector>
 

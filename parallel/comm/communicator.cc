@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <exception>
 
 #include "core/error.h"
@@ -133,10 +132,6 @@ Work Communicator::exchange(std::span<const Send> sends, std::span<const Receive
   for (std::size_t i = 0; i < receives.size(); ++i)
     check(receives[i].from, receives[i].step, receives[i > 0 ? i - 1 : 0].step);
   return start_exchange("exchange", sends, receives);
-}
-
-void Communicator::copy_own(ConstBytes from, Bytes to) {
-  std::memmove(to.data(), from.data(), from.size());
 }
 
 void Communicator::check_rank(int rank, const char* operation) const {

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -294,14 +293,6 @@ void MpiEnvironment::leave(int code) {
 Communicator& MpiEnvironment::world() {
   if (!started()) start();
   return *world_;
-}
-
-int MpiEnvironment::local_rank() {
-  return world(), local_rank_;
-}
-
-int MpiEnvironment::local_size() {
-  return world(), local_size_;
 }
 
 MpiEnvironment::~MpiEnvironment() {

@@ -89,8 +89,8 @@ class MpiEnvironment {
   /// At the end of `main`: ends the process where MPI cannot be finalised, after go_on().
   void leave(int code);
   /// Ranks on this host, and our number among them; start MPI too.
-  int local_rank();
-  int local_size();
+  int local_rank() { return world(), local_rank_; }
+  int local_size() { return world(), local_size_; }
 
  private:
   void start();

@@ -48,10 +48,6 @@ LocalRanks::~LocalRanks() {
   if (window_ != MPI_WIN_NULL) MPI_Win_free(&window_);
 }
 
-void LocalRanks::leave() noexcept {
-  if (own_ != nullptr) own_->leaves.store(1);
-}
-
 std::vector<const OperationLog*> LocalRanks::all_operations(int ranks) const {
   std::vector<const OperationLog*> logs(static_cast<std::size_t>(ranks));
   for (const Slot* slot : all_) logs[static_cast<std::size_t>(slot->rank)] = &slot->operations;

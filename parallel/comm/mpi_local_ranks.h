@@ -25,7 +25,9 @@ class LocalRanks {
   LocalRanks& operator=(const LocalRanks&) = delete;
 
   /// From any thread: this rank is about to end the job, and has said why.
-  void leave() noexcept;
+  void leave() noexcept {
+    if (own_ != nullptr) own_->leaves.store(1);
+  }
   /// The ranks of `before` that live are those of `now`.
   void renumber(MPI_Comm before, MPI_Comm now);
   LocalState state() const;

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/index.h"
-#include "core/log.h"
 #include "core/model/exchange_order.h"
 #include "parallel/comm/mpi_ulfm.h"
 

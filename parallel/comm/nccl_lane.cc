@@ -95,31 +95,12 @@ void NcclWork::recycle() {
   if (lane_ != nullptr) lane_->forget(*this);
 }
 
-void NcclQueue::push(NcclWork& work) {
-  work.next = nullptr;
-  (empty() ? first_ : last_->next) = &work;
-  last_ = &work;
-}
-
-NcclWork& NcclQueue::pop() {
-  NcclWork& work = *first_;
-  first_ = work.next;
-  return work;
-}
-
-void NcclQueue::erase(const NcclWork& work) {
-  NcclQueue others;
-  while (!empty())
-    if (NcclWork& one = pop(); &one != &work) others.push(one);
-  *this = others;
-}
-
 NcclLane::NcclLane(std::unique_ptr<NcclHandle> handle) : handle_(std::move(handle)) {
   handle_->job().add_lane();
 }
 
 void NcclLane::post(NcclWork& work) {
-  queue_.push(work);
+  queue_.push_back(work);
   handle_->job().activate(*this);
 }
 
@@ -131,14 +112,15 @@ bool NcclLane::advance() {
       launching_ = nullptr;
     }
     if (queue_.empty()) return true;
-    launching_ = &queue_.pop();
+    launching_ = &queue_.front();
+    queue_.pop_front();
     launching_->hold(stream_);
     launching_->issue(*handle_, stream_);
   }
 }
 
-void NcclLane::forget(const NcclWork& work) {
-  queue_.erase(work);
+void NcclLane::forget(NcclWork& work) {
+  work.unlink();
   if (launching_ == &work) launching_ = nullptr;
 }
 
@@ -150,8 +132,8 @@ void NcclSelf::match() {
       throw_failure(
           fmt::format("sizes differ: {} bytes wanted, {} bytes came", to.size(), from.size()),
           receive.text());
-    sends_.pop();
-    receives_.pop();
+    sends_.pop_front();
+    receives_.pop_front();
     send.hold(stream_);
     receive.hold(stream_);
     if (!to.empty())

@@ -4,6 +4,7 @@
 // passed: no kernel ever waits for a lane, so kernels end whatever the other ranks do.
 #pragma once
 
+#include <boost/intrusive/list.hpp>
 #include <memory>
 #include <vector>
 
@@ -13,10 +14,12 @@
 
 namespace concertina {
 
-class NcclWork final : public Work::State {
- public:
-  NcclWork* next = nullptr;  // in its NcclQueue
+/// In at most one queue, which needs no memory of its own.
+using NcclQueued =
+    boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
+class NcclWork final : public Work::State, public NcclQueued {
+ public:
   /// It has room for `most` messages.
   NcclWork(WorkPool<NcclWork>& pool, NcclJob& job, std::size_t most);
 
@@ -62,18 +65,7 @@ class NcclWork final : public Work::State {
   bool launched_ = false, finished_ = true;
 };
 
-/// First in, first out, without memory of its own.
-class NcclQueue {
- public:
-  bool empty() const { return first_ == nullptr; }
-  NcclWork& front() const { return *first_; }
-  void push(NcclWork& work);
-  NcclWork& pop();
-  void erase(const NcclWork& work);
-
- private:
-  NcclWork *first_ = nullptr, *last_ = nullptr;
-};
+using NcclQueue = boost::intrusive::list<NcclWork, boost::intrusive::constant_time_size<false>>;
 
 class NcclLane {
  public:
@@ -86,7 +78,7 @@ class NcclLane {
   void post(NcclWork& work);
   /// Issues what it can; true if there is nothing left to issue.
   bool advance();
-  void forget(const NcclWork& work);
+  void forget(NcclWork& work);
 
  private:
   cuda::Stream stream_;
@@ -98,8 +90,8 @@ class NcclLane {
 /// Messages from a rank to itself, which NCCL has only where both ends are in one group.
 class NcclSelf {
  public:
-  void send(NcclWork& work) { (sends_.push(work), match()); }
-  void receive(NcclWork& work) { (receives_.push(work), match()); }
+  void send(NcclWork& work) { (sends_.push_back(work), match()); }
+  void receive(NcclWork& work) { (receives_.push_back(work), match()); }
 
  private:
   void match();

@@ -23,7 +23,7 @@ class StagingStore {
   explicit StagingStore(Memory& memory) : memory_(memory) {}
   Staging& take(std::size_t bytes);
   /// Its copy has ended.
-  void give(Staging& staging);
+  void give(Staging& staging) { idle_[staging.host().size()].push_back(&staging); }
 
  private:
   Memory& memory_;
@@ -102,10 +102,6 @@ Staging& StagingStore::take(std::size_t bytes) {
   Staging& staging = *idle.back();
   idle.pop_back();
   return staging;
-}
-
-void StagingStore::give(Staging& staging) {
-  idle_[staging.host().size()].push_back(&staging);
 }
 
 void StagingDesk::progress() {

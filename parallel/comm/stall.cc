@@ -72,10 +72,6 @@ std::string report_of(const Stall& stall) {
   return text;
 }
 
-void PaceOfSteps::add(double seconds) noexcept {
-  seconds_[count_++ % kKept] = seconds;
-}
-
 double PaceOfSteps::seconds() const noexcept {
   if (count_ < kEnough) return 0;
   std::array<double, kKept> sorted = seconds_;

@@ -52,7 +52,7 @@ std::string report_of(const Stall& stall);
 /// The lengths of the last steps, of which the limits follow.
 class PaceOfSteps {
  public:
-  void add(double seconds) noexcept;
+  void add(double seconds) noexcept { seconds_[count_++ % kKept] = seconds; }
   /// The larger of the median and the last one; 0 until enough are known.
   double seconds() const noexcept;
 

@@ -1,7 +1,5 @@
 #include "parallel/comm/tensor_communicator.h"
 
-#include <fmt/format.h>
-
 #include "core/error.h"
 #include "core/log.h"
 #include "parallel/comm/nccl_communicator.h"

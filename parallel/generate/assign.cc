@@ -1,10 +1,9 @@
 #include "parallel/generate/assign.h"
 
 #include <algorithm>
-#include <set>
 
+#include "core/text/number_text.h"
 #include "parallel/generate/passes.h"
-#include "parallel/plan/layout_faults.h"
 #include "parallel/plan/partition.h"
 
 namespace concertina {
@@ -13,8 +12,14 @@ namespace {
 /// The limits of the layout: the ranks that are to work, and what they share.
 LayoutLimits working_limits(const Job& job, const Request& request) {
   if (request.frozen_units >= job.units())
-    throw faults::nothing_trains(request.frozen_units, job.units());
-  if (request.spare >= request.world) throw faults::nobody_works(request.spare, request.world);
+    throw_input(fmt::format("freeze.units = {}, but the model has {} units: nothing is left to "
+                            "train",
+                            request.frozen_units, job.units()),
+                "freeze.units", fmt::format("freeze.units from 0 to {}", job.units() - 1));
+  if (request.spare >= request.world)
+    throw_input(fmt::format("parallel.spare = {} of {}: none is left to work", request.spare,
+                            counted(request.world, "rank")),
+                "parallel.spare", fmt::format("at most {}", request.world - 1));
   return {.world = request.world - request.spare,
           .units = job.units(),
           .microbatches = job.microbatches * request.batches,

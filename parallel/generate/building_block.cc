@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "core/error.h"
+#include "parallel/generate/interleave.h"
 
 namespace concertina {
 namespace {
@@ -66,27 +66,21 @@ Rows one_f_one_b(int stages, int microbatches, int lead, Kind backward) {
 }
 
 Rows repeat_block(const PipelineShape& shape, const BuildingBlock& block) {
-  struct Timed {
-    int time;
-    Action action;
-  };
   const int p = shape.ranks;
   const std::vector<Passes> passes = place_block(p, block);
   Rows rows(p);
   for (int rank = 0; rank < p; ++rank) {
     const auto [first, second, second_back, first_back] = passes[rank];
     const int far = 2 * p - 1 - rank;
-    std::vector<Timed> timed;
+    std::vector<TimedAction> timed;
     for (int m = 0; m < shape.microbatches; ++m) {
-      const int shift = kInterval * m;
+      const double shift = kInterval * m;
       timed.push_back({first + shift, {Kind::F, rank, m}});
       timed.push_back({second + shift, {Kind::F, far, m}});
       timed.push_back({second_back + shift, {Kind::I, far, m}});
       timed.push_back({first_back + shift, {Kind::I, rank, m}});
     }
-    std::sort(timed.begin(), timed.end(),
-              [](const Timed& a, const Timed& b) { return a.time < b.time; });
-    for (const Timed& one : timed) rows[rank].push_back(one.action);
+    rows[rank] = in_order(std::move(timed));
   }
   return rows;
 }

@@ -4,7 +4,6 @@
 
 #include "parallel/generate/interleave.h"
 #include "parallel/plan/check.h"
-#include "parallel/plan/layout_faults.h"
 #include "parallel/plan/plan_grid.h"
 #include "parallel/plan/plan_index.h"
 
@@ -62,7 +61,11 @@ void require_placement(const Separate& apart, const Schedule& schedule, std::str
     fits = is_placed(apart.pipelines[p], schedule, p % group == 1);
     if (p % group == 1) fits &= apart.pipelines[p].ranks == apart.pipelines[p - 1].ranks;
   }
-  if (!fits) throw faults::no_form_on_layout(name, describe(schedule));
+  if (!fits)
+    throw_input(fmt::format("the schedule '{}' cannot run on this layout", name), "parallel.layout",
+                fmt::format("{}; or leave it out: parallel.pp, dp and chunks make the layout that "
+                            "the schedule needs; or 1f1b or gpipe, which run on any",
+                            describe(schedule)));
 }
 
 /// The actions of group `g`, numbered as in `layout`.
@@ -107,7 +110,9 @@ void require_size(const Layout& layout) {
   for (const Pipeline& pipeline : layout.pipelines)
     actions += most_actions(std::ssize(pipeline.stages), pipeline.microbatches());
   if (actions > static_cast<std::int64_t>(kMostActions))
-    throw faults::too_many_actions(actions, kMostActions);
+    throw_input(fmt::format("the schedule can have {} actions, at most {} are possible", actions,
+                            kMostActions),
+                kScheduleKey, "fewer ranks, microbatches or chunks");
 }
 
 GivenSchedule named_schedule(const Layout& layout, std::string_view name) {

@@ -2,8 +2,9 @@
 
 #include <tuple>
 
+#include "core/error.h"
+#include "core/text/number_text.h"
 #include "parallel/generate/assign.h"
-#include "parallel/plan/layout_faults.h"
 #include "parallel/plan/partition.h"
 
 namespace concertina {
@@ -13,17 +14,29 @@ namespace {
 void require_fit(const Request& request, const LayoutLimits& limits) {
   const ScheduleFile& file = *request.file;
   const int rows = file.ranks(), copies = limits.world / rows;
-  if (limits.world % rows != 0) throw faults::rows_do_not_divide(file.path, rows, limits.world);
+  if (limits.world % rows != 0)
+    throw_input(fmt::format("{} is a schedule for {}, the run has {}", file.path,
+                            counted(rows, "rank"), counted(limits.world, "rank")),
+                "parallel.schedule",
+                fmt::format("{}, or a multiple of it for several replicas", counted(rows, "rank")));
   const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
   for (const auto& [key, given, is] : {std::tuple{"parallel.pp", request.pp, rows},
                                        {"parallel.dp", request.dp, copies},
                                        {"parallel.chunks", request.chunks, stages / rows}})
-    if (given != 0 && given != is) throw faults::file_decides(file.path, key, given, is);
+    if (given != 0 && given != is)
+      throw_input(fmt::format("{} = {}, but {} makes it {}", key, given, file.path, is), key,
+                  fmt::format("leave out {}", key));
   if (fitting_replicas(file, limits.world, limits.microbatches) == 0)
-    throw faults::other_microbatches(file.path, file.microbatches(), limits.microbatches, copies);
+    throw_input(fmt::format("{} has {} per replica; a step has {} for {}", file.path,
+                            counted(file.microbatches(), "microbatch"), limits.microbatches,
+                            counted(copies, "replica")),
+                "batch.microbatches",
+                fmt::format("batch.microbatches = {}", copies * file.microbatches()));
   for (const Pipeline& pipeline : file.layout.pipelines)
     if (const int deep = static_cast<int>(pipeline.stages.size()); deep > limits.units)
-      throw faults::too_few_units(file.path, deep, limits.units);
+      throw_input(fmt::format("{} has pipelines of {}, the model has {}", file.path,
+                              counted(deep, "stage"), counted(limits.units, "unit")),
+                  "parallel.schedule", "fewer stages, or a model with more layers");
 }
 
 }  // namespace

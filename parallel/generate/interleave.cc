@@ -7,27 +7,25 @@
 
 namespace concertina {
 
+std::vector<Action> in_order(std::vector<TimedAction> timed) {
+  std::ranges::stable_sort(timed, {}, &TimedAction::time);
+  std::vector<Action> actions;
+  for (const TimedAction& one : timed) actions.push_back(one.action);
+  return actions;
+}
+
 Rows interleave(const Plan& plan, const Layout& layout, const std::vector<int>& target, int ranks) {
   Rows rows(ranks);
   if (std::set(target.begin(), target.end()).size() == target.size()) {  // no rows meet
     for (std::size_t row = 0; row < plan.rows.size(); ++row) rows[target[row]] = plan.rows[row];
     return rows;
   }
-  struct Timed {
-    double start;
-    Action action;
-  };
   const Timeline timeline = simulate(plan, layout, unit_costs(layout));
-  std::vector<std::vector<Timed>> timed(ranks);
+  std::vector<std::vector<TimedAction>> timed(ranks);
   for (std::size_t row = 0; row < plan.rows.size(); ++row)
     for (std::size_t i = 0; i < plan.rows[row].size(); ++i)
       timed[target[row]].push_back({timeline.rows[row][i].start, plan.rows[row][i]});
-
-  for (int rank = 0; rank < ranks; ++rank) {
-    std::stable_sort(timed[rank].begin(), timed[rank].end(),
-                     [](const Timed& a, const Timed& b) { return a.start < b.start; });
-    for (const Timed& entry : timed[rank]) rows[rank].push_back(entry.action);
-  }
+  for (int rank = 0; rank < ranks; ++rank) rows[rank] = in_order(std::move(timed[rank]));
   return rows;
 }
 

@@ -241,8 +241,7 @@ class Steady final : public ListRows {
 std::vector<int> falling_bounds(const Layout& layout, const std::vector<int>& most, int extra) {
   const int ranks = rank_count(layout);
   std::vector<int> chunks(at(ranks), 0), bounds;
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) ++chunks[at(stage.rank)];
+  for (const StagePlacement& stage : layout.stages()) ++chunks[at(stage.rank)];
   for (int rank = 0; rank < ranks; ++rank) {
     const int bound = (ranks - rank) + ranks * (chunks[at(rank)] - 1) + extra;
     bounds.push_back(most.empty() ? bound : std::min(bound, most[at(rank)]));

@@ -1,5 +1,5 @@
+#include "core/text/number_text.h"
 #include "parallel/generate/schedule_registry.h"
-#include "parallel/plan/layout_faults.h"
 
 namespace concertina {
 namespace {
@@ -36,7 +36,10 @@ Folding folding_of(const Entry<Schedule>& schedule, int chunks) {
   const auto& [usual, step, most] = schedule.value.chunks;
   const int count = chunks == 0 ? usual : chunks;
   if (count % step != 0 || count > most)
-    throw faults::no_form_with_chunks(schedule.name, count, rule(schedule.value.chunks));
+    throw_input(
+        fmt::format("the schedule '{}' cannot run with {}", schedule.name, counted(count, "chunk")),
+        "parallel.chunks",
+        fmt::format("chunks per rank: {}; or leave it out", rule(schedule.value.chunks)));
   return {count, schedule.value.placement, schedule.value.rank_step};
 }
 

@@ -7,15 +7,6 @@
 
 namespace concertina {
 
-#define CONCERTINA_DECLARE(name, symbol) Schedule schedule_##symbol();
-CONCERTINA_SCHEDULES(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-
-std::span<const Entry<Schedule>> schedules() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<Schedule>{name, schedule_##symbol()},
-  static const Entry<Schedule> table[] = {CONCERTINA_SCHEDULES(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return table;
-}
+CONCERTINA_REGISTRY(CONCERTINA_SCHEDULES, Schedule, schedule_, schedules)
 
 }  // namespace concertina

@@ -37,7 +37,12 @@ struct Claim {
   bool exact = true;  // else: at most
 };
 
-/// A promise of a schedule; it has no value outside the domain of the published formula.
+/// The claim where the published formula holds, else nothing.
+inline std::optional<Claim> claim(bool published, double value, bool exact = true) {
+  return published ? std::optional(Claim{value, exact}) : std::nullopt;
+}
+
+/// A promise of a schedule.
 struct ClosedForm {
   const char* text = "";  // the formula
   std::optional<Claim> (*value)(int p, int m, int v) = nullptr;

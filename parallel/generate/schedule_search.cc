@@ -33,12 +33,11 @@ struct SearchField {
 double copies_of_weights(const Layout& layout) {
   std::vector<std::set<int>> units(static_cast<std::size_t>(rank_count(layout)));
   std::size_t most = 0;
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) {
-      std::set<int>& held = units[static_cast<std::size_t>(stage.rank)];
-      for (int unit = stage.first_unit; unit < stage.last_unit; ++unit) held.insert(unit);
-      most = std::max(most, held.size());
-    }
+  for (const StagePlacement& stage : layout.stages()) {
+    std::set<int>& held = units[static_cast<std::size_t>(stage.rank)];
+    for (int unit = stage.first_unit; unit < stage.last_unit; ++unit) held.insert(unit);
+    most = std::max(most, held.size());
+  }
   return static_cast<double>(most * units.size()) / layout.unit_count();
 }
 

@@ -48,10 +48,6 @@ Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world) 
   return made;
 }
 
-bool Assignment::works(int rank) const {
-  return std::binary_search(working.begin(), working.end(), rank);
-}
-
 int Assignment::working_index(int rank) const {
   const auto place = std::lower_bound(working.begin(), working.end(), rank);
   CONCERTINA_CHECK(place != working.end() && *place == rank, "rank {} does not work", rank);

@@ -4,6 +4,7 @@
 // ExchangeChoice, world), so an assignment that is printed as these can be made again.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "parallel/plan/exchange_scheme.h"
@@ -32,7 +33,7 @@ struct Assignment {
   int microbatches(const Job& job) const { return job.microbatches * batches; }
   int leaves(const Job& job) const { return job.leaves * batches; }
   int frozen_units() const { return layout.frozen_units; }
-  bool works(int rank) const;
+  bool works(int rank) const { return std::binary_search(working.begin(), working.end(), rank); }
   /// Place of a working rank among them.
   int working_index(int rank) const;
 };

@@ -9,28 +9,10 @@ namespace {
 
 /// The turn of an action among those of one microbatch on one stage.
 int turn(Kind kind) {
-  switch (kind) {
-    case Kind::RECV_F:
-      return 0;
-    case Kind::F:
-      return 1;
-    case Kind::SEND_F:
-      return 2;
-    case Kind::RECV_B:
-      return 3;
-    case Kind::B:
-    case Kind::I:
-      return 4;
-    case Kind::SEND_B:
-      return 5;
-    case Kind::W:
-      return 6;
-    case Kind::REDUCE:
-      return 7;
-    case Kind::STEP:
-      return 8;
-  }
-  CONCERTINA_CHECK(false, "kind {} has no turn", static_cast<int>(kind));
+  constexpr Kind kOrder[] = {Kind::RECV_F, Kind::F, Kind::SEND_F, Kind::RECV_B, Kind::B,
+                             Kind::SEND_B, Kind::W, Kind::REDUCE, Kind::STEP};
+  const Kind one = kind == Kind::I ? Kind::B : kind;
+  return static_cast<int>(std::ranges::find(kOrder, one) - std::begin(kOrder));
 }
 
 bool forward(Kind kind) {

@@ -1,5 +1,4 @@
 // Whether the actions of a plan are in an order that gives the right result.
-#include <algorithm>
 
 #include "core/error.h"
 #include "parallel/plan/check_rules.h"

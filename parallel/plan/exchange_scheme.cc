@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "core/error.h"
 #include "core/index.h"
@@ -12,16 +11,7 @@
 
 namespace concertina {
 
-#define CONCERTINA_DECLARE(name, symbol) ExchangeScheme exchange_##symbol();
-CONCERTINA_EXCHANGES(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-
-std::span<const Entry<ExchangeScheme>> exchange_schemes() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<ExchangeScheme>{name, exchange_##symbol()},
-  static const Entry<ExchangeScheme> table[] = {CONCERTINA_EXCHANGES(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return table;
-}
+CONCERTINA_REGISTRY(CONCERTINA_EXCHANGES, ExchangeScheme, exchange_, exchange_schemes)
 
 const ExchangeScheme& ExchangeChoice::find() const {
   return lookup(exchange_schemes(), scheme, "exchange scheme", "parallel.exchange");

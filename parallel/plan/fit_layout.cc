@@ -1,13 +1,12 @@
 #include "parallel/plan/fit_layout.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text/number_text.h"
-#include "parallel/plan/layout_faults.h"
 
 namespace concertina {
 namespace {
@@ -91,6 +90,79 @@ void validate_ranks(const Layout& layout, int working, int world) {
                           counted(working, "rank"), world - count));
 }
 
+/// The grids that fit as many ranks, or else the most ranks below that any grid fits, and the rule.
+std::string grids_that_fit(const LayoutLimits& limits, const Folding& folding) {
+  LayoutLimits nearest = limits;
+  std::vector<Grid> grids = fitting_grids(nearest, folding);
+  while (grids.empty() && --nearest.world > 0) grids = fitting_grids(nearest, folding);
+  std::vector<std::string> names;
+  for (const Grid& grid : grids) names.push_back(fmt::format("pp={} dp={}", grid.pp, grid.dp));
+  const std::string others =
+      fmt::format("on {}, one of: {}", counted(nearest.world, "rank"), fmt::join(names, ", "));
+  if (nearest.world == limits.world) return others;
+  std::string rule = fmt::format(
+      "pp x dp = ranks, with at most {} (the model's units) and at most {} (numerics.leaves)",
+      counted(limits.units / folding.chunks, "stage"),
+      counted(limits.leaves / folding.pipelines(), "replica"));
+  if (folding.rank_step > 1)
+    rule += fmt::format(", pp a multiple of {} (the schedule)", folding.rank_step);
+  return grids.empty() ? rule : rule + "; " + others;
+}
+
+/// Leaves that let `pipelines` pipelines share the gradient sum.
+std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
+  int leaves = limits.microbatches;
+  for (int divisor = limits.microbatches; divisor >= pipelines; --divisor)
+    if (limits.microbatches % divisor == 0 && (divisor % pipelines == 0 || leaves % pipelines != 0))
+      leaves = divisor;
+  if (leaves < pipelines)
+    return fmt::format("batch.microbatches = {} or a multiple, and numerics.leaves = {}", pipelines,
+                       pipelines);
+  return fmt::format("numerics.leaves = {}, which rounds the gradient sum in another order than {}",
+                     leaves, limits.leaves);
+}
+
+/// `from`: how many replicas there are follows from this.
+[[noreturn]] void refuse_leaves(const LayoutLimits& limits, const Folding& folding, int replicas,
+                                std::optional<int> from, const std::string& others) {
+  const int pipelines = replicas * folding.pipelines();
+  throw_input(
+      fmt::format(
+          "{}{}{}, but the gradient sum has {} of {} (numerics.leaves)",
+          from ? fmt::format("pp = {} on {} is ", *from, counted(limits.world, "rank")) : "",
+          counted(pipelines, folding.pipelines() == 1 ? "replica" : "pipeline"),
+          folding.pipelines() == 1 ? "" : " (two per replica)", counted(limits.leaves, "leaf"),
+          counted(limits.microbatches / limits.leaves, "microbatch")),
+      from ? "parallel.pp" : "parallel.dp",
+      fmt::format("{}; or {}", leaves_advice(limits, pipelines), others));
+}
+
+/// No grid of `limits` is what `pp` and `dp` ask for: throws the first reason of a list, and what
+/// fits.
+[[noreturn]] void refuse_grid(const LayoutLimits& limits, std::optional<int> pp,
+                              std::optional<int> dp, const Folding& folding) {
+  const std::string others = grids_that_fit(limits, folding);
+  if (limits.leaves < folding.pipelines())
+    throw_input("two opposite pipelines cannot share the only leaf of the gradient sum",
+                "batch.microbatches, numerics.leaves",
+                "at least two leaves, of a microbatch or more");
+  if (pp && *pp * folding.chunks > limits.units)
+    throw_input(fmt::format("{}, but the model has {}", counted(*pp * folding.chunks, "stage"),
+                            counted(limits.units, "unit")),
+                "parallel.pp", others);
+  if (pp && *pp % folding.rank_step != 0)
+    throw_input(fmt::format("the schedule cannot run on {}", counted(*pp, "rank")), "parallel.pp",
+                others);
+  const bool divides = pp && !dp && *pp > 0 && limits.world % *pp == 0;
+  const int replicas = divides ? limits.world / *pp : dp.value_or(1);
+  if (replicas * folding.pipelines() > limits.leaves)
+    refuse_leaves(limits, folding, replicas, divides ? pp : std::nullopt, others);
+  std::string asked = pp ? fmt::format(" with pp = {}", *pp) : "";
+  if (dp) asked += fmt::format(" {} dp = {}", pp ? "and" : "with", *dp);
+  throw_input(fmt::format("no layout{} fits {}", asked, counted(limits.world, "rank")),
+              "parallel.pp, parallel.dp", others);
+}
+
 }  // namespace
 
 std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding) {
@@ -107,7 +179,7 @@ Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> d
          Folding folding) {
   for (const Grid& grid : fitting_grids(limits, folding))
     if (pp.value_or(grid.pp) == grid.pp && dp.value_or(grid.dp) == grid.dp) return grid;
-  throw faults::no_such_grid(limits, pp, dp, folding);
+  refuse_grid(limits, pp, dp, folding);
 }
 
 void validate(const Layout& layout, const LayoutLimits& limits, int world) {

@@ -1,5 +1,5 @@
 // Whether a layout, or the grid that is asked for, fits a model and a world.
-// Invariant: pure; what does not fit is one of parallel/plan/layout_faults.h.
+// Invariant: pure; what does not fit is bad input that names the config key at fault.
 #pragma once
 
 #include <optional>

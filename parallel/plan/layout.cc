@@ -15,14 +15,6 @@ int Layout::first_stage(int pipeline) const {
   return first;
 }
 
-int Layout::stage_count() const {
-  return first_stage(static_cast<int>(pipelines.size()));
-}
-
-int Layout::unit_count() const {
-  return pipelines.front().stages.back().last_unit;
-}
-
 int Layout::pipeline_of(int stage) const {
   CONCERTINA_CHECK(stage >= 0 && stage < stage_count(), "stage {} of {}", stage, stage_count());
   int pipeline = 0;
@@ -45,10 +37,9 @@ std::vector<StagePlacement> Layout::stages() const {
 
 std::vector<int> Layout::holders(const std::vector<int>& units) const {
   std::vector<int> ranks;
-  for (const Pipeline& pipeline : pipelines)
-    for (const StagePlacement& stage : pipeline.stages)
-      for (const int unit : units)
-        if (unit >= stage.first_unit && unit < stage.last_unit) ranks.push_back(stage.rank);
+  for (const StagePlacement& stage : stages())
+    for (const int unit : units)
+      if (unit >= stage.first_unit && unit < stage.last_unit) ranks.push_back(stage.rank);
   std::ranges::sort(ranks);
   ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
   return ranks;
@@ -56,8 +47,7 @@ std::vector<int> Layout::holders(const std::vector<int>& units) const {
 
 std::vector<int> working_ranks(const Layout& layout) {
   std::set<int> ranks;
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) ranks.insert(stage.rank);
+  for (const StagePlacement& stage : layout.stages()) ranks.insert(stage.rank);
   return {ranks.begin(), ranks.end()};
 }
 

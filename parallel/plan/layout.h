@@ -32,9 +32,9 @@ struct Layout {
 
   /// Stages are numbered through all pipelines: stage s of pipeline p is first_stage(p) + s.
   int first_stage(int pipeline) const;
-  int stage_count() const;
+  int stage_count() const { return first_stage(static_cast<int>(pipelines.size())); }
   /// The number of units of the model: each pipeline has them all.
-  int unit_count() const;
+  int unit_count() const { return pipelines.front().stages.back().last_unit; }
   int pipeline_of(int stage) const;
   const StagePlacement& stage(int stage) const;
   /// All stages by number: for loops, as stage() and pipeline_of() walk over the pipelines.

@@ -10,15 +10,14 @@
 
 namespace concertina {
 
-#define CONCERTINA_DECLARE(name, symbol) \
+#define CONCERTINA_PARTITIONER(name, symbol, ...) \
   std::vector<UnitRange> partitioner_##symbol(const std::vector<double>& costs, int parts);
-CONCERTINA_PARTITIONERS(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
+CONCERTINA_PARTITIONERS(CONCERTINA_PARTITIONER)
 
 std::span<const Entry<Partitioner>> partitioners() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<Partitioner>{name, &partitioner_##symbol},
-  static constexpr Entry<Partitioner> table[] = {CONCERTINA_PARTITIONERS(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
+#define CONCERTINA_PARTITIONER_ENTRY(name, symbol, ...) {name, &partitioner_##symbol},
+  static constexpr Entry<Partitioner> table[] = {
+      CONCERTINA_PARTITIONERS(CONCERTINA_PARTITIONER_ENTRY)};
   return table;
 }
 

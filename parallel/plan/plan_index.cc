@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-
 namespace concertina {
 
 std::vector<StageInfo> stage_infos(const Layout& layout) {

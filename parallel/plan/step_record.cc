@@ -1,7 +1,6 @@
 #include "parallel/plan/step_record.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace concertina {
 

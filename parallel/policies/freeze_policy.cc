@@ -6,15 +6,6 @@
 
 namespace concertina {
 
-#define CONCERTINA_DECLARE(name, symbol) FreezePolicy policy_##symbol();
-CONCERTINA_POLICIES(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-
-std::span<const Entry<FreezePolicy>> freeze_policies() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<FreezePolicy>{name, policy_##symbol()},
-  static const Entry<FreezePolicy> table[] = {CONCERTINA_POLICIES(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return table;
-}
+CONCERTINA_REGISTRY(CONCERTINA_POLICIES, FreezePolicy, policy_, freeze_policies)
 
 }  // namespace concertina

@@ -246,14 +246,9 @@ std::optional<std::vector<double>> row_prices(const LinearProgram& program) {
 }
 
 std::vector<int> stage_groups(const Layout& layout) {
-  std::vector<StagePlacement> stages;
-  int units = 0;
-  for (const Pipeline& pipeline : layout.pipelines)
-    for (const StagePlacement& stage : pipeline.stages) {
-      stages.push_back(stage);
-      units = std::max(units, stage.last_unit);
-    }
-  std::vector<int> cut(at(units) + 1, 1);  // whether every pipeline is cut before the unit
+  const std::vector<StagePlacement> stages = layout.stages();
+  std::vector<int> cut(at(layout.unit_count()) + 1,
+                       1);  // whether every pipeline is cut before the unit
   for (const StagePlacement& stage : stages)
     for (int unit = stage.first_unit + 1; unit < stage.last_unit; ++unit) cut[at(unit)] = 0;
   std::partial_sum(cut.begin(), cut.end(), cut.begin());

@@ -6,22 +6,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/text/number_text.h"
 #include "layout_policy_table.h"
 #include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
 
-#define CONCERTINA_DECLARE(name, symbol) LayoutPolicy layout_policy_##symbol();
-CONCERTINA_LAYOUT_POLICIES(CONCERTINA_DECLARE)
-#undef CONCERTINA_DECLARE
-
-std::span<const Entry<LayoutPolicy>> layout_policies() {
-#define CONCERTINA_ENTRY(name, symbol) Entry<LayoutPolicy>{name, layout_policy_##symbol()},
-  static const Entry<LayoutPolicy> table[] = {CONCERTINA_LAYOUT_POLICIES(CONCERTINA_ENTRY)};
-#undef CONCERTINA_ENTRY
-  return table;
-}
+CONCERTINA_REGISTRY(CONCERTINA_LAYOUT_POLICIES, LayoutPolicy, layout_policy_, layout_policies)
 
 LayoutStart start_of(const Request& asked, const Assignment& assignment) {
   const Layout& layout = assignment.layout;

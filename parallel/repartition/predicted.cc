@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/index.h"
 #include "core/text/number_text.h"
 #include "parallel/generate/passes.h"
 #include "parallel/repartition/choices.h"

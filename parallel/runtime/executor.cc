@@ -107,11 +107,6 @@ void Executor::connect(Communicator& world, GradientExchange& exchange, Watchdog
   transfers_.connect(world, watchdog, row_, memory_.boundaries());
 }
 
-/// For the recorder, where something was taken or given back.
-void Executor::note_memory() {
-  if (recorder_.detailed()) recorder_.memory(stages_.use());
-}
-
 /// Until `action` can start.
 void Executor::await(const Action& action) {
   if (is_compute(action.kind)) stages_.begin(action);

@@ -108,7 +108,9 @@ class Executor {
     }
   };
 
-  void note_memory();
+  void note_memory() {
+    if (recorder_.detailed()) recorder_.memory(stages_.use());
+  }
   void await(const Action& action);
   Pass begin_pass(const Action& action, const StepInput& input);
   void advance(Pass& pass);

@@ -247,10 +247,6 @@ void GradientExchange::end(int bucket, int use, int microbatch) {
   progress();
 }
 
-void GradientExchange::progress() {
-  for (PhasedExchange& queue : queues_) queue.progress();
-}
-
 void GradientExchange::finish() {
   for (Item& item : items_) {
     if (item.skipped) continue;

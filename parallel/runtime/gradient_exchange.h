@@ -39,7 +39,9 @@ class GradientExchange final : public GradientSink {
   void end(int bucket, int use, int microbatch) override;
 
   /// Tests what is under way and combines what is complete; never waits.
-  void progress();
+  void progress() {
+    for (PhasedExchange& queue : queues_) queue.progress();
+  }
   /// Waits until every bucket's own part is reduced and nothing is under way. It is then ready for
   /// the next step.
   void finish();

@@ -35,10 +35,6 @@ Arena State::make_block(std::size_t elements, std::size_t count) {
   return block;
 }
 
-void State::give_back(Arena block) {
-  bytes_ -= block.capacity();
-}
-
 void State::resize(std::size_t buckets) {
   weight_blocks_.resize(buckets);
   kind_blocks_.resize(buckets);

@@ -7,7 +7,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/arena.h"
@@ -64,7 +63,7 @@ class State {
   // For a change of the assignment (parallel/runtime/redistribute.h).
   /// Makes a zeroed block of `count` tensors of so many elements; give_back() ends it.
   Arena make_block(std::size_t elements, std::size_t count);
-  void give_back(Arena block);
+  void give_back(Arena block) { bytes_ -= block.capacity(); }
   /// Puts a block in the place of a bucket's weights or kinds, each of so many elements, and
   /// returns what was there.
   Arena swap_weights(std::size_t bucket, Arena block, std::size_t elements);

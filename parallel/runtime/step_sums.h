@@ -4,7 +4,6 @@
 // order, so all ranks have the same bits at any layout; nothing is allocated in a step.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "core/backend.h"

@@ -37,10 +37,6 @@ void UnitClock::start() {
   lap(kStart);
 }
 
-void UnitClock::unit_done(int unit, Pass pass) {
-  lap(unit * kPasses + static_cast<int>(pass));
-}
-
 double UnitClock::end_step() {
   if (!measuring_) return 0;
   measuring_ = false;

@@ -24,7 +24,7 @@ class UnitClock final : public UnitObserver {
   void begin_step();
   /// A unit is about to run.
   void start();
-  void unit_done(int unit, Pass pass) override;
+  void unit_done(int unit, Pass pass) override { lap(unit * kPasses + static_cast<int>(pass)); }
   /// The step has ended, and the clock has settled. Returns the seconds of all passes but packing,
   /// the additions of the reduction tree among them; 0 of a step that was not measured.
   double end_step();

@@ -12,24 +12,14 @@ Rows generate(const PipelineShape& shape) {
   return place_stages(shape, one_f_one_b(shape.stages(), shape.microbatches, 1, Kind::B));
 }
 
-std::optional<Claim> bubble(int p, int m, int v) {
-  if (v > 1) return std::nullopt;
-  return Claim{(p - 1.0) / m};
-}
-
-std::optional<Claim> peak(int p, int m, int v) {
-  if (v > 1) return std::nullopt;
-  return Claim{static_cast<double>(std::min(m, p))};
-}
-
 }  // namespace
 
 Schedule schedule_1f1b() {
   return {.generate = generate,
           .any_layout = true,
           .about = "one forward and one backward, alternately (Narayanan et al. 2021)",
-          .bubble = {"(p-1)/m", bubble},
-          .peak = {"min(m, p)", peak}};
+          .bubble = {"(p-1)/m", [](int p, int m, int v) { return claim(v == 1, (p - 1.0) / m); }},
+          .peak = {"min(m, p)", [](int p, int m, int v) { return claim(v == 1, std::min(m, p)); }}};
 }
 
 }  // namespace concertina

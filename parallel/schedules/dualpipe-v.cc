@@ -21,15 +21,6 @@ Rows generate(const PipelineShape& shape) {
   return rows;
 }
 
-std::optional<Claim> bubble(int p, int m, int) {
-  if (m < 2 * p) return std::nullopt;
-  return Claim{(p - 1) / (6.0 * m)};
-}
-
-std::optional<Claim> peak(int p, int m, int) {
-  return Claim{static_cast<double>(std::min(2 * m, 2 * p + 1)), m >= 2 * p};
-}
-
 }  // namespace
 
 Schedule schedule_dualpipe_v() {
@@ -37,8 +28,11 @@ Schedule schedule_dualpipe_v() {
           .placement = Placement::wave,
           .chunks = {.usual = 2, .step = 2, .most = 2},
           .about = "dualpipe folded into a V (DeepSeek-AI 2025)",
-          .bubble = {"(p-1)/(6m) if m >= 2p", bubble},
-          .peak = {"min(2m, 2p + 1)", peak}};
+          .bubble = {"(p-1)/(6m) if m >= 2p",
+                     [](int p, int m, int) { return claim(m >= 2 * p, (p - 1) / (6.0 * m)); }},
+          .peak = {"min(2m, 2p + 1)", [](int p, int m, int) {
+                     return claim(true, std::min(2 * m, 2 * p + 1), m >= 2 * p);
+                   }}};
 }
 
 }  // namespace concertina

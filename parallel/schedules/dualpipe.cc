@@ -28,15 +28,6 @@ Rows generate(const PipelineShape& down, const PipelineShape& up) {
   return rows;
 }
 
-std::optional<Claim> bubble(int p, int m, int) {
-  if (m % 2 != 0 || m < 2 * p) return std::nullopt;
-  return Claim{(p / 2 - 1) / (3.0 * m)};
-}
-
-std::optional<Claim> peak(int p, int m, int) {
-  return Claim{static_cast<double>(std::min(m, p + 1)), m >= 2 * p};
-}
-
 }  // namespace
 
 Schedule schedule_dualpipe() {
@@ -45,8 +36,12 @@ Schedule schedule_dualpipe() {
           .chunks = {.most = 1},
           .rank_step = 2,
           .about = "two opposite pipelines, F beside B (DeepSeek-AI 2024)",
-          .bubble = {"(p/2-1)/(3m) if m >= 2p, and m/2 go each way", bubble},
-          .peak = {"min(m, p + 1)", peak}};
+          .bubble = {"(p/2-1)/(3m) if m >= 2p, and m/2 go each way",
+                     [](int p, int m, int) {
+                       return claim(m % 2 == 0 && m >= 2 * p, (p / 2 - 1) / (3.0 * m));
+                     }},
+          .peak = {"min(m, p + 1)",
+                   [](int p, int m, int) { return claim(true, std::min(m, p + 1), m >= 2 * p); }}};
 }
 
 }  // namespace concertina

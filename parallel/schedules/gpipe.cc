@@ -13,23 +13,14 @@ Rows generate(const PipelineShape& shape) {
   return place_stages(shape, std::move(rows));
 }
 
-std::optional<Claim> bubble(int p, int m, int v) {
-  if (v > 1) return std::nullopt;
-  return Claim{(p - 1.0) / m};
-}
-
-std::optional<Claim> peak(int, int m, int v) {
-  return Claim{static_cast<double>(m * v)};
-}
-
 }  // namespace
 
 Schedule schedule_gpipe() {
   return {.generate = generate,
           .any_layout = true,
           .about = "all forwards, then all backwards (Huang et al. 2019)",
-          .bubble = {"(p-1)/m", bubble},
-          .peak = {"v m", peak}};
+          .bubble = {"(p-1)/m", [](int p, int m, int v) { return claim(v == 1, (p - 1.0) / m); }},
+          .peak = {"v m", [](int, int m, int v) { return claim(true, v * m); }}};
 }
 
 }  // namespace concertina

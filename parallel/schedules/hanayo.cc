@@ -28,17 +28,6 @@ Rows generate(const PipelineShape& shape) {
   });
 }
 
-/// The idle share of a step is (2p - 2) / (3pW + p - 1); a claim has it over the rest.
-std::optional<Claim> bubble(int p, int m, int v) {
-  if (m != p) return std::nullopt;
-  return Claim{(2.0 * p - 2) / (1.5 * p * v - p + 1), false};
-}
-
-std::optional<Claim> peak(int p, int m, int v) {
-  if (m > p) return std::nullopt;
-  return Claim{static_cast<double>(v * m)};
-}
-
 }  // namespace
 
 Schedule schedule_hanayo() {
@@ -46,8 +35,13 @@ Schedule schedule_hanayo() {
           .placement = Placement::wave,
           .chunks = {.usual = 2, .step = 2},
           .about = "v/2 waves there and back (Liu et al. 2023)",
-          .bubble = {"at most (2p-2)/(3/2 p v - p + 1) if m = p", bubble},
-          .peak = {"v m if m <= p", peak}};
+          .bubble = {"at most (2p-2)/(3/2 p v - p + 1) if m = p",
+                     [](int p, int m, int v) {
+                       // The idle share of a step is (2p - 2) / (3pW + p - 1); a claim has it over
+                       // the rest.
+                       return claim(m == p, (2.0 * p - 2) / (1.5 * p * v - p + 1), false);
+                     }},
+          .peak = {"v m if m <= p", [](int p, int m, int v) { return claim(m <= p, v * m); }}};
 }
 
 }  // namespace concertina

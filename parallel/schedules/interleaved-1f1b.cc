@@ -40,24 +40,17 @@ Rows generate(const PipelineShape& shape) {
   return rows;
 }
 
-std::optional<Claim> bubble(int p, int m, int v) {
-  if (m % p != 0) return std::nullopt;
-  return Claim{(p - 1.0) / (v * m)};
-}
-
-std::optional<Claim> peak(int p, int m, int v) {
-  const int ahead = v > 1 ? (v + 1) * p - 1 : p;
-  return Claim{static_cast<double>(std::min(v * m, ahead)), m % p == 0};
-}
-
 }  // namespace
 
 Schedule schedule_interleaved_1f1b() {
   return {.generate = generate,
           .chunks = {.usual = 2},
           .about = "1f1b over v chunks per rank (Narayanan et al. 2021)",
-          .bubble = {"(p-1)/(v m) if p divides m", bubble},
-          .peak = {"min(v m, (v+1) p - 1)", peak}};
+          .bubble = {"(p-1)/(v m) if p divides m",
+                     [](int p, int m, int v) { return claim(m % p == 0, (p - 1.0) / (v * m)); }},
+          .peak = {"min(v m, (v+1) p - 1)", [](int p, int m, int v) {
+                     return claim(true, std::min(v * m, v > 1 ? (v + 1) * p - 1 : p), m % p == 0);
+                   }}};
 }
 
 }  // namespace concertina

@@ -21,23 +21,15 @@ Rows generate(const PipelineShape& shape) {
   return rows;
 }
 
-std::optional<Claim> bubble(int p, int m, int v) {
-  if (m < p) return std::nullopt;
-  return Claim{(p - 1.0) / (v * m)};
-}
-
-std::optional<Claim> peak(int, int m, int v) {
-  return Claim{static_cast<double>(v * m)};
-}
-
 }  // namespace
 
 Schedule schedule_looped_bfs() {
   return {.generate = generate,
           .chunks = {.usual = 2},
           .about = "all microbatches a chunk, chunk after chunk (Lamy-Poirier 2023)",
-          .bubble = {"(p-1)/(v m) if m >= p", bubble},
-          .peak = {"v m", peak}};
+          .bubble = {"(p-1)/(v m) if m >= p",
+                     [](int p, int m, int v) { return claim(m >= p, (p - 1.0) / (v * m)); }},
+          .peak = {"v m", [](int, int m, int v) { return claim(true, v * m); }}};
 }
 
 }  // namespace concertina

@@ -18,15 +18,6 @@ Rows generate(const PipelineShape& shape) {
   return fill_weights(shape, order, {.limit = limit(shape.ranks)});
 }
 
-std::optional<Claim> bubble(int p, int m, int) {
-  if (m < p) return std::nullopt;
-  return Claim{(p > 2 ? 3 * p - 4 : 3 * p - 3) / (6.0 * m)};
-}
-
-std::optional<Claim> peak(int p, int m, int) {
-  return Claim{static_cast<double>(limit(p)), m >= p};
-}
-
 }  // namespace
 
 Schedule schedule_v_half() {
@@ -34,8 +25,12 @@ Schedule schedule_v_half() {
           .placement = Placement::wave,
           .chunks = {.usual = 2, .step = 2, .most = 2},
           .about = "half the memory and bubble of 1f1b (Qi et al. 2024)",
-          .bubble = {"(3p-4)/(6m) if m >= p > 2", bubble},
-          .peak = {"2 floor(p/2 + 1)", peak}};
+          .bubble = {"(3p-4)/(6m) if m >= p > 2",
+                     [](int p, int m, int) {
+                       return claim(m >= p, (p > 2 ? 3 * p - 4 : 3 * p - 3) / (6.0 * m));
+                     }},
+          .peak = {"2 floor(p/2 + 1)",
+                   [](int p, int m, int) { return claim(true, limit(p), m >= p); }}};
 }
 
 }  // namespace concertina

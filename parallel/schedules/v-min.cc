@@ -17,17 +17,6 @@ Rows generate(const PipelineShape& shape) {
   return fill_weights(shape, repeat_block(shape, {}), {.limit = limit(shape.ranks)});
 }
 
-/// Where 3 divides p the passes would meet without a wait at the turns.
-std::optional<Claim> bubble(int p, int m, int) {
-  if (m < p) return std::nullopt;
-  if (p == 1) return Claim{0};
-  return Claim{(4 * (p - 1) + (p % 3 == 0 ? 1 : -1)) / (6.0 * m)};
-}
-
-std::optional<Claim> peak(int p, int m, int) {
-  return Claim{static_cast<double>(limit(p)), m >= p};
-}
-
 }  // namespace
 
 Schedule schedule_v_min() {
@@ -35,8 +24,14 @@ Schedule schedule_v_min() {
           .placement = Placement::wave,
           .chunks = {.usual = 2, .step = 2, .most = 2},
           .about = "a third of the memory, 2/3 of the bubble of 1f1b (Qi et al. 2024)",
-          .bubble = {"(4p-5)/(6m), (4p-3)/(6m) if 3 divides p, if m >= p", bubble},
-          .peak = {"2 floor((p+4)/3)", peak}};
+          .bubble = {"(4p-5)/(6m), (4p-3)/(6m) if 3 divides p, if m >= p",
+                     [](int p, int m, int) {
+                       // Where 3 divides p the passes would meet without a wait at the turns.
+                       const int idle = p == 1 ? 0 : 4 * (p - 1) + (p % 3 == 0 ? 1 : -1);
+                       return claim(m >= p, idle / (6.0 * m));
+                     }},
+          .peak = {"2 floor((p+4)/3)",
+                   [](int p, int m, int) { return claim(true, limit(p), m >= p); }}};
 }
 
 }  // namespace concertina

@@ -15,22 +15,17 @@ Rows generate(const PipelineShape& shape) {
   return fill_weights(shape, order, {.limit = shape.ranks});
 }
 
-std::optional<Claim> bubble(int p, int m, int) {
-  return Claim{std::max(p - 1, 2 * p - 1 - m) / (3.0 * m)};
-}
-
-std::optional<Claim> peak(int p, int m, int) {
-  return Claim{static_cast<double>(std::min(m, p))};
-}
-
 }  // namespace
 
 Schedule schedule_zb_h1() {
   return {.generate = generate,
           .chunks = {.most = 1},
           .about = "zero bubble, memory of 1f1b (Qi et al. 2023)",
-          .bubble = {"(p-1)/(3m) if m >= p", bubble},
-          .peak = {"min(m, p)", peak}};
+          .bubble = {"(p-1)/(3m) if m >= p",
+                     [](int p, int m, int) {
+                       return claim(true, std::max(p - 1, 2 * p - 1 - m) / (3.0 * m));
+                     }},
+          .peak = {"min(m, p)", [](int p, int m, int) { return claim(true, std::min(m, p)); }}};
 }
 
 }  // namespace concertina

@@ -15,22 +15,18 @@ Rows generate(const PipelineShape& shape) {
   return fill_weights(shape, order, {.limit = 2 * shape.ranks - 1});
 }
 
-std::optional<Claim> bubble(int p, int m, int) {
-  return Claim{std::max(0, 2 * p - 1 - m) / (3.0 * m)};
-}
-
-std::optional<Claim> peak(int p, int m, int) {
-  return Claim{static_cast<double>(std::min(m, 2 * p - 1))};
-}
-
 }  // namespace
 
 Schedule schedule_zb_h2() {
   return {.generate = generate,
           .chunks = {.most = 1},
           .about = "zero bubble, twice the memory of 1f1b (Qi et al. 2023)",
-          .bubble = {"0 if m >= 2p - 1", bubble},
-          .peak = {"min(m, 2p - 1)", peak}};
+          .bubble = {"0 if m >= 2p - 1",
+                     [](int p, int m, int) {
+                       return claim(true, std::max(0, 2 * p - 1 - m) / (3.0 * m));
+                     }},
+          .peak = {"min(m, 2p - 1)",
+                   [](int p, int m, int) { return claim(true, std::min(m, 2 * p - 1)); }}};
 }
 
 }  // namespace concertina

@@ -15,15 +15,6 @@ Rows generate(const PipelineShape& shape) {
   return fill_weights(shape, order, {.limit = 2 * shape.ranks, .early_forwards = true});
 }
 
-std::optional<Claim> bubble(int p, int m, int) {
-  if (m < p) return std::nullopt;
-  return Claim{std::max(0, 2 * p - 1 - m) / (6.0 * m)};
-}
-
-std::optional<Claim> peak(int p, int m, int) {
-  return Claim{2.0 * std::min(m, p), m >= p};
-}
-
 }  // namespace
 
 Schedule schedule_zb_v() {
@@ -31,8 +22,12 @@ Schedule schedule_zb_v() {
           .placement = Placement::wave,
           .chunks = {.usual = 2, .step = 2, .most = 2},
           .about = "zero bubble in a V, memory of 1f1b (Qi et al. 2023)",
-          .bubble = {"0 if m >= 2p - 1", bubble},
-          .peak = {"2 min(m, p)", peak}};
+          .bubble = {"0 if m >= 2p - 1",
+                     [](int p, int m, int) {
+                       return claim(m >= p, std::max(0, 2 * p - 1 - m) / (6.0 * m));
+                     }},
+          .peak = {"2 min(m, p)",
+                   [](int p, int m, int) { return claim(true, 2 * std::min(m, p), m >= p); }}};
 }
 
 }  // namespace concertina

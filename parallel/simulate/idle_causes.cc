@@ -1,7 +1,6 @@
 #include "parallel/simulate/idle_causes.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "parallel/plan/plan_index.h"
 
@@ -15,7 +14,7 @@ constexpr std::array<std::string_view, kCauses> kNames{
 class Attribution {
  public:
   Attribution(const Plan& plan, const Layout& layout, const std::vector<StepRecord>& ranks)
-      : plan_(plan), layout_(layout), ranks_(ranks), index_(plan, layout) {
+      : plan_(plan), stages_(layout.stages()), ranks_(ranks), index_(plan, layout) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank)
       for (std::size_t i = 0; i < plan.rows[rank].size(); ++i)
         if (plan.rows[rank][i].kind == Kind::STEP)
@@ -69,18 +68,16 @@ class Attribution {
   }
 
   bool shares_units(std::size_t a, std::size_t b) const {
-    for (const Pipeline& one : layout_.pipelines)
-      for (const StagePlacement& s : one.stages)
-        for (const Pipeline& other : layout_.pipelines)
-          for (const StagePlacement& t : other.stages)
-            if (s.rank == static_cast<int>(a) && t.rank == static_cast<int>(b) &&
-                s.first_unit < t.last_unit && t.first_unit < s.last_unit)
-              return true;
+    for (const StagePlacement& s : stages_)
+      for (const StagePlacement& t : stages_)
+        if (s.rank == static_cast<int>(a) && t.rank == static_cast<int>(b) &&
+            s.first_unit < t.last_unit && t.first_unit < s.last_unit)
+          return true;
     return false;
   }
 
   const Plan& plan_;
-  const Layout& layout_;
+  const std::vector<StagePlacement> stages_;
   const std::vector<StepRecord>& ranks_;
   const PlanIndex index_;
   double all_at_step_ = 0;
@@ -104,10 +101,6 @@ std::vector<double> idle_seconds(const Timeline& timeline) {
 
 std::string_view name_of(Cause cause) {
   return kNames[static_cast<std::size_t>(cause)];
-}
-
-double IdleCauses::total() const {
-  return std::accumulate(by_cause.begin(), by_cause.end(), 0.0);
 }
 
 StepSpan span_of(const std::vector<StepRecord>& ranks) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct IdleCauses {
   std::array<double, kCauses> by_cause{};
   double& operator[](Cause cause) { return by_cause[static_cast<std::size_t>(cause)]; }
   double operator[](Cause cause) const { return by_cause[static_cast<std::size_t>(cause)]; }
-  double total() const;
+  double total() const { return std::accumulate(by_cause.begin(), by_cause.end(), 0.0); }
 };
 
 /// A step of all ranks on one clock lasts from the first start to the last end of any rank.

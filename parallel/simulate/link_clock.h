@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 #include "parallel/simulate/compute_clock.h"
 #include "parallel/simulate/costs.h"

@@ -28,10 +28,6 @@ int MessageClock::find(int stage, int microbatch, bool gradient) const {
   return 2 * cell + (gradient ? 1 : 0);
 }
 
-int MessageClock::to(int message) const {
-  return stages_[at(stage_of_[at(message / 2)])].rank;
-}
-
 int MessageClock::from(int message) const {
   return stages_[at(stage_of_[at(message / 2)] + (message % 2 == 0 ? -1 : 1))].rank;
 }

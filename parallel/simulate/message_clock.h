@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/index.h"
 #include "parallel/plan/plan_graph.h"
 #include "parallel/simulate/link_clock.h"
 
@@ -49,7 +50,7 @@ class MessageClock {
   int find(int stage, int microbatch, bool gradient) const;
   Message& operator[](int message) { return messages_[static_cast<std::size_t>(message)]; }
   int from(int message) const;
-  int to(int message) const;
+  int to(int message) const { return stages_[at(stage_of_[at(message / 2)])].rank; }
 
   /// Is called after each change of `sent` or `posted`; returns the time for proceed(), if there
   /// is one.

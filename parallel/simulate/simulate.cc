@@ -43,14 +43,6 @@ int Simulation::node(int rank) const {
   return row_begin_[at(rank)] + static_cast<int>(ranks_[at(rank)].position);
 }
 
-double Simulation::norm(int rank) const {
-  return costs_.ranks.empty() ? 0 : costs_.ranks[at(rank)].norm;
-}
-
-void Simulation::push(double time, int message) {
-  events_.push({time, rank_count() + message});
-}
-
 double Simulation::next_time() const {
   const double exchange = buckets_.next_time();
   return events_.empty() ? exchange : std::min(exchange, events_.top().time);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/index.h"
 #include "parallel/simulate/bucket_clock.h"
 #include "parallel/simulate/compute_clock.h"
 #include "parallel/simulate/link_clock.h"
@@ -56,7 +57,7 @@ class Simulation {
 
   // Events.
   /// A message's next step is due.
-  void push(double time, int message);
+  void push(double time, int message) { events_.push({time, rank_count() + message}); }
   /// The earliest time at which something is due; infinite: nothing is.
   double next_time() const;
   /// Actions of a rank, as long as nothing else is due before its next one.
@@ -75,7 +76,7 @@ class Simulation {
   bool reduced(int rank, int stage);
   /// The last rank that comes to STEP runs it for all.
   bool step(int rank);
-  double norm(int rank) const;
+  double norm(int rank) const { return costs_.ranks.empty() ? 0 : costs_.ranks[at(rank)].norm; }
 
   // Messages.
   /// In a plan without SENDs: what an action made, for post_outputs() at its end, not before, so

@@ -45,7 +45,7 @@ class AttentionRun {
  private:
   Backend& backend_;
   AttentionShape shape_;
-  std::unique_ptr<Attention> attention_;
+  std::shared_ptr<Attention> attention_;
   Workspace workspace_;
 };
 

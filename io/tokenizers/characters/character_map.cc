@@ -1,6 +1,5 @@
 #include "io/tokenizers/characters/character_map.h"
 
-#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include "core/error.h"

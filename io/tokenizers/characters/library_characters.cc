@@ -65,6 +65,16 @@ bool is_library_numeric(std::uint32_t code) {
   return is_in(kNumeric, code);
 }
 
+std::string text_without(std::string_view text, bool (*leaves_out)(std::uint32_t code)) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t here = at;
+    if (!leaves_out(next_code(text, at).value_or(0xFFFD))) result.append(text, here, at - here);
+  }
+  return result;
+}
+
 std::string library_lower(std::string_view text) {
   std::string result;
   result.reserve(text.size());

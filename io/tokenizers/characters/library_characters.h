@@ -19,6 +19,8 @@ bool is_library_combining(std::uint32_t code);
 bool is_library_punctuation(std::uint32_t code);
 /// Whether it is a number for Digits.
 bool is_library_numeric(std::uint32_t code);
+/// The text without the characters that `leaves_out` is true of.
+std::string text_without(std::string_view text, bool (*leaves_out)(std::uint32_t code));
 /// The text in small letters.
 std::string library_lower(std::string_view text);
 /// "NFC", "NFD", "NFKC" or "NFKD" of the text, which is UTF-8.

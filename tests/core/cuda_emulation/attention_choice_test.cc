@@ -64,7 +64,7 @@ TEST_F(AttentionChoiceTest, CudnnIsTakenWhereItIsUnlessOursIsAskedFor) {
              without = cuda::make_cuda_backend({.attention = AttentionBy::own});
   expect_has(with->describe(), ", cuDNN 9.99.0");
   EXPECT_EQ(without->describe().find("cuDNN"), std::string::npos) << without->describe();
-  const std::unique_ptr<Attention> attention = with->attention(kShape);
+  const std::shared_ptr<Attention> attention = with->attention(kShape);
   const AttentionForward forward{*attention, {}, {}, {}, {}};
   EXPECT_THROW(with->run(forward), Error);
 }

@@ -122,7 +122,7 @@ class PackedMap {
 
  private:
   Backend& backend_;
-  std::unique_ptr<Linear> map_;
+  std::shared_ptr<Linear> map_;
   Buffer packed_;
 };
 

@@ -4,31 +4,18 @@
 namespace concertina::optimizer_rules {
 namespace {
 
-class HeavyBall final : public Optimizer {
- public:
-  explicit HeavyBall(const OptimizerConfig& config)
-      : momentum_(static_cast<float>(option<double>(config.options, "momentum"))),
-        weight_decay_(config.weight_decay) {}
-
-  std::vector<std::string_view> state_names() const override { return {"momentum"}; }
-
-  void update(Backend& backend, const UpdateStep& step,
-              const UpdatedTensor& tensor) const override {
-    const double kept = tensor.decay ? 1 - step.lr * weight_decay_ : 1;
-    backend.run(Axpby{.a = step.grad_scale, .x = tensor.g, .b = momentum_, .y = tensor.states[0]});
+std::unique_ptr<Optimizer> make_heavy_ball(const OptimizerConfig& config) {
+  const auto momentum = static_cast<float>(option<double>(config.options, "momentum"));
+  return plain_optimizer({"momentum"}, [momentum, weight_decay = config.weight_decay](
+                                           Backend& backend, const UpdateStep& step,
+                                           const UpdatedTensor& tensor) {
+    const double kept = tensor.decay ? 1 - step.lr * weight_decay : 1;
+    backend.run(Axpby{.a = step.grad_scale, .x = tensor.g, .b = momentum, .y = tensor.states[0]});
     backend.run(Axpby{.a = static_cast<float>(-step.lr),
                       .x = tensor.states[0],
                       .b = static_cast<float>(kept),
                       .y = tensor.w});
-  }
-
- private:
-  float momentum_;
-  double weight_decay_;
-};
-
-std::unique_ptr<Optimizer> make_heavy_ball(const OptimizerConfig& config) {
-  return std::make_unique<HeavyBall>(config);
+  });
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ UnitPlan parity_head(const Trunk& trunk) {
 
 }  // namespace
 
-extern const Task parity{.head = parity_head, .about = "tell even tokens from odd ones"};
+Task parity() {
+  return {.head = parity_head, .about = "tell even tokens from odd ones"};
+}
 
 }  // namespace concertina::model_tasks

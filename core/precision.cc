@@ -3,8 +3,15 @@
 namespace concertina {
 
 std::string_view name_of(const Precision& precision) {
-  if (precision.products == Products::as_stored) return name_of(precision.storage);
-  return precision.products == Products::tf32 ? "tf32" : "fp8";
+  switch (precision.products) {
+    case Products::as_stored:
+      return name_of(precision.storage);
+    case Products::tf32:
+      return "tf32";
+    case Products::fp8:
+      return "fp8";
+  }
+  return "?";
 }
 
 std::optional<Precision> find_precision(std::string_view name) {

@@ -5,12 +5,26 @@
 namespace concertina {
 
 std::size_t size_of(DType type) {
-  return type == DType::bf16 ? 2 : 4;
+  switch (type) {
+    case DType::f32:
+    case DType::i32:
+      return 4;
+    case DType::bf16:
+      return 2;
+  }
+  return 0;
 }
 
 std::string_view name_of(DType type) {
-  constexpr std::string_view kNames[] = {"fp32", "bf16", "int32"};
-  return kNames[static_cast<std::size_t>(type)];
+  switch (type) {
+    case DType::f32:
+      return "fp32";
+    case DType::i32:
+      return "int32";
+    case DType::bf16:
+      return "bf16";
+  }
+  return "?";
 }
 
 View View::slice(std::size_t begin, std::size_t n) const {

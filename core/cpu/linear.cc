@@ -94,10 +94,20 @@ class CpuLinear final : public Linear {
 
   /// Null where none follows.
   auto activation_of(Epilogue::Kind kind) const -> decltype(ActivationLoops<T>::gelu) {
-    if (kind == Epilogue::Kind::gelu) return loops_.gelu;
-    if (kind == Epilogue::Kind::gelu_erf) return loops_.gelu_erf;
-    if (kind == Epilogue::Kind::relu) return loops_.relu;
-    return kind == Epilogue::Kind::silu ? loops_.silu : nullptr;
+    switch (kind) {
+      case Epilogue::Kind::gelu:
+        return loops_.gelu;
+      case Epilogue::Kind::gelu_erf:
+        return loops_.gelu_erf;
+      case Epilogue::Kind::relu:
+        return loops_.relu;
+      case Epilogue::Kind::silu:
+        return loops_.silu;
+      case Epilogue::Kind::none:
+      case Epilogue::Kind::residual:
+        return nullptr;
+    }
+    return nullptr;
   }
 
   /// y = tile + bias + residual; bias and residual may be null.

@@ -15,9 +15,18 @@ cudaDataType_t data_type(DType type) {
   return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 cudaDataType_t data_type(Format format) {
-  constexpr cudaDataType_t kTypes[] = {CUDA_R_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_8F_E4M3,
-                                       CUDA_R_8F_E5M2};
-  return kTypes[static_cast<int>(format)];
+  switch (format) {
+    case Format::e4m3:
+      return CUDA_R_8F_E4M3;
+    case Format::e5m2:
+      return CUDA_R_8F_E5M2;
+    case Format::bf16:
+      return CUDA_R_16BF;
+    case Format::f32:
+    case Format::tf32:
+      break;
+  }
+  return CUDA_R_32F;
 }
 
 cublasLtMatmulDesc_t make_desc(const ProductShape& s) {
@@ -50,10 +59,17 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 }
 
 cublasLtEpilogue_t epilogue_of(ProductEpilogue epilogue) {
-  constexpr cublasLtEpilogue_t kEpilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS,
-                                               CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-                                               CUBLASLT_EPILOGUE_DGELU};
-  return kEpilogues[static_cast<int>(epilogue)];
+  switch (epilogue) {
+    case ProductEpilogue::nothing:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    case ProductEpilogue::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case ProductEpilogue::gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case ProductEpilogue::gelu_backward:
+      return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 void describe_transposes(cublasLtMatmulDesc_t desc, const ProductShape& s) {

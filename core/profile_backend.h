@@ -3,7 +3,6 @@
 // the inner backend's clock more, and a product a look-up.
 #pragma once
 
-#include <array>
 #include <map>
 #include <memory>
 #include <string_view>

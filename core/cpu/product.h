@@ -2,7 +2,6 @@
 // Invariant: its blocking is chosen as for one thread, so its bits never depend on the team.
 #pragma once
 
-#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, runs the tests: in 13 to 17 minutes on two cores those that are not
+# Installs what is missing, builds, runs the tests: in 12 to 16 minutes on two cores those that are not
 # in the suite `slow`, or with --all every one. Those of the suite `gpu` are for machines with a GPU.
 # The last lines are the slowest ten and "N passed, N failed"; the exit code is 0 only if nothing
 # failed. A new build of a quick run has no CUDA where there is no GPU: --all compiles and emulates it.

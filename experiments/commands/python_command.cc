@@ -55,15 +55,13 @@ std::vector<std::string> module_words(const std::string& python, const std::stri
   return {python, package / "concertina", "--parsed", name};
 }
 
-[[noreturn]] void refuse_without_python(const std::string& name) {
-  throw_input(fmt::format("`concertina {}` needs python3, which is not there", name), "PATH",
-              "apt-get install python3");
+[[noreturn]] void refuse_without_python() {
+  throw_input("this command needs python3, which is not there", "PATH", "apt-get install python3");
 }
 
 /// Runs python3 with these words to its end, with `data` as its input.
-int run_module(const std::string& name, const std::vector<std::string>& words,
-               const nlohmann::ordered_json& data) {
-  if (find_program(words[0]).empty()) refuse_without_python(name);
+int run_module(const std::vector<std::string>& words, const nlohmann::ordered_json& data) {
+  if (find_program(words[0]).empty()) refuse_without_python();
   File input = memory_file("the input of python3");
   const std::string text = json_line(data);
   input.write_at(0, std::as_bytes(std::span(text)));
@@ -121,7 +119,7 @@ int run_in_python(const CLI::App& app, const std::map<std::string, std::string>&
   flush_output();
   ::execvp(python.c_str(), arguments.data());
   if (errno != ENOENT) throw_errno("exec", python, "another python3 on PATH");
-  refuse_without_python(name);
+  refuse_without_python();
 }
 
 int call_python(const std::string& name, const std::map<std::string, std::string>& options,
@@ -129,7 +127,7 @@ int call_python(const std::string& name, const std::map<std::string, std::string
   std::vector<std::string> words = module_words(interpreter(), name);
   for (const auto& [option, value] : options)
     words.push_back(fmt::format("--{}={}", option, value));
-  return run_module(name, words, data);
+  return run_module(words, data);
 }
 
 int call_python(const CLI::App& app, const nlohmann::ordered_json& data,
@@ -137,7 +135,7 @@ int call_python(const CLI::App& app, const nlohmann::ordered_json& data,
   const std::string name = module_name(app);
   std::vector<std::string> words = module_words(interpreter(), name);
   for (std::string& word : option_words(app, more)) words.push_back(std::move(word));
-  return run_module(name, words, data);
+  return run_module(words, data);
 }
 
 }  // namespace concertina

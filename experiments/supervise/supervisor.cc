@@ -65,11 +65,11 @@ void end_all(ChildProcess& child) {
   child.kill_all();
 }
 
-/// A launch refused its newest checkpoint: if that is damaged, and an older one is not, it is put
-/// aside under another name.
-bool put_damaged_aside(const std::string& checkpoints) {
+/// Renames the newest checkpoint if a launch was refused for it, which `why` then names, and it is
+/// damaged and an older one is not.
+bool put_damaged_aside(const std::string& checkpoints, const std::string& why) {
   const std::vector<Commit> commits = list_commits(checkpoints);
-  if (commits.size() < 2) return false;
+  if (commits.size() < 2 || why.find(commit_name(commits.back().step)) == why.npos) return false;
   const std::string& newest = commits.back().path;
   const std::vector<std::string> problems = verify(newest);
   if (problems.empty() || !verify(commits[commits.size() - 2].path).empty()) return false;
@@ -302,7 +302,7 @@ class Supervisor {
 
   /// Whether another launch makes sense after `end`; if not, why not is in the summary.
   bool goes_on(const LaunchEnd& end) {
-    const bool older = is_refused(end) && put_damaged_aside(checkpoints_);
+    const bool older = is_refused(end) && put_damaged_aside(checkpoints_, end.why);
     const auto stop = policy_->after({.end = end,
                                       .hosts = hosts_,
                                       .newest = newest_state(),

@@ -202,6 +202,13 @@ supervised late
 ended 0
 [ "$(hash_of runs/late)" = "$clean" ] || die "other bits after a damaged checkpoint"
 [ -e "$newest.damaged" ] || die "it was not put aside: $(ls runs/late/checkpoints; cat said)"
+# A launch that is refused for another reason leaves a damaged checkpoint where it is.
+cp -r runs/late runs/copied
+newest=$(ls -d runs/copied/checkpoints/step-???????? | tail -n 1)
+truncate -s 5000 "$newest/model.h5"
+supervised copied
+ended 2
+{ [ "$(grep -c 'error:' said)" = 1 ] && [ -e "$newest" ]; } || die "a refused copy was changed: $(ls runs/copied/checkpoints; cat said)"
 train+=(model.width=63)
 supervised tardy
 ended 2

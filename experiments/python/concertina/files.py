@@ -1,5 +1,5 @@
 """Files of runs and studies, which may be another user's: what is not a regular file is refused, at once."""
-import functools
+import errno
 import json
 import math
 import os
@@ -12,6 +12,9 @@ from .errors import InputError
 
 _MOST_BYTES = 1 << 30
 _MOST_READ = 64 << 20  # bytes of a followed file at a time
+_WARNED: set[pathlib.Path] = set()  # files of which lines were skipped
+_ADVICE = {errno.ENOSPC: "free space on this file system, or another place", errno.EDQUOT: "free space within the quota, or another place",
+           errno.EACCES: "a place that you may write to", errno.EROFS: "a place that you may write to"}
 
 
 def open_regular(path: pathlib.Path, most: int = _MOST_BYTES) -> typing.BinaryIO:
@@ -65,29 +68,38 @@ def read_json(path: pathlib.Path, loads: typing.Callable[..., typing.Any] = json
     try:
         return parse_json(text, loads)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise InputError(f"this file cannot be read: {error}", str(path), "the file as it was written") from error
 
 
-_LOADS = json.JSONDecoder(parse_constant=int).decode  # ValueError for NaN and Infinity, which are not JSON
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
 
 
-@functools.cache
-def _warn_of_depth(path: pathlib.Path) -> None:
-    sys.stderr.write(f"concertina: warning: {path}: a line is skipped: its lists and objects are nested too deep\n")
+_LOADS = json.JSONDecoder(parse_constant=_refuse).decode  # NaN and Infinity are not JSON
+
+
+def _warn_once(path: pathlib.Path, what: str) -> None:
+    if path not in _WARNED:
+        _WARNED.add(path)
+        sys.stderr.write(f"concertina: warning: {path}: {what}\n")
 
 
 def objects_in(text: str, path: pathlib.Path) -> list[dict[str, typing.Any]]:
-    """The lines that are JSON objects. One that is nested too deep is skipped with a warning, once for each file."""
-    found = []
-    for line in text.split("\n"):
+    """The lines that are JSON objects. Others are skipped with a warning, once for each file, but for the end of a file that was cut off."""
+    found, lines = [], text.split("\n")
+    for count, line in enumerate(lines, 1):
         try:
-            value = parse_json(line, _LOADS) if line.strip() else None
+            value = parse_json(line, _LOADS) if line.strip() else {}
+            if isinstance(value, dict):
+                found += [value] if value else []
+                continue
+            why = "it is not a JSON object"
         except TooDeep:
-            _warn_of_depth(path)
-        except ValueError:
-            continue
-        else:
-            found += [value] if isinstance(value, dict) else []
+            why = "its lists and objects are nested too deep"
+        except ValueError as error:
+            why = f"it is not JSON ({error})"
+        if count < len(lines):
+            _warn_once(path, f"a line is skipped, as {why}: {line[:60]!r}")
     return found
 
 
@@ -154,4 +166,5 @@ def replace_file(path: str | os.PathLike[str], data: str | bytes) -> None:
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise InputError(f"this file cannot be written: {error.strerror}", str(path), "a file in an existing directory") from error
+        raise InputError(f"this file cannot be written: {error.strerror}", str(path), 
+                         _ADVICE.get(error.errno or 0, "a file in an existing directory")) from error

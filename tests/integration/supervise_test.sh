@@ -20,6 +20,11 @@ pids() { # program; of this test alone
   done
   true
 }
+rank() { # head or tail: the first or last rank of a launch, once there is one
+  local found='' deadline=$((SECONDS + 60))
+  while [ -z "$found" ] && [ $SECONDS -lt $deadline ]; do found=$(pids "$program" | "$1" -n 1); done
+  echo "$found"
+}
 launcher_pid() { ps -o pid= --ppid "$supervisor" | tr -d ' ' | head -n 1; }
 step_of() { sed -n 's/.*"step":\([0-9]*\),.*/\1/p' "$1/metrics.jsonl" 2>/dev/null | tail -n 1 || true; }
 reach() { # run directory, step
@@ -59,11 +64,11 @@ left >before
 # Ranks that are killed, stopped, ended by a signal that asks for a checkpoint; the launcher killed.
 supervised faulty
 run=runs/faulty
-reach $run 20; kill -9 "$(pids "$program" | head -n 1)"
-reach $run 50; sleep 0.3; reach $run 60; kill -9 "$(pids "$program" | tail -n 1)"
-reach $run 90; sleep 0.3; reach $run 100; kill -STOP "$(pids "$program" | tail -n 1)"
+reach $run 20; kill -9 "$(rank head)"
+reach $run 50; sleep 0.3; reach $run 60; kill -9 "$(rank tail)"
+reach $run 90; sleep 0.3; reach $run 100; kill -STOP "$(rank tail)"
 reach $run 130; sleep 0.3; reach $run 140; kill -9 "$(launcher_pid)"
-reach $run 170; sleep 0.3; reach $run 180; kill -HUP "$(pids "$program" | head -n 1)"
+reach $run 170; sleep 0.3; reach $run 180; kill -HUP "$(rank head)"
 ended 0
 [ "$(hash_of $run)" = "$clean" ] || die "other bits after faults"
 [ "$(wc -l <$run/restarts.jsonl)" = 5 ] || { cat said $run/restarts.jsonl; die "not five restarts"; }
@@ -206,6 +211,7 @@ ended 0
 cp -r runs/late runs/copied
 newest=$(ls -d runs/copied/checkpoints/step-???????? | tail -n 1)
 truncate -s 5000 "$newest/model.h5"
+train+=(run.steps=280)
 supervised copied
 ended 2
 { [ "$(grep -c 'error:' said)" = 1 ] && [ -e "$newest" ]; } || die "a refused copy was changed: $(ls runs/copied/checkpoints; cat said)"

@@ -23,6 +23,7 @@ from concertina.results import StudyResults
 from concertina.study_page import StudyPage, compare_page
 from concertina.study_table import TableOptions, make_table
 from concertina.errors import InputError
+from concertina.files import read_lines
 from concertina.live import PageServer, Served
 from concertina.page import MOST_POINTS, page, reduced, smoothed
 from concertina.run_course import course_of
@@ -158,6 +159,20 @@ def test_a_long_run_is_a_small_page(run, program):
     folder = run("long", lines)
     data = report(folder)
     assert 99.5 in series(chart(data, "loss"), "this step")["y"] and (folder / "page.html").stat().st_size < 1 << 20
+
+
+@pytest.mark.parametrize("damage, said", [("garbage", "it is not JSON"), ('{"step": 9, "loss": NaN}', "NaN is no number"), ("[1]", "not a JSON object"),
+                                          ("", None)])
+def test_a_damaged_line_is_skipped_with_one_warning(run, capsys, damage, said):
+    folder = run(f"damaged{len(damage)}", metrics(range(1, 21)))
+    log = folder / "metrics.jsonl"
+    lines = log.read_text().splitlines()
+    lines[4] = lines[8] = damage
+    log.write_text("\n".join(lines) + "\n" + lines[-1][:30])  # the end of a line that is being written
+    for _ in range(2):
+        assert [line["step"] for line in read_lines(log)] == [step for step in range(1, 21) if step not in (5, 9)]
+    warnings = capsys.readouterr().err
+    assert warnings.count("warning") == (1 if said else 0) and (not said or (said in warnings and str(log) in warnings))
 
 
 def test_what_is_missing_is_no_zero(run, program):

@@ -5,9 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . experiments/install/setup.sh
 install_packages
-say 'building into build/: one to five minutes'
+say 'building into build/: two to five minutes'
 build experiments/concertina
-
 text=build/data/bible.txt
 if [ ! -s "$text" ]; then
   mkdir -p "$(dirname "$text")"

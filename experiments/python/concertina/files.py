@@ -78,28 +78,20 @@ def _refuse(constant: str) -> None:
 _LOADS = json.JSONDecoder(parse_constant=_refuse).decode  # NaN and Infinity are not JSON
 
 
-def _warn_once(path: pathlib.Path, what: str) -> None:
-    if path not in _WARNED:
-        _WARNED.add(path)
-        sys.stderr.write(f"concertina: warning: {path}: {what}\n")
-
-
 def objects_in(text: str, path: pathlib.Path) -> list[dict[str, typing.Any]]:
     """The lines that are JSON objects. Others are skipped with a warning, once for each file, but for the end of a file that was cut off."""
     found, lines = [], text.split("\n")
     for count, line in enumerate(lines, 1):
+        why = "it is not a JSON object"
         try:
             value = parse_json(line, _LOADS) if line.strip() else {}
-            if isinstance(value, dict):
-                found += [value] if value else []
-                continue
-            why = "it is not a JSON object"
-        except TooDeep:
-            why = "its lists and objects are nested too deep"
         except ValueError as error:
-            why = f"it is not JSON ({error})"
-        if count < len(lines):
-            _warn_once(path, f"a line is skipped, as {why}: {line[:60]!r}")
+            value, why = None, str(error) if isinstance(error, TooDeep) else f"it is not JSON ({error})"
+        if isinstance(value, dict):
+            found += [value] if value else []
+        elif count < len(lines) and path not in _WARNED:
+            _WARNED.add(path)
+            sys.stderr.write(f"concertina: warning: {path}: a line is skipped: {why}: {line[:60]!r}\n")
     return found
 
 

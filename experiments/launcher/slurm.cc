@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "experiments/launcher/launcher.h"
 #include "experiments/machine/program.h"
+#include "io/file.h"
 #include "io/process.h"
 
 namespace concertina {

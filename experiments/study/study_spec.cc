@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/run/planning.h"
 #include "experiments/study/sampler.h"

@@ -52,7 +52,7 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-/// Of each File::Mode: read, create, append, open_or_create.
+/// The flags of open(2) for File::Mode, by its values: read, create, append, open_or_create.
 constexpr int kOpenFlags[] = {O_RDONLY, O_RDWR | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_APPEND,
                               O_RDWR | O_CREAT | O_NOFOLLOW};
 

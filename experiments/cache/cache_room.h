@@ -19,8 +19,8 @@ struct CacheUse {
   std::uint64_t moved = 0;   // of these hits, of an older frontier: some units ran
   std::uint64_t misses = 0;  // computed from the input
   std::uint64_t writes = 0, faults = 0;
-  std::uint64_t samples = 0,
-                slots = 0;  // of an epoch, by views; for which there was room. 0: not known
+  std::uint64_t samples = 0;  // of an epoch, by views
+  std::uint64_t slots = 0;    // samples for which there was room; 0: not known
 };
 nlohmann::ordered_json to_json(const CacheUse& use);
 /// A sentence for a person.

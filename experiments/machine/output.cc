@@ -44,8 +44,8 @@ void StatusLine::put(const std::string& text) {
 }
 
 void StatusLine::draw(const std::string& text) {
-  // One column stays free: a full line would wrap on some terminals.
-  put("\r\x1b[K" + text.substr(0, static_cast<std::size_t>(terminal_columns(stream_) - 1)));
+  if (!terminal_) return say(text);
+  put("\r\x1b[K" + text.substr(0, static_cast<std::size_t>(columns())));
   drawn_ = true;
 }
 

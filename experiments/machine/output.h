@@ -28,7 +28,10 @@ class StatusLine {
   StatusLine& operator=(const StatusLine&) = delete;
 
   bool on_terminal() const { return terminal_; }
-  /// Draws `text`, cut to one line, in place of the line that is there.
+  /// How long a line may be; one column stays free, as a full line would wrap on some terminals.
+  int columns() const { return terminal_columns(stream_) - 1; }
+  /// Draws `text`, cut to one line, in place of the line that is there; where there is no terminal,
+  /// the same as say().
   void draw(const std::string& text);
   /// Removes the line. Call it before anything else writes to the terminal.
   void clear();

@@ -40,8 +40,7 @@ LinkSpeed probe_speed(Communicator& world, int peer, bool leads);
 /// two ranks of one host, both ways at once, copies within a rank's memory, and what blocks take
 /// that are new, each as long as a bucket of `assignment` is on average. All ranks measure at once;
 /// the slowest counts. `tensors` moves blocks of `memory` between the ranks of `world`; `hosts`: by
-/// rank. Collective; takes five times the model's weights
-/// for a moment, at most 160 MiB per rank.
+/// rank. Collective; takes five times the model's weights for a moment, at most 160 MiB per rank.
 void probe_move(Communicator& world, Communicator& tensors, Memory& memory,
                 const std::vector<int>& hosts, const Assignment& assignment, MoveRates& moves);
 

@@ -57,7 +57,7 @@ std::string progress_bar(const ProgressFigures& figures, int width) {
 }
 
 Progress::Progress(std::FILE* stream, std::int64_t every)
-    : line_(stream), stream_(stream), every_(std::max<std::int64_t>(every, 1)) {}
+    : line_(stream), every_(std::max<std::int64_t>(every, 1)) {}
 
 void Progress::update(const ProgressFigures& figures) {
   const bool last = figures.step >= figures.steps;
@@ -67,8 +67,8 @@ void Progress::update(const ProgressFigures& figures) {
     return;
   }
   const double time = now();
-  if (!last && time - last_draw_ < kRedrawSeconds && time >= last_draw_) return;
-  const std::string bar = progress_bar(figures, terminal_columns(stream_) - 1);
+  if (!last && time - last_draw_ < kRedrawSeconds) return;
+  const std::string bar = progress_bar(figures, line_.columns());
   last ? say(bar) : line_.draw(bar);
   last_draw_ = time;
 }
@@ -83,7 +83,7 @@ void Progress::evaluation(std::int64_t done, std::int64_t of, double seconds) {
   const std::string text = fmt::format(
       "evaluating: {} of {} targets  ETA {}", grouped(done), grouped(of),
       format_duration(seconds * static_cast<double>(of - done) / static_cast<double>(done)));
-  line_.on_terminal() ? line_.draw(text) : say(text);
+  line_.draw(text);
 }
 
 void Eta::add(double step_seconds) {

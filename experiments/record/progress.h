@@ -45,7 +45,6 @@ class Progress {
 
  private:
   StatusLine line_;
-  std::FILE* stream_;
   std::int64_t every_;
   double last_draw_ = 0;
 };

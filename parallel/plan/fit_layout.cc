@@ -137,7 +137,7 @@ std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
       fmt::format("{}; or {}", leaves_advice(limits, pipelines), others));
 }
 
-/// No grid of `limits` is what `pp` and `dp` ask for: throws the first reason of a list, and what
+/// Throws the first reason why no grid of `limits` has `pp` stages and `dp` replicas, with what
 /// fits.
 [[noreturn]] void refuse_grid(const LayoutLimits& limits, std::optional<int> pp,
                               std::optional<int> dp, const Folding& folding) {

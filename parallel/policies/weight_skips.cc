@@ -247,8 +247,8 @@ std::optional<std::vector<double>> row_prices(const LinearProgram& program) {
 
 std::vector<int> stage_groups(const Layout& layout) {
   const std::vector<StagePlacement> stages = layout.stages();
-  std::vector<int> cut(at(layout.unit_count()) + 1,
-                       1);  // whether every pipeline is cut before the unit
+  // Whether every pipeline is cut before the unit.
+  std::vector<int> cut(at(layout.unit_count()) + 1, 1);
   for (const StagePlacement& stage : stages)
     for (int unit = stage.first_unit + 1; unit < stage.last_unit; ++unit) cut[at(unit)] = 0;
   std::partial_sum(cut.begin(), cut.end(), cut.begin());

@@ -161,7 +161,7 @@ def test_a_long_run_is_a_small_page(run, program):
     assert 99.5 in series(chart(data, "loss"), "this step")["y"] and (folder / "page.html").stat().st_size < 1 << 20
 
 
-@pytest.mark.parametrize("damage, said", [("garbage", "it is not JSON"), ('{"step": 9, "loss": NaN}', "NaN is no number"), ("[1]", "not a JSON object"),
+@pytest.mark.parametrize("damage, said", [("garbage", "it is not JSON"), ('{"step": 9, "loss": NaN}', "NaN is not a number of JSON"), ("[1]", "not a JSON object"),
                                           ("", None)])
 def test_a_damaged_line_is_skipped_with_one_warning(run, capsys, damage, said):
     folder = run(f"damaged{len(damage)}", metrics(range(1, 21)))

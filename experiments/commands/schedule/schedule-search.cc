@@ -36,7 +36,7 @@ class SearchTeller {
           "search: {} s, {}, {}, best so far {}", static_cast<int>(time - start_), progress.doing,
           counted(progress.chunks, "chunk"),
           std::isfinite(progress.best) ? fmt::format("{:g}", progress.best) : "none yet");
-      line_.on_terminal() ? line_.draw(text) : line_.say(text);
+      line_.draw(text);
     }
     return !stop_waits();
   }

@@ -72,7 +72,7 @@ def read_json(path: pathlib.Path, loads: typing.Callable[..., typing.Any] = json
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number of JSON")
 
 
 _LOADS = json.JSONDecoder(parse_constant=_refuse).decode  # NaN and Infinity are not JSON
@@ -158,5 +158,5 @@ def replace_file(path: str | os.PathLike[str], data: str | bytes) -> None:
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise InputError(f"this file cannot be written: {error.strerror}", str(path), 
+        raise InputError(f"this file cannot be written: {error.strerror}", str(path),
                          _ADVICE.get(error.errno or 0, "a file in an existing directory")) from error

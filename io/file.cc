@@ -68,7 +68,7 @@ auto retried(const Call& call) {
 }
 
 [[noreturn]] void refuse_file(const std::string& path, const std::string& why) {
-  throw_input(fmt::format("cannot use this file: {}", why), path, "move it elsewhere");
+  throw_input(fmt::format("cannot read this file: {}", why), path, "move it elsewhere");
 }
 
 File open_checked(const std::string& path, int flags, unsigned permissions) {

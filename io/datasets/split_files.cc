@@ -194,12 +194,11 @@ void check_learned(const DataOptions& options, const Splits& splits, const ItemF
         const auto c = static_cast<std::size_t>(label);
         learned[c] = learned[c] || split == Split::train;
         if (!learned[c] && !(drawn && may_miss))
-          throw_input(
-              fmt::format("the label '{}' is not that of any {} {}", facts.names[c].substr(0, 60),
-                          splits.words.item, drawn ? "in training" : "of data.files"),
-              facts.place_of(item),
-              drawn ? "use data.missing_classes = true to allow it"
-                    : "use labels that the model is trained on");
+          throw_input(fmt::format("no {1} {2} has the label '{0}'", facts.names[c].substr(0, 60),
+                                  splits.words.item, drawn ? "in training" : "of data.files"),
+                      facts.place_of(item),
+                      drawn ? "use data.missing_classes = true to allow it"
+                            : "use labels that the model is trained on");
       }
     }
 }

@@ -64,8 +64,7 @@ CacheVerdict cache_pays(std::uint64_t entry_bytes, double read_seconds, double f
 ActivationCache::ActivationCache(const CacheOptions& options, const nlohmann::json& leader)
     : options_(options) {
   CONCERTINA_CHECK(options.entry_bytes > 0, "{} bytes per entry", options.entry_bytes);
-  CONCERTINA_CHECK(options.disk_bytes == 0 || !options.disk_directory.empty(),
-                   "missing disk directory");
+  CONCERTINA_CHECK(options.disk_bytes == 0 || !options.disk_directory.empty(), "no directory");
   std::string faults;
   const auto attempt = [&](Tier& tier, const std::function<void()>& make) {
     try {
@@ -95,8 +94,8 @@ void ActivationCache::make(Tier& tier, const std::string& directory, std::uint64
     tier.file.emplace(CacheTier::create(directory, slots));
   else if (first < options_.samples)
     throw_input(
-        fmt::format("{} bytes are too few for an entry of {} bytes", budget, options_.entry_bytes),
-        tier.name, "use a larger budget, or 0 to disable this tier");
+        fmt::format("no entry of {1} bytes fits into {0} bytes", budget, options_.entry_bytes),
+        tier.name, "use a larger budget, or 0");
 }
 
 nlohmann::json ActivationCache::shared() const {

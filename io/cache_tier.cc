@@ -124,7 +124,7 @@ CacheTier CacheTier::open(const nlohmann::json& shared) {
 }
 
 std::uint64_t CacheTier::offset(std::uint64_t slot) const {
-  CONCERTINA_CHECK(slots_.holds(slot), "slot {} is not in [{}, +{})", slot, slots_.first,
+  CONCERTINA_CHECK(slots_.holds(slot), "slot {} not in [{}, +{})", slot, slots_.first,
                    slots_.count);
   return kPage + (slot - slots_.first) * slot_bytes(slots_.entry_bytes);
 }

@@ -106,8 +106,7 @@ void require_place(const File& file, FilePlace place) {
     refuse_file(path, fmt::format("it belongs to another user (uid {})", status.st_uid));
   const mode_t others = place == FilePlace::secret ? S_IRWXG | S_IRWXO : S_IWGRP | S_IWOTH;
   if ((status.st_mode & others) != 0)
-    refuse_file(path,
-                fmt::format("its mode {:o} gives other users access", status.st_mode & 07777));
+    refuse_file(path, fmt::format("its mode {:o} lets others access it", status.st_mode & 07777));
 }
 
 }  // namespace
@@ -234,8 +233,7 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
     const std::size_t n = read_some(offset, bytes);
     if (n == 0)
-      throw_input(fmt::format("unexpected end of file at byte {}; {} more bytes expected", offset,
-                              bytes.size()),
+      throw_input(fmt::format("the file ends at byte {}, {} bytes too early", offset, bytes.size()),
                   path_, "restore the file; it was truncated");
     bytes = bytes.subspan(n);
     offset += n;

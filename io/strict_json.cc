@@ -74,8 +74,7 @@ nlohmann::json parse_strict_object(std::string_view text, const std::string& whe
     throw_input(fmt::format("a number is too large: {}", error.what()), where,
                 "use numbers that fit into 64 bits");
   }
-  if (!parsed.is_object())
-    throw_input("expected a JSON object", where, "use the form {\"...\": ...}");
+  if (!parsed.is_object()) throw_input("expected a JSON object", where, "use {\"...\": ...}");
   return parsed;
 }
 

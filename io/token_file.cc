@@ -91,9 +91,8 @@ TokenFileInfo info_of(std::string_view header, std::uint64_t bytes, const std::s
   info.tokens = number_in<std::uint64_t>(header, 40);
   info.documents = number_in<std::uint64_t>(header, 48);
   if (info.vocabulary == 0 || info.vocabulary > TokenFileInfo::kLargestVocabulary)
-    refuse_token_file(
-        fmt::format("expected a vocabulary of 1 to 2^31 tokens, got {}", info.vocabulary), path,
-        32);
+    refuse_token_file(fmt::format("the vocabulary size {} is not in [1, 2^31]", info.vocabulary),
+                      path, 32);
   if (const auto width = number_in<std::uint32_t>(header, 24);
       width != static_cast<std::uint32_t>(info.width()))
     refuse_token_file(fmt::format("tokens have {} bytes, but a vocabulary of {} needs {}", width,
@@ -105,10 +104,9 @@ TokenFileInfo info_of(std::string_view header, std::uint64_t bytes, const std::s
   const std::uint64_t room = bytes - TokenFileInfo::kTokensAt;
   if (info.tokens > room / static_cast<std::uint64_t>(info.width()) || info.documents > room / 8 ||
       info.bytes() != bytes)
-    refuse_token_file(
-        fmt::format("{} tokens and {} documents do not match the file size of {} bytes",
-                    info.tokens, info.documents, bytes),
-        path, 40);
+    refuse_token_file(fmt::format("{} tokens and {} documents do not match a file of {} bytes",
+                                  info.tokens, info.documents, bytes),
+                      path, 40);
   info.tokenizer = hex_of_bytes(header.substr(64, 32));
   info.sha256 = hex_of_bytes(header.substr(96, 32));
   return info;

@@ -126,8 +126,7 @@ std::string TomlSource::choice(const toml::node& node, std::string_view key,
 
 TomlTable::TomlTable(const TomlSource& source, const toml::node& node, std::string path)
     : source_(source),
-      table_(
-          source.table(node, path, fmt::format("use [{}] followed by lines of KEY = VALUE", path))),
+      table_(source.table(node, path, fmt::format("use [{}] and lines of KEY = VALUE", path))),
       path_(std::move(path)) {}
 
 const toml::node* TomlTable::take(std::string_view key) {

@@ -44,7 +44,7 @@ std::set<std::string> part_names(const StoredPiece& piece, const std::string& wh
   std::set<std::string> names;
   for (const StoredPart& part : piece.parts)
     if (!names.insert(part.name).second)
-      reject(fmt::format("a piece of '{}' has a duplicate part '{}'", piece.tensor, part.name),
+      reject(fmt::format("a piece of '{}' has two parts named '{}'", piece.tensor, part.name),
              where);
   if (names.empty()) reject(fmt::format("a piece of '{}' has no parts", piece.tensor), where);
   return names;
@@ -104,8 +104,7 @@ std::uint64_t element_count(const std::vector<std::int64_t>& shape, const std::s
 void validate(const std::vector<ShardRecord>& shards, const std::string& where) {
   for (std::size_t i = 0; i < shards.size(); ++i) {
     if (shards[i].file != shard_name(i))
-      reject(fmt::format("shard {} has the name '{}', expected '{}'", i, shards[i].file,
-                         shard_name(i)),
+      reject(fmt::format("shard {} has the name '{}', not '{}'", i, shards[i].file, shard_name(i)),
              where);
     for (const StoredPiece& piece : shards[i].pieces)
       if (piece.count > kMaxElements || piece.offset > kMaxElements)

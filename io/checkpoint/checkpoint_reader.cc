@@ -180,10 +180,8 @@ std::string recovery_advice(const std::string& directory) {
   older.erase(damaged, older.end());
   for (auto commit = older.rbegin(); commit != older.rend(); ++commit)
     if (verify(commit->path).empty())
-      return fmt::format("{} is intact; move {} elsewhere to resume from it", commit->path,
-                         directory);
-  return fmt::format("no older checkpoint is intact; move {} elsewhere to start from scratch",
-                     directory);
+      return fmt::format("{} is intact; move {} away to resume from it", commit->path, directory);
+  return fmt::format("no older checkpoint is intact; move {} away to start over", directory);
 }
 
 CheckpointReader::CheckpointReader(const std::string& directory)

@@ -135,8 +135,7 @@ void require_text_metadata(const nlohmann::json& metadata, const std::string& pa
   const bool texts = metadata.is_object() && std::ranges::all_of(metadata, [](const auto& value) {
                        return value.is_string();
                      });
-  if (!texts)
-    throw_input("__metadata__ has a value that is not text", path, "{\"format\": \"pt\"}");
+  if (!texts) throw_input("__metadata__ has a non-text value", path, "{\"format\": \"pt\"}");
 }
 
 std::string read_header(const File& file) {

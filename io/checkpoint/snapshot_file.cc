@@ -182,8 +182,7 @@ void SnapshotSlot::release() {
 
 void SnapshotSlot::publish() const {
   if (::rename((path_ + kUnfinished).c_str(), path_.c_str()) != 0)
-    warn_once(path_,
-              fmt::format("cannot publish a snapshot under this name: {}", std::strerror(errno)));
+    warn_once(path_, fmt::format("cannot publish this snapshot: {}", std::strerror(errno)));
 }
 
 void SnapshotSlot::open(std::uint64_t bytes) {

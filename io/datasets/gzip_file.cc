@@ -40,8 +40,7 @@ class Inflater {
       if (out.size() > kLargestFile) refuse("more than 4 GiB of data", packed.size() - left);
       if (code == Z_STREAM_END) {
         if (left == 0) return out;
-        if (::inflateReset(&stream_) != Z_OK)
-          refuse("zlib could not be reset", packed.size() - left);
+        if (::inflateReset(&stream_) != Z_OK) refuse("zlib error", packed.size() - left);
       } else if (code == Z_BUF_ERROR || (code == Z_OK && left == 0 && stream_.avail_out > 0)) {
         refuse("it is truncated", packed.size() - left);
       } else if (code != Z_OK) {

@@ -17,8 +17,7 @@ constexpr std::uint32_t kRounds = 6;
 void check_request(std::int64_t step, std::int64_t first, std::int64_t count, std::int64_t batch,
                    std::span<const Field> fields, std::span<const View> views) {
   CONCERTINA_CHECK(step >= 0 && first >= 0 && count >= 0 && first <= batch - count,
-                   "samples [{}, +{}) are not in a batch of {} in step {}", first, count, batch,
-                   step);
+                   "samples [{}, +{}) of {} in step {}", first, count, batch, step);
   CONCERTINA_CHECK(views.size() == fields.size(), "{} views for {} fields", views.size(),
                    fields.size());
   for (std::size_t f = 0; f < fields.size(); ++f)
@@ -41,8 +40,7 @@ void select_row(std::span<const Field> fields, std::span<const View> views, std:
 
 Permutation::Permutation(std::uint64_t seed, std::uint64_t epoch, std::uint64_t n)
     : seed_(seed), epoch_(epoch), n_(n) {
-  CONCERTINA_CHECK(n >= 1 && n <= (std::uint64_t{1} << 62),
-                   "unsupported permutation of {} elements", n);
+  CONCERTINA_CHECK(n >= 1 && n <= (std::uint64_t{1} << 62), "permutation of {} elements", n);
   while ((std::uint64_t{1} << (2 * half_bits_)) < n) ++half_bits_;
 }
 
@@ -173,8 +171,7 @@ ValidationSource::ValidationSource(std::shared_ptr<const Dataset> dataset, std::
       targets_(dataset_->targets(split)),
       split_(split),
       row_(dataset_->fields().size()) {
-  CONCERTINA_CHECK(batch >= 1 && most >= 0, "invalid batch size {} or number of targets {}", batch,
-                   most);
+  CONCERTINA_CHECK(batch >= 1 && most >= 0, "batch of {}, {} targets", batch, most);
   if (most > 0) targets_ = std::min(targets_, most);
   // Find the smallest number of samples with this many targets.
   auto low = std::int64_t{0}, high = static_cast<std::int64_t>(dataset_->samples(split));

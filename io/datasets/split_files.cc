@@ -86,13 +86,12 @@ void check_sizes(const DataOptions& options, const Splits& splits,
                 "use files with samples, or a smaller data.validation");
   for (std::size_t s = 1; s < kSplitCount; ++s)
     if (parts[s].is_wanted() && splits.sizes[s] == 0)
-      throw_input(
-          fmt::format("none of {} samples can be held out", count), parts[s].key(),
-          parts[s].has_files
-              ? "use files with samples"
-              : fmt::format("use more samples of each class (one of each is kept for training), "
-                            "a larger share, or 0 to disable {}",
-                            parts[s].name));
+      throw_input(fmt::format("none of {} samples can be held out", count), parts[s].key(),
+                  parts[s].has_files
+                      ? "use files with samples"
+                      : fmt::format("use more samples of each class (one is kept for training), "
+                                    "a larger share, or 0 to disable {}",
+                                    parts[s].name));
 }
 
 void count_classes(Splits& splits, const ItemFacts& facts) {
@@ -230,21 +229,18 @@ std::string overlap_text(const Splits& splits, Split split) {
 }  // namespace
 
 std::vector<Option> split_options() {
-  return {
-      choice("split", kStratified,
-             "which items of data.files are held out: a random share of each class, with "
-             "items of equal content kept together (stratified), or the last ones "
-             "(end)",
-             {kStratified, "end"}),
-      {"split_seed", std::int64_t{0},
-       "seed of the stratified split, independent of run.seed and data.seed, so that runs with any "
-       "seed, and a fine-tuning after pretraining, hold out the same items",
-       0},
-      {.name = "missing_classes",
-       .usual = false,
-       .help = "whether training, validation or test may lack a class that another "
-               "split has",
-       .only_checks = true}};
+  return {choice("split", kStratified,
+                 "which items of data.files are held out: a random share of each class, keeping "
+                 "items of equal content together (stratified), or the last ones (end)",
+                 {kStratified, "end"}),
+          {"split_seed", std::int64_t{0},
+           "seed of the stratified split, independent of run.seed and data.seed, so that all "
+           "runs, including fine-tuning after pretraining, hold out the same items",
+           0},
+          {.name = "missing_classes",
+           .usual = false,
+           .help = "whether training, validation or test may lack a class of another split",
+           .only_checks = true}};
 }
 
 SplitFiles split_files(const DataOptions& options) {

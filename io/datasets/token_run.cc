@@ -113,8 +113,7 @@ bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
     refuse_tokens("this is an evaluation file of llm.c, not text", path, 0,
                   "use its train or val file");
   if (magic != kLlmcU16 && magic != kLlmcU32) return false;
-  if (header.size() < kLlmcHeader)
-    refuse_tokens("expected a llm.c header of 1024 bytes", path, bytes);
+  if (header.size() < kLlmcHeader) refuse_tokens("a llm.c header has 1024 bytes", path, bytes);
   const auto version = number_at<std::int32_t>(header, 4);
   if (version != (magic == kLlmcU16 ? 1 : 7))
     refuse_tokens(fmt::format("unknown version {} of llm.c's format", version), path, 4);
@@ -166,16 +165,14 @@ void require_width(const std::string& path, std::uint64_t bytes, int width, std:
     for (std::uint64_t at = 0; at + 4 <= some.size() && width == 4 && found == 2; at += 4)
       differs = differs || number_at<std::uint32_t>(some, at) >= vocabulary;
     if (differs)
-      refuse_tokens(
-          fmt::format("the file seems to have {}-bit tokens, but without a header, tokens of a "
-                      "vocabulary of {} must have {} bits",
-                      8 * found, vocabulary, 8 * width),
-          path, from, kinds);
+      refuse_tokens(fmt::format("the file seems to have {}-bit tokens, but for a vocabulary of {} "
+                                "they must have {} bits without a header",
+                                8 * found, vocabulary, 8 * width),
+                    path, from, kinds);
   }
   if (bytes % static_cast<std::uint64_t>(width) != 0)
-    refuse_tokens(
-        fmt::format("the file size {1} is not a multiple of the token size {0}", width, bytes),
-        path, bytes, kinds);
+    refuse_tokens(fmt::format("tokens of {} bytes do not match the file size {}", width, bytes),
+                  path, bytes, kinds);
 }
 
 /// Returns the token width of a file without a header, which follows only from the vocabulary.
@@ -215,11 +212,10 @@ void check_megatron(const std::string& index, const std::string& path, std::uint
       refuse_tokens(fmt::format("sequence {} has the invalid length {}", s, length), path,
                     lengths + 4 * s);
     if (const auto offset = number_at<std::uint64_t>(index, offsets + 8 * s); offset != end)
-      refuse_tokens(
-          fmt::format("sequence {} begins at byte {} of the .bin file, but the previous one "
-                      "ends at {}",
-                      s, offset, end),
-          path, offsets + 8 * s);
+      refuse_tokens(fmt::format("sequence {} begins at byte {} of the .bin file, but the "
+                                "previous one ends at {}",
+                                s, offset, end),
+                    path, offsets + 8 * s);
     end += static_cast<std::uint64_t>(length) * width;
   }
   if (end != bytes)
@@ -230,12 +226,10 @@ void check_megatron(const std::string& index, const std::string& path, std::uint
     const auto at = number_at<std::uint64_t>(index, bounds + 8 * d);
     if (at < last || at > sequences || (d == 0 && at != 0) ||
         (d + 1 == documents && at != sequences))
-      refuse_tokens(
-          fmt::format(
-              "document {} begins at sequence {} of {}; expected ascending values from 0 to "
-              "the number of sequences",
-              d, at, sequences),
-          path, bounds + 8 * d);
+      refuse_tokens(fmt::format("document {} begins at sequence {} of {}; expected values "
+                                "ascending from 0 to the number of sequences",
+                                d, at, sequences),
+                    path, bounds + 8 * d);
     last = at;
   }
 }
@@ -256,10 +250,9 @@ void read_megatron(const std::string& path, std::uint64_t bytes, TokenRun& run) 
   const std::uint64_t room = index.size() - 34;
   if (sequences > room / 12 || documents > (room - 12 * sequences) / 8 ||
       12 * sequences + 8 * documents != room)
-    refuse_tokens(
-        fmt::format("{} sequences and {} document bounds do not match the file size of {} bytes",
-                    sequences, documents, index.size()),
-        path, 18, "use an index of text (multimodal indexes, which have modes, are not supported)");
+    refuse_tokens(fmt::format("{} sequences and {} document bounds do not match {} bytes",
+                              sequences, documents, index.size()),
+                  path, 18, "use an index of text (multimodal indexes are not supported)");
   check_megatron(index, path, sequences, documents, run.width, bytes);
   run.size = bytes / static_cast<std::uint64_t>(run.width);
   run.parted = true;

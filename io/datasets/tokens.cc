@@ -93,9 +93,8 @@ void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions&
     if (run.tokenizer.empty()) continue;
     if (first == nullptr) first = &run;
     if (run.tokenizer != first->tokenizer)
-      throw_input(
-          fmt::format("{} and {} were written with different tokenizers", first->path, run.path),
-          std::string(find_format(options.format).files_key), "use files of one tokenizer");
+      throw_input(fmt::format("{} and {} have different tokenizers", first->path, run.path),
+                  std::string(find_format(options.format).files_key), "use files of one tokenizer");
   }
   if (first == nullptr || options.tokenizer == nullptr) return;
   const std::string given = options.tokenizer->fingerprint();
@@ -123,8 +122,7 @@ std::vector<std::uint64_t> bounds_of(const std::vector<TokenRun>& runs) {
   std::vector<std::uint64_t> bounds{0};
   for (const TokenRun& run : runs) {
     if (!run.parted)
-      throw_input(fmt::format("{} does not specify where documents begin", run.path),
-                  "data.documents",
+      throw_input(fmt::format("{} lacks document boundaries", run.path), "data.documents",
                   "use data.documents = \"joined\", or files of `data prepare` or Megatron");
     append_bounds(run, bounds);
   }

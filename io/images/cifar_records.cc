@@ -17,8 +17,8 @@ constexpr std::size_t kPixels = kChannels * kSide * kSide;
                                std::size_t record) {
   throw_input(
       what, fmt::format("{}: byte {}", path, at),
-      fmt::format("use an original file of CIFAR's binary version (records of {} bytes) and "
-                  "its format: cifar10, cifar100 or cifar100-coarse",
+      fmt::format("use an original file of CIFAR's binary version with records of {} bytes; "
+                  "the formats are cifar10, cifar100 and cifar100-coarse",
                   record));
 }
 

@@ -41,12 +41,9 @@ void EncodedImages::add(const EncodedImage& image, const std::string& place) {
   const ImageShape shape = seen(image.shape);
   if (items_.empty()) shape_ = shape;
   if (fit_.size == 0 && (shape.height != shape_.height || shape.width != shape_.width))
-    throw_input(
-        fmt::format("got an image of {} x {} after images of {} x {}", shape.height, shape.width,
-                    shape_.height, shape_.width),
-        place,
-        "use images of the same height and width, or set data.size to scale and crop each to a "
-        "square");
+    throw_input(fmt::format("got an image of {} x {} after images of {} x {}", shape.height,
+                            shape.width, shape_.height, shape_.width),
+                place, "use images of the same size, or set data.size to scale all of them");
   check_fit(fit_, shape.height, shape.width, place);
   shape_.channels = std::max(shape_.channels, shape.channels);
   items_.push_back(image);

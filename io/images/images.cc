@@ -123,8 +123,7 @@ class ImageDataset final : public FileDataset {
                     const char* key) const {
     if (values.size() != 1 && std::ssize(values) != shape().channels)
       throw_input(
-          fmt::format("got {} numbers for images of {} channels", values.size(), shape().channels),
-          key,
+          fmt::format("{} numbers for images of {} channels", values.size(), shape().channels), key,
           shape().channels == 1 ? std::string("use one number")
                                 : fmt::format("use one number, or {}", shape().channels));
     return values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
@@ -170,8 +169,8 @@ std::vector<Option> pixel_options() {
   const std::vector<double> half{0.5};
   return {
       {"mean", half,
-       "mean of the pixels: a pixel p in [0, 1] becomes (p - mean) / deviation; one number for all "
-       "channels, or a list with one per channel"},
+       "mean of the pixels: a pixel p in [0, 1] becomes (p - mean) / deviation; one number for "
+       "all channels, or a list with one per channel"},
       {.name = "deviation",
        .usual = half,
        .help = "standard deviation of the pixels; see data.mean",
@@ -179,8 +178,7 @@ std::vector<Option> pixel_options() {
        .above_low = true},
       {"size", Whole{0},
        "side in pixels of the squares to which images are scaled; 0: images are not scaled and "
-       "must "
-       "have the same size",
+       "must have the same size",
        0, 4096},
       {"resize", Whole{0},
        "length in pixels of the shorter side before the center crop; 0: data.size", 0, 8192},
@@ -203,21 +201,16 @@ std::vector<Option> augmentation_options() {
       {"flip", false, "whether to mirror images horizontally at random in each epoch"},
       {.name = "scale",
        .usual = 1.0,
-       .help =
-           "smallest share of the area of a random crop in each epoch, with an aspect ratio from "
-           "3:4 to 4:3, scaled to the full size (torchvision's RandomResizedCrop); "
-           "1: no crop",
+       .help = "smallest share of the area of a random crop in each epoch, with an aspect "
+               "ratio from 3:4 to 4:3, scaled to full size (torchvision's RandomResizedCrop); "
+               "1: no crop",
        .low = 0,
        .high = 1,
        .above_low = true},
-      {"rotate", 0.0, "maximum random rotation of an image in degrees, different in each epoch", 0,
-       180},
-      {"brightness", 0.0, "maximum deviation from 1 of the random brightness factor in each epoch",
-       0, 1},
-      {"contrast", 0.0, "maximum deviation from 1 of the random contrast factor in each epoch", 0,
-       1},
-      {"saturation", 0.0, "maximum deviation from 1 of the random saturation factor in each epoch",
-       0, 1},
+      {"rotate", 0.0, "maximum random rotation of an image in degrees", 0, 180},
+      {"brightness", 0.0, "maximum deviation of the random brightness factor from 1", 0, 1},
+      {"contrast", 0.0, "maximum deviation of the random contrast factor from 1", 0, 1},
+      {"saturation", 0.0, "maximum deviation of the random saturation factor from 1", 0, 1},
       {"randaugment", Whole{0},
        "number of random operations on an image in each epoch, from RandAugment's 14 (rotations, "
        "shears, shifts, colors); 0: none",

@@ -21,8 +21,7 @@ class TarReader {
   TarReader(std::span<const std::byte> file, const std::string& path)
       : file_(file), path_(path), archive_(::archive_read_new(), &::archive_read_free) {
     archive* const reader = archive_.get();
-    if (reader == nullptr)
-      throw_failure("libarchive could not be initialized", path, "free some memory");
+    if (reader == nullptr) throw_failure("libarchive failed to start", path, "free memory");
     ::archive_read_support_filter_gzip(reader);
     ::archive_read_support_filter_zstd(reader);
     ::archive_read_support_format_tar(reader);

@@ -114,8 +114,7 @@ SentenceTable::SentenceTable(const DataOptions& options)
 
 void SentenceTable::read_lists() {
   if (separator_.empty())
-    throw_input("missing label separator", "data.label_separator",
-                "use \",\" or \"|\", for example");
+    throw_input("missing label separator", "data.label_separator", "use \",\" or \"|\"");
   std::vector<CellText> cells;
   for (const LabelledRow& row : rows_.rows().first(rows_.labelled_rows()))
     cells.push_back(row.label);

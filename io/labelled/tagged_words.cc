@@ -147,14 +147,14 @@ void TaggedWords::read_lines(const std::string& path) {
     }
     if (columns == 0) columns = cells.size();
     if (cells.size() != columns || columns < 2)
-      throw_input(columns < 2 ? "a word without a class"
-                              : fmt::format("got {} columns, but the first line has {}",
-                                            cells.size(), columns),
-                  place(line),
-                  cells[0].starts_with('#')
-                      ? "use a file without comments; for CoNLL-U: grep -v '^#' FILE | cut -f 2,4"
-                      : "put the word first and its class last, with the same number of columns in "
-                        "each line");
+      throw_input(
+          columns < 2
+              ? "a word without a class"
+              : fmt::format("got {} columns, but the first line has {}", cells.size(), columns),
+          place(line),
+          cells[0].starts_with('#')
+              ? "use a file without comments; for CoNLL-U: grep -v '^#' FILE | cut -f 2,4"
+              : "put the word first and its class last, with equally many columns per line");
     words.emplace_back(cells.front());
     tags.emplace_back(cells.back());
   }

@@ -48,8 +48,7 @@ std::size_t document_cut(std::string_view text, std::size_t from, DocumentRule r
 TextChunks::TextChunks(const Corpus& corpus, const Tokenizer& tokenizer,
                        const PrepareOptions& options)
     : corpus_(corpus), tokenizer_(tokenizer), options_(options) {
-  CONCERTINA_CHECK(options.chunk_bytes > kBefore, "invalid chunk size of {} bytes",
-                   options.chunk_bytes);
+  CONCERTINA_CHECK(options.chunk_bytes > kBefore, "chunk size {}", options.chunk_bytes);
   if (options.rows != nullptr) {
     const std::span<const LabelledRow> rows = options.rows->rows();
     std::uint64_t bytes = options.chunk_bytes;  // of the chunk so far
@@ -76,8 +75,7 @@ TextChunks::TextChunks(const Corpus& corpus, const Tokenizer& tokenizer,
     }
     room -= file.size;
   }
-  CONCERTINA_CHECK(begin == corpus.size(), "the files have {} bytes, the corpus has {}", begin,
-                   corpus.size());
+  CONCERTINA_CHECK(begin == corpus.size(), "{} of {} bytes", begin, corpus.size());
 }
 
 std::string TextChunks::text(std::uint64_t begin, std::uint64_t end) const {

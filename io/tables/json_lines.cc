@@ -14,9 +14,8 @@ namespace {
 /// begin on the same line.
 std::string lines_of_list(std::string_view list, const std::string& path) {
   if (!nlohmann::json::accept(list))
-    throw_input(
-        "the file begins like a JSON list, but is not valid", path,
-        "use [{...}, {...}] or an object per line, and check whether the file was truncated");
+    throw_input("the file begins like a JSON list, but is not valid", path,
+                "use [{...}, {...}] or an object per line; was the file truncated?");
   std::string lines;
   int depth = 0;
   std::size_t held = 0;               // line breaks within the object

@@ -49,9 +49,8 @@ std::unique_ptr<TableReader> open_table(std::string_view format, const std::stri
   CONCERTINA_CHECK(format == "tsv", "unknown table format {}", format);
   const bool quoted =
       options.quotes == "enclose" || (options.quotes == "auto" && has_quoted_cells(text, '\t'));
-  return quoted
-             ? quoted_table(path, std::move(text), '\t', options.header, "cells enclosed in quotes")
-             : plain_table(path, std::move(text), options.header);
+  return quoted ? quoted_table(path, std::move(text), '\t', options.header, "quoted cells")
+                : plain_table(path, std::move(text), options.header);
 }
 
 }  // namespace concertina

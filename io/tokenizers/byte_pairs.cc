@@ -98,9 +98,8 @@ void BytePairs::read_alphabet(const BytePairTable& table, const std::string& whe
                   "use a vocabulary with all bytes, so that any text can be encoded");
   }
   if (!table.bytes && !falls_back && !unknown_)
-    throw_input(
-        "characters that are not in the vocabulary would be lost", where,
-        "use an unk_token in the vocabulary, or byte_fallback and the tokens <0x00> to <0xFF>");
+    throw_input("characters that are not in the vocabulary would be lost", where,
+                "use a known unk_token, or byte_fallback and the tokens <0x00> to <0xFF>");
 }
 
 void BytePairs::read_merges(const BytePairTable& table, const std::string& where) {

@@ -91,8 +91,7 @@ std::string PipelineTokenizer::decode(std::span<const std::int32_t> tokens) cons
   std::vector<std::string> names;
   names.reserve(tokens.size());
   for (const std::int32_t token : tokens) {
-    CONCERTINA_CHECK(token >= 0 && token < vocabulary(), "token {} is not in the vocabulary",
-                     token);
+    CONCERTINA_CHECK(token >= 0 && token < vocabulary(), "invalid token {}", token);
     names.push_back(names_[static_cast<std::size_t>(token)]);
   }
   for (const Decoder& decoder : stages_.decoders) decoder(names);

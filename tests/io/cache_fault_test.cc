@@ -30,7 +30,7 @@ TEST(CacheFault, TiersThatAreMissingAreOneWarning) {
   // A budget that holds nothing.
   host.warnings.clear();
   ActivationCache tiny(host.options(60, kCacheEntry, 4096, 0));
-  host.expect_warning("too few for an entry of 1000 bytes");
+  host.expect_warning("no entry of 1000 bytes");
 }
 
 TEST(CacheFault, DamageIsOneWarningAndMisses) {

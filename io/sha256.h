@@ -43,7 +43,7 @@ Sha256Digest hmac_sha256(std::string_view key, std::string_view text);
 /// Whether `text` is 64 lower-case hex digits.
 bool is_sha256_hex(std::string_view text);
 
-/// Returns the version text of OpenSSL: "OpenSSL 3.0.17 1 Jul 2025".
+/// Returns OpenSSL's version string: "OpenSSL 3.0.17 1 Jul 2025".
 std::string openssl_version();
 
 }  // namespace concertina

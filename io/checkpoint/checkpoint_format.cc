@@ -104,7 +104,7 @@ std::uint64_t element_count(const std::vector<std::int64_t>& shape, const std::s
 void validate(const std::vector<ShardRecord>& shards, const std::string& where) {
   for (std::size_t i = 0; i < shards.size(); ++i) {
     if (shards[i].file != shard_name(i))
-      reject(fmt::format("shard {} has the name '{}', not '{}'", i, shards[i].file, shard_name(i)),
+      reject(fmt::format("shard {} is named '{}', not '{}'", i, shards[i].file, shard_name(i)),
              where);
     for (const StoredPiece& piece : shards[i].pieces)
       if (piece.count > kMaxElements || piece.offset > kMaxElements)

@@ -1,6 +1,6 @@
 // Reads checkpoints (checkpoint_format.h) without HDF5, which thus never parses a damaged file.
-// Invariant: no tensor byte is returned before the SHA-256 of the stored part with it has matched
-// the manifest, and no manifest is parsed before its own SHA-256 has matched.
+// Invariant: no tensor byte is returned before the SHA-256 of the stored part has matched the
+// manifest, and no manifest is parsed before its own SHA-256 has matched.
 #pragma once
 
 #include <cstdint>

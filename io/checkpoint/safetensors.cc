@@ -109,7 +109,7 @@ HeaderEntry read_entry(const std::string& name, const nlohmann::json& value,
   const auto type = std::ranges::find(kStoredTypes, type_name, &StoredTypeName::name);
   if (type == kStoredTypes.end())
     refuse_tensor(name, fmt::format("has the unsupported type {}", type_name.substr(0, 20)), path,
-                  "use F64, F32, F16 or BF16, or integers that the model does not read");
+                  "use F64, F32, F16 or BF16; integer tensors cannot be read");
   const auto shape = whole_numbers(value["shape"]), offsets = whole_numbers(value["data_offsets"]);
   if (!shape || !offsets || offsets->size() != 2)
     refuse_tensor(name, "has a shape or data_offsets that are not integers", path, usual);

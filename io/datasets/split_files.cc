@@ -83,12 +83,12 @@ void check_sizes(const DataOptions& options, const Splits& splits,
                  const std::array<HeldOutPart, kSplitCount>& parts, std::uint64_t count) {
   if (splits.sizes[0] == 0)
     throw_input("no training samples left", std::string(find_format(options.format).files_key),
-                "use files with samples, or a smaller data.validation");
+                "use files that contain samples, or a smaller data.validation");
   for (std::size_t s = 1; s < kSplitCount; ++s)
     if (parts[s].is_wanted() && splits.sizes[s] == 0)
       throw_input(fmt::format("none of {} samples can be held out", count), parts[s].key(),
                   parts[s].has_files
-                      ? "use files with samples"
+                      ? "use files that contain samples"
                       : fmt::format("use more samples of each class (one is kept for training), "
                                     "a larger share, or 0 to disable {}",
                                     parts[s].name));

@@ -54,7 +54,7 @@ struct ImageSet {
 /// Returns a dataset with the fields image [C, H, W] = (pixel / 255 - mean) / deviation, with the
 /// values of the channel, and label. H = W = data.size if that is set. Training images are
 /// augmented. Throws Error{bad_input} if the number of means or deviations is neither 1 nor C, a
-/// deviation is not positive, images are too long for their size, or split_items() throws.
+/// deviation is not positive, images are too elongated, or split_items() throws.
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set);
 /// Returns an image format with the common options.
 DatasetFormat image_format(std::unique_ptr<Dataset> (*make)(const DataOptions& options));

@@ -48,7 +48,7 @@ struct PictureFit {
   std::string interpolation = "bilinear";
 };
 
-/// Throws Error{bad_input} with `where` if an image of this size is too long to be scaled.
+/// Throws Error{bad_input} with `where` if an image of this size is too elongated to be scaled.
 void check_fit(const PictureFit& fit, std::int64_t height, std::int64_t width,
                const std::string& where);
 

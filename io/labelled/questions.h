@@ -19,8 +19,8 @@ class QuestionAnswers {
   virtual std::uint64_t question(Split split, std::uint64_t sample) const = 0;
   virtual std::span<const std::string> answers(Split split, std::uint64_t question) const = 0;
   /// Returns the text of tokens [start, end] of a sample. Returns an empty string if they are not
-  /// in its text, or if another sample of the question has the start with more context: such a span
-  /// is not an answer.
+  /// in its text, or if another sample of the question has more context around the start: such a
+  /// span is not an answer.
   virtual std::string text(Split split, std::uint64_t sample, std::int32_t start,
                            std::int32_t end) const = 0;
 };

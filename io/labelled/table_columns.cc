@@ -55,7 +55,7 @@ std::size_t column_of_key(std::span<const std::string> names, const std::string&
                           const std::string& key, const std::string& where) {
   const auto place = place_of(names, name, where);
   if (!place)
-    throw_input(fmt::format("no column has the name '{}' of {}", shown(name), key), where,
+    throw_input(fmt::format("no column named '{}', as set in {}", shown(name), key), where,
                 fmt::format("use {} = one of: {}", key, list_of(names)));
   return *place;
 }
@@ -102,7 +102,7 @@ std::string usual_label(std::span<const std::string> names, const std::string& w
   if (found.size() != 1 && !needed) return "";
   if (found.size() != 1)
     throw_input(
-        found.empty() ? std::string("no column has the name 'label'")
+        found.empty() ? std::string("no column named 'label'")
                       : fmt::format("both '{}' and '{}' could be the label", found[0], found[1]),
         where,
         fmt::format("use a column named label, or data.label_column = one of: {}", list_of(names)));

@@ -32,9 +32,9 @@ std::vector<std::string> list_entries(const CellText& cell, std::string_view sep
 ScoreRows read_scores(std::span<const CellText> cells, std::string_view separator,
                       const RowPlace& place_of);
 
-/// Returns 1 for each class that a cell lists and 0 for others. Classes are numbered by
-/// number_classes(), with `order` if given. Throws like that, and for a class that a cell lists
-/// twice.
+/// Returns rows with 1 for each class listed in the cell and 0 for the others. Classes are numbered
+/// by number_classes(), with `order` if given. Throws like that, and for a duplicate class in a
+/// cell.
 ScoreRows read_label_sets(std::span<const CellText> cells, std::string_view separator,
                           const RowPlace& place_of, std::span<const std::string> order = {});
 

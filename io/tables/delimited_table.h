@@ -1,4 +1,4 @@
-// Common parts of tables with separators: column names, and an equal number of cells per row.
+// Base of tables with separators: column names, and the same number of cells in each row.
 #pragma once
 
 #include <string>

@@ -56,7 +56,7 @@ struct WordModel {
   bool cuts_at_blanks = false;
 };
 
-/// Transforms names of tokens, which finally are concatenated to a text.
+/// Transforms the names of tokens, which are finally concatenated.
 using Decoder = std::function<void(std::vector<std::string>& names)>;
 
 }  // namespace concertina

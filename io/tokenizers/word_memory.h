@@ -29,7 +29,7 @@ class WordMemory {
   std::vector<Word> words_ = std::vector<Word>(kPlaces);
 };
 
-/// A pool of word memories that are not in use by a thread.
+/// A pool of memories that no thread is using.
 class WordMemories {
  public:
   /// Returns the memory to the pool on destruction.

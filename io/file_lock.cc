@@ -115,7 +115,7 @@ bool take_away(const std::string& made, const std::string& content) {
   return same;
 }
 
-/// Locks without support of the file system: only one process can create `made`.
+/// Fallback for file systems without locks: only one process can create `made`.
 void make_exclusively(const std::string& made, const std::string& what, const std::string& fix) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     try {

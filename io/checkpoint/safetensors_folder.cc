@@ -60,7 +60,8 @@ SafetensorsFolder::SafetensorsFolder(const std::string& folder) : folder_(folder
   for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
     if (const fs::path path = fs::path(folder) / pickle;
         !fs::exists(index_path, ignored) && fs::exists(path, ignored))
-      throw_input("the weights are a pickle file, which may execute arbitrary code", path.string(),
+      throw_input("the weights are a pickle, which can run arbitrary code when loaded",
+                  path.string(),
                   fmt::format("convert them to safetensors without executing any code: "
                               "python3 experiments/prepare/weights_import.py {}",
                               folder));

@@ -525,7 +525,7 @@ mkdir -p step-00000001
 refused 'step-00000001' checkpoint inspect step-00000001
 
 OMPI_COMM_WORLD_SIZE=4 && export OMPI_COMM_WORLD_SIZE
-refused 'alone, but the launcher asked for 4 ranks' doctor
+refused 'alone, but the launcher was asked for 4 ranks' doctor
 unset OMPI_COMM_WORLD_SIZE
 
 exit $bad

@@ -433,7 +433,7 @@ assert report["ok"] is False and report["rule"] == "cover" and "repeats" in repo
 assert [p["rank"] for p in report["places"]] == [0, 0] and "[0F0]" in report["grid"]' <out ||
   fail 'schedule check --json of a wrong plan: not what is documented'
 ok 'ok: 4 ranks' schedule check gpipe --activations 8
-refused '3 are allowed' schedule check gpipe --activations 3
+refused 'but the limit is 3' schedule check gpipe --activations 3
 refused 'try: that F later' schedule check gpipe --activations 3
 printf '0F0,0F1,0B0,0B1,0F7\n1F0,1B0,1F1,1B1\n' >extra.csv
 refused '[0F7]' schedule check extra.csv

@@ -156,7 +156,7 @@ TEST_F(ScheduleFiles, ThatAreWrongAreRefused) {
   expect_refused(config(directory_.path() + "/none.csv", 4), 2, "no such schedule file");
   expect_refused(config(directory_.path(), 4), 2, "cannot read");
   expect_refused(config(write("empty.csv", ""), 4), 2, "cannot read");
-  expect_refused(config(write("noise.csv", "0F0,hello\n"), 1), 1, "'hello' is no action");
+  expect_refused(config(write("noise.csv", "0F0,hello\n"), 1), 1, "'hello' is not an action");
   expect_refused(config(write("missing.csv", "0F0,0B0,0F1\n"), 2), 1, "0B1 is missing");
   expect_refused(config(write("crossed.csv",
                               "0F0,0F1,0SEND_F0,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"

@@ -3,7 +3,6 @@
 // copy. Invariants: a message leaves after all kernels issued before its isend and arrives after
 // all issued before its irecv; messages and collectives reach the transport in call order; buffers
 // are reused by size, so no call allocates after warm-up.
-// calls; buffers are kept for the next message of their size, so after warm-up no call allocates.
 #pragma once
 
 #include <memory>

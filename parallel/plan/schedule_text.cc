@@ -132,7 +132,7 @@ class CellParser {
 
   /// Returns the microbatch, which is the rest of a token, or -1 if none is expected.
   int take_microbatch(std::string_view text, bool due) const {
-    if (!due && !text.empty()) refuse("REDUCE_GRAD has no microbatch");
+    if (!due && !text.empty()) refuse("this kind has no microbatch");
     if (!due) return -1;
     const std::optional<int> microbatch = take_number(text);
     if (!microbatch || !text.empty()) refuse("expected a microbatch number at the end");

@@ -246,8 +246,8 @@ refused 'leaves of `schedule`' schedule check looped.csv
 ok 'ok: 2 ranks' schedule check looped.csv --leaves 20
 ok makespan schedule simulate looped.csv --leaves 20
 ok 0F0 schedule show looped.csv --leaves 20
-refused '3 leaves do not divide 20' schedule check looped.csv --leaves 3
-refused '3 leaves do not divide 8' schedule search --ranks 2 --leaves 3
+refused '3 leaves do not evenly divide 20' schedule check looped.csv --leaves 3
+refused '3 leaves do not evenly divide 8' schedule search --ranks 2 --leaves 3
 ok found schedule search --ranks 1 --leaves 4
 # Pictures of predicted steps: of names and files, one scale for all; what cannot be written is
 # refused before the work.

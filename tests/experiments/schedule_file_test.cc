@@ -130,10 +130,12 @@ TEST_F(ScheduleFiles, OverlapOnRequest) {
 
 TEST_F(ScheduleFiles, ThatDoNotFitAreRefused) {
   const std::string path = write("a.csv", kTwoRanks);
-  expect_refused(config(path, 4), 3, "is a schedule for 2 ranks, the run has 3 ranks");
-  expect_refused(config(path, 4), 1, "is a schedule for 2 ranks, the run has 1 rank");
-  expect_refused(config(path, 8), 2, "has 4 microbatches per replica, but a step has 8 for 1 replica");
-  expect_refused(config(path, 4), 4, "has 4 microbatches per replica, but a step has 4 for 2 replicas");
+  expect_refused(config(path, 4), 3, "is a schedule for 2 ranks, but the run has 3 ranks");
+  expect_refused(config(path, 4), 1, "is a schedule for 2 ranks, but the run has 1 rank");
+  expect_refused(config(path, 8), 2,
+                 "has 4 microbatches per replica, but a step has 8 for 1 replica");
+  expect_refused(config(path, 4), 4,
+                 "has 4 microbatches per replica, but a step has 4 for 2 replicas");
   RunConfig wrong = config(path, 4);
   wrong.parallel.pp = 1;
   expect_refused(wrong, 2, "parallel.pp = 1");

@@ -184,7 +184,7 @@ same_as turns turns-packs
 expect 0 0 none --set run.steps=300
 [ "$(hash_of turns)" != "$(hash_of none)" ] || fail 'nothing is left out'
 exits 2 'plan freeze weights-only' "$binary" plan freeze @base.toml --policy weights-only
-one_message 'leaves out weight gradients and freezes no layer' 'plan freeze weights-only'
+one_message 'skips weight gradients and freezes no layer' 'plan freeze weights-only'
 
 # A run whose layout has changed goes on in it where there are as many ranks.
 packs="$long --set elastic.policy=pipetransformer --set parallel.pp=2 --set parallel.schedule=gpipe"

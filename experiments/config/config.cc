@@ -236,7 +236,7 @@ std::string cache_directory(const RunConfig& config) {
 
 RunConfig with_absolute_paths(RunConfig config) {
   const auto make_absolute = [](std::string& path) {
-    if (path.empty() || path.front() == '~') return;  //  a glob in the user's home
+    if (path.empty() || path.front() == '~') return;  // a glob in the user's home
     path = std::filesystem::absolute(path).lexically_normal().string();
   };
   for (const Key& key : config_keys()) {

@@ -25,8 +25,8 @@ namespace concertina {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr Range kCount{1, 1 << 20};  //  sizes and counts
-constexpr Range kIndex{0, 1 << 20};  //  0 means "off" or "derived"
+constexpr Range kCount{1, 1 << 20};  // sizes and counts
+constexpr Range kIndex{0, 1 << 20};  // 0 means "off" or "derived"
 constexpr Range kSteps{0, 1e15};
 constexpr Range kPositive{0, kInf, true};
 constexpr Range kNotNegative{0, kInf};
@@ -88,7 +88,7 @@ Key option_key(std::string name, const Option& one, std::string_view chooser,
           .role = one.only_checks ? KeyRole::check : KeyRole::of_section};
 }
 
-enum class OptionsOf { own, shared };  //  see sections.inc
+enum class OptionsOf { own, shared };  // see sections.inc
 
 /// Adds the options of a registry's entries as <section>.<entry>.<option>, or as <section>.<option>
 /// if all entries share one table of values.

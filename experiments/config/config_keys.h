@@ -35,16 +35,16 @@ struct Range {
 
 /// What a key affects, and so whether a resume, another rank or another trial may change it.
 enum class KeyRole : std::uint8_t {
-  of_section,  //  the usual role of the keys of its section
-  other,       //  affects neither the bits of a run nor the place of its files
-  numbers,     //  affects the bits: a resume with another value is refused
-  changeable,  //  affects the bits, but a resume may change it
-  files,       //  names data; its content decides, not its name
-  check,       //  decides which data is accepted, not how it is used
-  run_name,    //  the name of the run
-  run_place,   //  a place of the run's files, which may differ by host
-  host_place,  //  a place of files that are private to a host
-  host,        //  a setting that suits a host
+  of_section,  // the usual role of the keys of its section
+  other,       // affects neither the bits of a run nor the place of its files
+  numbers,     // affects the bits: a resume with another value is refused
+  changeable,  // affects the bits, but a resume may change it
+  files,       // names data; its content decides, not its name
+  check,       // decides which data is accepted, not how it is used
+  run_name,    // the name of the run
+  run_place,   // a place of the run's files, which may differ by host
+  host_place,  // a place of files that are private to a host
+  host,        // a setting that suits a host
 };
 
 struct Key {
@@ -52,11 +52,11 @@ struct Key {
   std::function<KeyField(RunConfig& config)> field{};
   std::string_view meaning{};
   Range range{};                            // numbers only
-  std::vector<std::string_view> choices{};  //  strings only; empty: any string
+  std::vector<std::string_view> choices{};  // strings only; empty: any string
   /// For strings with choices: whether a string names a file instead; null if none does.
   bool (*is_file)(const std::string& text) = nullptr;
-  bool is_path = false;        //  strings: paths outside the run directory
-  std::string_view divides{};  //  the key whose value this one must divide, unless it is 0
+  bool is_path = false;        // strings: paths outside the run directory
+  std::string_view divides{};  // the key whose value this one must divide, unless it is 0
   /// Which other keys each choice reads. A key that no choice lists is always read.
   std::vector<std::pair<std::string_view, std::vector<std::string_view>>> reads{};
   /// The inverse of `reads`: the key that decides whether this one is read, and the choices that
@@ -64,7 +64,7 @@ struct Key {
   std::string_view chosen_by{};
   std::vector<std::string_view> readers{};
   KeyRole role = KeyRole::of_section;
-  bool is_option = false;  //  an option of an entry of a registry
+  bool is_option = false;  // an option of an entry of a registry
 
   /// Like field(), for a config that must not be modified through it.
   KeyField field_to_read(const RunConfig& config) const {

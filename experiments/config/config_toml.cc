@@ -132,9 +132,9 @@ void read_run_directory(const std::string& path, RunConfig& config) {
   config.run.name = directory.filename().string();
   config.run.dir = directory.has_parent_path() ? directory.parent_path().string() : ".";
   config.origins["run.name"] = config.origins["run.dir"] = path;
-  if (config.run.epochs > 0) config.origins.erase("run.steps");  //  derived from the epochs
+  if (config.run.epochs > 0) config.origins.erase("run.steps");  // derived from the epochs
   const std::string kept = (directory / kTokenizerFolder).string();
-  std::error_code error;  //  the text it was read from may no longer exist
+  std::error_code error;  // the text it was read from may no longer exist
   if (names_tokenizer_files(config.data.tokenizer) && !fs::exists(config.data.tokenizer, error) &&
       fs::is_directory(kept, error))
     config.data.tokenizer = kept;

@@ -500,7 +500,7 @@ for command in '' train eval generate plan 'plan show' 'plan freeze' 'schedule s
   every "$command"
 done
 
-refused 'executor and prediction are benches of the tests now, in build/tests/bench' bench executor --steps 3
+refused 'executor and prediction are benchmarks of the tests in build/tests/bench' bench executor --steps 3
 # What is no checkpoint is the same mistake to all who open one.
 mkdir -p empty untrained/checkpoints
 seq 1 900 > text

@@ -127,7 +127,7 @@ class Subcommands(unittest.TestCase):
                 self.assertEqual(said.stderr.count("\n"), 3, said.stderr)
             os.symlink("/usr/bin/env", "env")
             said = program("soak", *train, PATH=folder)
-            self.assertEqual((said.returncode, "needs python3" in said.stderr, "apt-get install python3" in said.stderr), (2, True, True), said)
+            self.assertEqual((said.returncode, "requires python3" in said.stderr, "apt-get install python3" in said.stderr), (2, True, True), said)
             os.chdir("/")
 
     def test_a_missing_library_is_one_command(self):

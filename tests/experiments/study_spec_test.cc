@@ -250,7 +250,7 @@ s.toml:3 | 2 ways to draw |  | [random]\ntrials = 2\noptimizer.lr = {uniform = [
 s.toml:1:13 | run.seed has the wrong type |  | seeds = [1, 2.5]
 s.toml:1:10 | run.seed = -1 is out of range |  | seeds = [-1]
 s.toml:1 | a seed is there twice |  | seeds = [1, 1]
-s.toml:2:21 | parallel.layout: a pipeline lacks the key 'microbatches' |  | [grid]\nparallel.layout
+s.toml:2:21 | parallel.layout: a pipeline: missing key 'microbatches' |  | [grid]\nparallel.layout
    = [[{stages = 1}]]
 s.toml:5:10: search.factor | search.factor = 1 is out of range |  | [set]\nrun.steps =
    9\n[search]\nmethod = 'asha'\nfactor = 1

@@ -109,10 +109,10 @@ refused 2 'with one of: 4, 8, 10' eval runs/a --step 5
 exits 0 'eval of pp=2 alone' "$binary" eval runs/a --set parallel.pp=2 --json
 grep -qF '(pp=2) does not fit 1 rank: pp1xdp1 is used' err || fail 'eval does not say which layout it uses'
 refused 2 'data.validation was 0.1, now it is 0.5' eval runs/a --set data.validation=0.5
-refused 2 'the run has no test files' eval runs/a --split test
+refused 2 'the run has no test data' eval runs/a --split test
 cp text before
 tr s z < before > text
-refused 2 'not those that the run was trained on' eval runs/a
+refused 2 'differ from those that the run was trained on' eval runs/a
 refused 2 '--text has no effect with --split test' eval runs/a --text before --split test
 exits 0 'eval --text' "$binary" eval runs/a --text text --json
 [ "$(loss)" != "$whole" ] || fail 'eval --text did not read it'

@@ -80,9 +80,9 @@ hostile() {
   [ "$(wc -c < err)" -lt 2000 ] || fail "$2: the message is too long"
 }
 sed 's/drawn/hostile/; /^command = "python3/d' drawn.toml > hostile.toml
-hostile 1 binary "it said '\\x1b[31m', which is no JSON object"
-hostile 1 daemon 'it ended without an answer (exit code 3)'
-hostile 1 dies 'it ended without an answer (exit code 3)'
+hostile 1 binary "it sent '\\x1b[31m', which is not a JSON object"
+hostile 1 daemon 'it exited without an answer (exit code 3)'
+hostile 1 dies 'it exited without an answer (exit code 3)'
 hostile 2 rundir "run.dir is the study's own"
 hostile 1 empty 'it said {"set":{}} where'
 hostile 2 ranks 'ranks = "many"'

@@ -56,7 +56,7 @@ for option in --array=1-2 -a1-2 '-a 1-2' --arr=3 '--arr 3' --sig=USR1 --outp=x -
   refused "${option%% *} sets --" submit four.toml --sbatch "$option"
 done
 SBATCH_ARRAY_INX=1-2 refused 'SBATCH_ARRAY_INX overrides --array' submit four.toml
-refused 'launcher of its own' submit four.toml --launcher srun
+refused 'the study defines a launcher' submit four.toml --launcher srun
 refused 'not in range' submit four.toml --time 0
 [ ! -e studies ] || fail 'a submission that was refused made a folder'
 
@@ -79,9 +79,9 @@ study 0 submit four.toml
 has 'nothing is left to submit' 'submit at the end'
 study 0 trial "$four" 2
 has 'trial 2 has ended before: done' 'a trial with a record'
-refused 'there is no trial 5' trial "$four" 5
-refused 'no folder of a study' trial nowhere 1
-refused 'no folder of a study' collect nowhere
+refused 'no trial 5' trial "$four" 5
+refused 'not the folder of a study' trial nowhere 1
+refused 'not the folder of a study' collect nowhere
 sed -i 's/seeds.*/seeds = [1, 2, 3]/' four.toml
 study 0 submit four.toml --dry-run
 has '#SBATCH --array=5-6' 'more seeds'
@@ -89,8 +89,8 @@ study 0 submit four.toml --dry-run --json
 grep -qF '"job":null,"trials":[5,6],"repeated":[],"under_way":[],"script":"#!/bin/bash' out || fail '--dry-run --json'
 [ "$(wc -l < out)" = 1 ] || fail '--dry-run --json prints more'
 sed -i 's/0.003/0.004/' four.toml
-refused 'another study is in this folder: [grid], [[zip]] or [[arm]] differs' submit four.toml
-refused 'another study is in this folder: [grid], [[zip]] or [[arm]] differs' submit four.toml --dry-run
+refused 'the folder belongs to another study: [grid], [[zip]] or [[arm]] differs' submit four.toml
+refused 'the folder belongs to another study: [grid], [[zip]] or [[arm]] differs' submit four.toml --dry-run
 
 # Trials alone, as the study itself runs them: the same bits.
 study 0 run long.toml --dir undisturbed
@@ -117,7 +117,7 @@ study 0 collect studies/long
 grep -q '^running .* job 12_1, RUNNING on n1' out || fail 'collect does not name what runs'
 refused 'is using trial 1' trial studies/long 1
 study 1 run long.toml
-has 'left out, as other processes run them: 1' 'study run beside a task'
+has 'skipped, since other processes run them: 1' 'study run beside a task'
 grep -q 'trial 2 done' err || fail 'study run beside a task: trial 2'
 kill -USR1 "$batch"
 for _ in $(seq 500); do # until the signal waits for the stopped process: USR1 is bit 9

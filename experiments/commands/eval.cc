@@ -37,8 +37,7 @@ Split split_of(const EvalOptions& options) {
   return options.split == "test" ? Split::test : Split::validation;
 }
 
-/// Returns the commit of `step`. Throws Error{bad_input} that lists the existing steps if it is
-/// missing.
+/// Returns the commit of `step`. Throws Error{bad_input} with all steps if it is missing.
 std::string commit_of(const std::string& checkpoints, std::int64_t step) {
   std::vector<std::int64_t> steps;
   for (const Commit& commit : list_commits(checkpoints)) {
@@ -150,9 +149,7 @@ void take_files(const std::vector<std::string>& files, RunConfig& config) {
 RunConfig config_of(const EvalOptions& options) {
   RunConfig config = options.config;
   if (!options.text.empty() && files_key(config) != "data.text")
-    throw_input(fmt::format("--text requires data.format = \"text\", the run has "
-                            "\"{}\"",
-                            config.data.format),
+    throw_input(fmt::format("--text is not available for data.format = \"{}\"", config.data.format),
                 "--text", "--files FILE to evaluate all samples of a file");
   if (!options.text.empty()) config.data.text = options.text;
   if (!options.text.empty() || !options.files.empty()) config.data.weights.clear();
@@ -160,8 +157,7 @@ RunConfig config_of(const EvalOptions& options) {
     config.data.test_files = options.files;
     config.data.test = 0;
     if (data_files(config).empty()) take_files(options.files, config);
-    // Any files are allowed; overlap with the training data and missing classes only cause
-    // warnings.
+    // Overlap with the training data and missing classes only cause warnings.
     config.data.most_overlap = 1;
     config.data.options.find("missing_classes")->second = true;
   }
@@ -228,8 +224,7 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
       ->check(CLI::NonNegativeNumber);
   add_newest_option(app, options.newest);
   app.add_option("--predictions", options.predictions,
-                 "CSV file to write, with index, label, prediction, probability and logits of each "
-                 "sample")
+                 "file for index, label, prediction, probability and logits of each sample")
       ->type_name("FILE.csv|FILE.jsonl");
   app.add_option("--logits", options.logits,
                  "directory to write logits.npy and the model's inputs (tokens.npy, ...) to")

@@ -46,13 +46,12 @@ struct Group {
 constexpr Group kGroups[] = {
     {"checkpoint", "inspect, verify, import or export checkpoints"},
     {"data", "prepare text, train a tokenizer, inspect and clean data files"},
-    {"plan", "predict layouts, memory and step times for any number of ranks, without a launch",
-     "show"},
+    {"plan", "predict layouts, memory and step times for any number of ranks", "show"},
     {.name = "schedule",
      .help = "list, show, check or simulate pipeline schedules",
-     .footer = "F: forward; I: gradient with respect to the input, needed by the previous stage (B "
-               "in the zero-bubble paper); W: gradient with respect to the weights; B: I and W in "
-               "one action."},
+     .footer =
+         "F: forward; I: input gradient, which the previous stage needs (B in the zero-bubble "
+         "paper); W: weight gradient; B: I and W in one action."},
     {"study", "run many trials from one file (ablations, searches) and evaluate the results"},
     {.name = "bench",
      .help = "measure this machine",

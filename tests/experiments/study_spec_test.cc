@@ -211,7 +211,7 @@ s.toml:3 | has two axes |  | seeds = [1]\n[grid]\nrun.seed = [1]
 s.toml | as well |  | [set]\nmodel.width = 64\n[grid]\nmodel.width = [64, 32]
 s.toml:3:15 | model.heads has 1 values |  | [[zip]]\nmodel.width = [64, 32]\nmodel.heads = [1]
 s.toml:1 | an arm has no name |  | [[arm]]\nrun.steps = 3
-s.toml:4:8 | the arm 'a' is there twice |  | [[arm]]\nname = 'a'\n[[arm]]\nname = 'a'
+s.toml:4:8 | the arm 'a' is listed twice |  | [[arm]]\nname = 'a'\n[[arm]]\nname = 'a'
 s.toml:3 | model.width is in an arm and varies as well |  | [[arm]]\nname = 'a'\nmodel.width =
    64\n[grid]\nmodel.width = [64, 32]
 s.toml:3 | unknown key model.widht |  | [[arm]]\nname = 'a'\nmodel.widht = 64
@@ -224,8 +224,8 @@ s.toml:4 | equivalence.alpha = 0.5 is out of range |  | [equivalence]\nmetric =
 s.toml | the study has no seeds |  | [set]\nmodel.from = 'runs/{seed}'
 grown.from | [0, 2] is not a part of this study |  | seeds = [1]\n[set]\nrun.steps = 9\n[grown]\nfrom =
    [[0, 2]]
-s.toml | the study's own |  | [set]\nrun.steps = 9\n[grid]\nrun.dir = ['a', 'b']
-s.toml | the study's own |  | [set]\nrun.name = 'a'
+s.toml | is set by the study |  | [set]\nrun.steps = 9\n[grid]\nrun.dir = ['a', 'b']
+s.toml | is set by the study |  | [set]\nrun.name = 'a'
 s.toml:1:8 | cannot read |  | base = 'nowhere.toml'
 s.toml | has no base config |  | name = 'a'
 s.toml:3 | 'normal' |  | [random]\ntrials = 2\noptimizer.lr = {normal = [0, 1]}

@@ -58,7 +58,7 @@ for family in gpt llama; do
   run 1 eval runs/$family-classes --json --files classes.tsv
   grep -q "\"split\":\"test\".*\"tokens\":$(($(wc -l <classes.tsv) - 1))," out || die "not all rows: $(cat out)"
   same="$(sed -n 's/"seconds":[^,]*,//p' out)"
-  refused "--text requires data.format" eval runs/$family-classes --text classes.tsv
+  refused "--text is not available" eval runs/$family-classes --text classes.tsv
   run 1 eval runs/$family-classes --json --split test
   [ "$(sed -n 's/"seconds":[^,]*,//p' out)" = "$same" ] || die "the test files are others: $(cat out)"
   run 1 checkpoint export runs/$family-classes --out $family-classes --shard-size 8KB

@@ -78,7 +78,7 @@ grep -qF '"done":[1,2,3,4],"stopped":[],"failed":[],"timed_out":[],"running":[],
 study 0 submit four.toml
 has 'nothing is left to submit' 'submit at the end'
 study 0 trial "$four" 2
-has 'trial 2 has ended before: done' 'a trial with a record'
+has 'trial 2 has already finished: done' 'a trial with a record'
 refused 'no trial 5' trial "$four" 5
 refused 'not the folder of a study' trial nowhere 1
 refused 'not the folder of a study' collect nowhere
@@ -127,7 +127,7 @@ done
 kill -CONT $train
 wait $server
 [ "$(tail -n 3 fake/codes | xargs)" = '12_1 75 12_1 0 12_2 0' ] || fail "codes: $(cat fake/codes)"
-grep -q 'trial 2 has ended before: done' studies/long/2/slurm.txt || fail 'a task ran a trial again'
+grep -q 'trial 2 has already finished: done' studies/long/2/slurm.txt || fail 'a task ran a trial again'
 [ "$(wc -l < studies/long/1/run/launches.jsonl)" = 2 ] || fail 'the requeued task did not resume'
 study 0 collect studies/long
 for trial in 1 2; do

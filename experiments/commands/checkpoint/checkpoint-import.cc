@@ -1,5 +1,4 @@
-// `concertina checkpoint import`: creates a run from a model in the format of Hugging Face
-// transformers.
+// `concertina checkpoint import`: creates a run from a Hugging Face model.
 #include <fmt/format.h>
 
 #include <filesystem>

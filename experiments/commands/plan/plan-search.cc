@@ -38,9 +38,8 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
                  "maximum number of schedule actions to simulate in total")
       ->check(number(1, 1e12))
       ->capture_default_str();
-  app.add_option(
-         "--software", layouts.software,
-         "software whose memory use and overlap to assume: concertina, megatron or deepspeed")
+  app.add_option("--software", layouts.software,
+                 "software to model: concertina, megatron or deepspeed")
       ->type_name("NAME")
       ->capture_default_str();
   const auto list = [&](const char* name, auto& values, const char* help) {

@@ -58,7 +58,7 @@ cmp first.onnx onnx/model.onnx || fail 'the checkpoint of a run is other bytes t
 refused_export 'is no size' runs/one --onnx --out onnx --inline-limit big
 refused_export 'is no size' runs/one --onnx --out onnx --inline-limit '2 GiB'
 refused_export 'not a directory' runs/one --onnx --out text
-refused_export 'nothing can be written' runs/one --onnx --out nowhere/model.onnx
+refused_export 'cannot write this file' runs/one --onnx --out nowhere/model.onnx
 rm -r runs/four/checkpoints/step-*
 refused_export 'no checkpoint' runs/four --onnx --out onnx
 cmp first.onnx onnx/model.onnx || fail 'a refused export changed the model'

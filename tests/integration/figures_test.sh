@@ -136,7 +136,7 @@ for step in 2 7; do
   exits 0 "report --step $step" "$binary" report runs/traced --step $step --json
   grep -q "\"recorded_steps\":\[$step,$((step + 1))\]" out || fail "report --step $step is of another one"
 done
-refused 2 'no trace begins at step 3' report runs/traced --step 3
+refused 2 'no trace starts at step 3' report runs/traced --step 3
 expect 0 1 every --set log.trace=1 --set log.trace_every=3
 [ "$(ls runs/every/trace-*)" = "$(printf 'runs/every/trace-%08d.json\n' 3 6)" ] || fail 'log.trace_every'
 

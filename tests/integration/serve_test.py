@@ -150,7 +150,7 @@ def check_refusals():
     with socket.create_server(("127.0.0.1", 0)) as other:
         done = subprocess.run([CONCERTINA, "report", "--serve", "runs/one", "--port", str(other.getsockname()[1])], capture_output=True,
                               text=True, timeout=20, check=False)
-        assert done.returncode == 2 and "cannot be had" in done.stderr, done
+        assert done.returncode == 2 and "cannot use port" in done.stderr, done
 
 
 with tempfile.TemporaryDirectory() as folder:

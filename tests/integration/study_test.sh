@@ -229,7 +229,7 @@ one_message 'results.csv was edited' edited
 mkfifo pipe
 for out in pipe studies studies/told/study.toml killed/grid/results.csv; do
   exits 2 "a table in $out" "$binary" study table killed/grid --out $out
-  one_message 'nothing can be written here' "a table in $out"
+  one_message 'cannot write this file' "a table in $out"
 done
 [ -p pipe ] || fail 'a pipe was replaced'
 # The record of another study, and trials of another text, are not averaged.

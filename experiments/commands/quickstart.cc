@@ -1,5 +1,4 @@
-// `concertina quickstart`: a first run with the recipe and text that are installed with the
-// program.
+// `concertina quickstart`: a first run with the recipe and text of the installation.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,9 +1,8 @@
 // Measures a cluster from the ranks of a launch.
 // Invariants: one rank per host measures while the others sleep; no files are left behind. The
-// duration does not depend on the number of ranks: 1 s plus 0.3 s per host, with slow links also
+// duration is independent of the number of ranks: 1 s plus 0.3 s per host, with slow links another
 // 0.4 s per host at 50 Mbit/s, and 3 s more to repeat slow measurements of each of links, run.dir
 // and disks. The launch aborts if a rank does not respond for 30 s.
-// whatever the number of ranks. A rank that does not answer for 30 s ends the launch.
 #pragma once
 
 #include <nlohmann/json.hpp>

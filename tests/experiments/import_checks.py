@@ -205,7 +205,7 @@ def check_mlflow(concertina):
             run = concertina.import_run("imports/mlruns", "imports/lines", say=said.append)
         except ValueError as error:
             assert words and words in str(error), error
-    assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()] == [10, 20] and "cut off" in "".join(said)
+    assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()] == [10, 20] and "incomplete" in "".join(said)
     with sqlite3.connect("imports/mlflow.db") as store:
         store.execute("update runs set lifecycle_stage = 'active'")
     try:

@@ -90,7 +90,7 @@ hostile 2 'no ranks' 'ranks = -3'
 hostile 1 note 'got {"set":{"optimizer.lr":0.001},"note":1}'
 hostile 1 'not done' 'it said {"done":false'
 hostile 2 word "at: the sampler's answer for trial 1: optimizer.lr"
-hostile 2 null 'data.text = null is no value of a key'
+hostile 2 null 'data.text = null is not a valid assignment'
 exits 0 'going on after a hostile sampler' "$binary" study run hostile.toml --sampler 'python3 hostile.py well'
 [ "$(ended hostile)" = '1,done 2,done 3,done' ] || fail "hostile: $(ended hostile)"
 # A metric that no result has: the sampler would search blindly.

@@ -161,7 +161,7 @@ def test_a_long_run_is_a_small_page(run, program):
     assert 99.5 in series(chart(data, "loss"), "this step")["y"] and (folder / "page.html").stat().st_size < 1 << 20
 
 
-@pytest.mark.parametrize("damage, said", [("garbage", "it is not JSON"), ('{"step": 9, "loss": NaN}', "NaN is not a number of JSON"), ("[1]", "not a JSON object"),
+@pytest.mark.parametrize("damage, said", [("garbage", "it is not JSON"), ('{"step": 9, "loss": NaN}', "NaN is not a JSON number"), ("[1]", "not a JSON object"),
                                           ("", None)])
 def test_a_damaged_line_is_skipped_with_one_warning(run, capsys, damage, said):
     folder = run(f"damaged{len(damage)}", metrics(range(1, 21)))
@@ -253,7 +253,7 @@ def test_beside_compares_what_is_of_one_measure(run, program):
     drawn = chart(report(one, beside=other), "held-out", "seconds of training")
     assert series(drawn, "a")["x"] == [9, 59] and series(drawn, str(other))["y"] == [6, 1]
     unlike = run("c", metrics(range(1, 61)), [validation(10, 3, data="other")])
-    assert "are not compared: the held-out data" in said(report(one, beside=unlike))
+    assert "are not comparable: the held-out data" in said(report(one, beside=unlike))
     with pytest.raises(InputError, match="not the directory of a trained run"):
         report(one, beside=one.parent)
 
@@ -336,7 +336,7 @@ def test_a_study_has_table_curves_times_trials_and_errors(study, tmp_path, progr
     results = concertina.study_results(folder)
     results.runs[5].state, results.runs[5].error = "failed", "error: <broken>\n  at: rank 3"
     data = study_content(results, tmp_path, by=["parallel.schedule"])
-    assert next(blocks(data, "tiles"))["tiles"][0] == ["5 of 6", "trials done; the others are below"] and '"10 min 0 s"' in said(data)
+    assert next(blocks(data, "tiles"))["tiles"][0] == ["5 of 6", "trials done; others are listed below"] and '"10 min 0 s"' in said(data)
     assert [row[0] for row in section(data, "Trials")[0]["rows"][:2]] == [{"text": "1 (report)", "href": "../studies/x/1/run/report.html"},
                                                                          {"text": "2", "href": "../studies/x/2/run"}]
     assert section(data, "Errors")[0]["rows"] == [["trial 6", "failed", {"text": "error: <broken>\n  at: rank 3", "look": "text"}]]
@@ -433,7 +433,7 @@ def test_a_live_run_is_followed(run, program):
         assert series(chart(json.loads(ask("state")[2]), "loss"), "loss")["x"] == list(range(1, 13))
         write_lines(log, metrics(range(1, 61)))
         (folder / "result.json").write_text("{}", encoding="utf-8")
-        assert json.loads(ask("state")[2])["sub"].startswith("ended")
+        assert json.loads(ask("state")[2])["sub"].startswith("finished")
         write_lines(log, metrics(range(1, 61), loss=None, tokens_per_s=0))
         assert [["NaN", "loss"], ["–", "tokens per second"]] == json.loads(ask("state")[2])["blocks"][1]["tiles"][1:3]
 

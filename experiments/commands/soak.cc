@@ -47,9 +47,9 @@ void add_soak_options(CLI::App& app, SupervisedOptions& options) {
                   "new folder for both runs and the report (default: soaks/<run.name>)");
   add_text_option(
       app, "--host-faults", "CMD",
-      "command that injects cut, mend, power-off, slow or fast into the HOST in its last argument");
+      "command that applies cut, mend, power-off, slow or fast to the HOST in its last argument");
   add_text_option(app, "--disk-faults", "CMD",
-                  "command that injects full, free, slow or fast into the disk of checkpoint.dir");
+                  "command that applies full, free, slow or fast to the disk of checkpoint.dir");
   add_supervised_options(app, options);
 }
 

@@ -314,7 +314,7 @@ std::int64_t freeze_after(const RunConfig& config) {
 FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model) {
   const int layers = static_cast<int>(model.layer_ends.size());
   if (layers == 0 && config.freeze.policy != "none")
-    throw_input(fmt::format("freeze.policy = \"{}\" freezes layers, and model.family = \"{}\" has "
+    throw_input(fmt::format("freeze.policy = \"{}\" freezes layers, but model.family = \"{}\" has "
                             "none",
                             config.freeze.policy, config.model.family),
                 config.where("freeze.policy"), "freeze.policy = \"none\"");

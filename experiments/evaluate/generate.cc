@@ -93,7 +93,7 @@ std::string generate(Trainer& trainer, const Tokenizer& tokenizer, const Generat
   const Rng rng(static_cast<std::uint64_t>(seed), Purpose::sample);
   ContextSource source(text, model.tokens_per_sample);
   const auto vocabulary = static_cast<std::size_t>(model.vocabulary);
-  const auto known = static_cast<std::size_t>(tokenizer.vocabulary());  // others are no tokens
+  const auto known = static_cast<std::size_t>(tokenizer.vocabulary());  // others are unused
   // Microbatch 0 belongs to the pipeline that starts the step.
   const auto pipeline = std::find_if(pipelines.begin(), pipelines.end(),
                                      [](const Pipeline& p) { return p.first_microbatch == 0; });

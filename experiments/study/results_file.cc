@@ -29,8 +29,7 @@ std::string line_of(const TrialRecord& trial, const std::vector<std::string>& co
 
 [[noreturn]] void refuse_edited(const std::string& path, const std::string& what) {
   throw_input(fmt::format("results.csv was edited: {}", what), path,
-              "move it elsewhere; `study run` rewrites it from the trials' records "
-              "again");
+              "move it elsewhere; `study run` rewrites it from the trials' records");
 }
 
 using ResultLines = std::vector<std::vector<std::string>>;

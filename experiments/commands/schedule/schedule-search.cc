@@ -86,20 +86,20 @@ void add_bounds(CLI::App& app, SearchOptions& options) {
                  "(`train` keeps all until W: 1)")
       ->check(number(0, 1))
       ->capture_default_str();
-  app.add_flag("--opposite", options.search.opposite,
-               "also find opposite pipelines, which keep weights twice: --memory does not count "
-               "weights");
+  app.add_flag(
+      "--opposite", options.search.opposite,
+      "also search opposite pipelines, which store weights twice, not counted in --memory");
 }
 
 void add_search_options(CLI::App& app, SearchOptions& options) {
   add_shape_options(app, options);
   add_cost_options(app, options);
   add_bounds(app, options);
-  app.add_option("--max-chunks", options.search.max_chunks,
-                 fmt::format("each schedule is tried with every number of chunks (stages per rank) "
-                             "that it has, up to this one; 0: {}, or with the costs of a run as "
-                             "many as its units allow",
-                             kMaxChunks))
+  app.add_option(
+         "--max-chunks", options.search.max_chunks,
+         fmt::format("maximum number of chunks (stages per rank) to try; 0: {}, or with the "
+                     "costs of a run the number that its units allow",
+                     kMaxChunks))
       ->check(whole_number(0, 64))
       ->capture_default_str();
   app.add_option("--seed", options.search.seed, "random seed of the search")

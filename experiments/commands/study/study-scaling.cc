@@ -46,8 +46,8 @@ std::vector<Host> equal_hosts(const std::string& text) {
   return hosts;
 }
 
-/// The threads of a rank where the config does not say it: as many for one rank as for the most
-/// that are measured, else a speed-up would be that of the ranks that lost threads.
+/// The default threads per rank, equal for all measured numbers of ranks: otherwise the speed-up
+/// would include the threads that ranks lose.
 int equal_threads(const ScalingOptions& scaling) {
   int most = scaling.ranks.front();
   for (const int ranks : scaling.ranks)

@@ -23,7 +23,7 @@ StudyRunOptions trial_options(int number) {
   StudyRunOptions options{.program = own_program(), .cores = {}, .trial = number};
   if (const std::optional<int> restarts = slurm_restarts()) {
     options.requeued = true;
-    options.grace = 1e9;  // Slurm ends a task that takes too long
+    options.grace = 1e9;  // Slurm itself enforces the time limit
     options.several_nodes = slurm_nodes() > 1 && *restarts < kMostLostNodes;
   }
   return options;

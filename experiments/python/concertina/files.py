@@ -119,7 +119,7 @@ class Follower:
                 self.cuts, self._at, self._file = self.cuts + 1, 0, status.st_ino
             self.written = status.st_mtime
             file.seek(self._at)
-            while chunk := file.read(min(_MOST_READ, status.st_size - self._at)):  # not what is written meanwhile
+            while chunk := file.read(min(_MOST_READ, status.st_size - self._at)):  # without data written meanwhile
                 whole = chunk.rfind(b"\n") + 1
                 if not whole:
                     break

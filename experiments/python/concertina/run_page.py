@@ -167,7 +167,7 @@ def _change_rows(course: Course) -> typing.Iterator[list[typing.Any]]:
 def _segment_rows(course: Course) -> list[list[typing.Any]]:
     rows = [[f"{one.first:.0f} to {one.last:.0f}", one.layout, layers_text(one.frozen), duration_text(one.mean), duration_text(one.median),
              f"{one.speed_up:.2f}×"] for one in course.segments[:MOST_ROWS]]
-    every = ["all, and the changes", "", "", duration_text(course.seconds / course.steps), "", f"{course.speed_up:.2f}×"] if rows else []
+    every = ["all, including changes", "", "", duration_text(course.seconds / course.steps), "", f"{course.speed_up:.2f}×"] if rows else []
     return [*rows, every]
 
 

@@ -70,7 +70,7 @@ class Submission:
         index = f"$((SLURM_ARRAY_TASK_ID + {array.first}))" if array.first else "$SLURM_ARRAY_TASK_ID"
         launcher = f" --launcher {shlex.quote(options.text('launcher'))}" if "launcher" in options else ""
         return "\n".join(["#!/bin/bash", "# Each task of this array job runs one trial of the study.", *(f"#SBATCH {line}" for line in lines if line),
-                          "", *[f"export SRUN_CPUS_PER_TASK={cores}"] * (cores > 0),  # which srun does not take from sbatch (Slurm 22.05 and later)
+                          "", *[f"export SRUN_CPUS_PER_TASK={cores}"] * (cores > 0),  # srun does not inherit it from sbatch since Slurm 22.05
                           # Slurm sends signals to the script's process.
                           f"exec {shlex.join([program(), 'study', 'trial', folder])} \"{index}\"{launcher}\n"])
 

@@ -266,7 +266,7 @@ def _cache_text(result: Line) -> str:
         return ""
     memory, disk, misses, writes, faults = (int(number(use, name)) for name in names)
     if not (every := memory + disk + misses):
-        why = f"none could be kept ({counted(faults, 'fault')}: see the warnings)" if faults else "none was asked for"
+        why = f"none could be stored ({counted(faults, 'fault')}: see the warnings)" if faults else "none requested"
         return f"cached activations: {why}"
     said = (f"cached activations: {(memory + disk) / every:.0%} of {every:,} samples with frozen units were read ({memory:,} from memory, "
             f"{disk:,} from disk), {writes:,} written" + (f", {counted(faults, 'fault')}" if faults else ""))

@@ -73,7 +73,7 @@ for given in '' /usr/bin/true; do
   [ -z "$given" ] || ln -sf "$given" none/scontrol
   SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST='n[1-2]' PATH="$PWD/none" \
     "$binary" run --ranks 2 -- train data.text=none > out 2> err && fail 'a job of Slurm without its programs'
-  one_message "and there is no ${given:+srun}" 'a job of Slurm without its programs'
+  one_message "but ${given:+srun}" 'a job of Slurm without its programs'
 done
 
 # A build from source: the text that quickstart.sh makes, or how to make it.
@@ -514,9 +514,9 @@ while IFS='|' read -r path text; do
     esac
   done
 done << 'END'
-nowhere|there is no such file or directory
-untrained/checkpoints/step-00000003|there is no such file or directory
-empty|there is neither a run nor a checkpoint here
+nowhere|no such file or directory
+untrained/checkpoints/step-00000003|no such file or directory
+empty|neither a run nor a checkpoint
 untrained|there is no checkpoint here
 untrained/checkpoints|there is no checkpoint here
 END

@@ -94,9 +94,8 @@ TEST(IdlePolicies, AreNamedWhereNoDecisionComesBeforeTheEnd) {
 
 TEST(IdlePolicies, AreNamedWhereNoDecisionFreezes) {
   const FreezePoints points{.steps = 30, .every = 5, .epochs = 0, .steps_per_epoch = 57};
-  expect_has(
-      idle({"freeze.policy=pipetransformer", "freeze.alpha=0"}, points),
-      "decides every 5 steps, 5 times before the run ends, and no decision freezes a layer");
+  expect_has(idle({"freeze.policy=pipetransformer", "freeze.alpha=0"}, points),
+             "decides every 5 steps, 5 times before the run ends, and no decision freezes a layer");
   expect_has(idle({"freeze.policy=linear", "freeze.start=0.99", "freeze.end=1"}, points),
              "nothing will ever be frozen");
   expect_has(idle({"freeze.policy=linear", "lr.warmup=30"}, points), "waits for the warm-up's end");
@@ -165,7 +164,7 @@ TEST(CacheUse, NamesWhatCouldNotBeKept) {
   expect_has(text_of(part),
              "17% of 1,000 samples with frozen units were read (170 from memory, 0 from disk), 0 "
              "written; 830 were computed, each sample at least once: the budgets hold 500 of the "
-             "1,000 of an epoch");
+             "1,000 samples of an epoch");
 }
 
 TEST(CacheRoom, SaysWhatASlotTakesInAll) {
@@ -175,7 +174,9 @@ TEST(CacheRoom, SaysWhatASlotTakesInAll) {
   model.samples = 1;
   model.boundary_bytes = 1024;
   const Error error = input_error([&] { cache_room(config, model, 9); });
-  expect_has(error.message(), "has 1024 bytes, and the smallest cache file with its headers and whole pages needs 8 KiB");
+  expect_has(
+      error.message(),
+      "has 1024 bytes, and the smallest cache file with its headers and whole pages needs 8 KiB");
   expect_has(error.fix(), "8 KiB");
 }
 

@@ -387,7 +387,7 @@ refused() {
 refused 'pipetransformer' 0 --set freeze.policy=pipetransformr
 refused 'elastic.batch = "grows" has no effect: elastic.policy is not set' 0 --set elastic.batch=grows
 refused 'no sample comes again' 0 --set freeze.units=3 --set 'cache.memory=1 MiB'
-refused 'cache.disk = "5 KiB" holds nothing' 0 --set data.windows=fixed --set freeze.units=3 \
+refused 'cache.disk = "5 KiB" is too small' 0 --set data.windows=fixed --set freeze.units=3 \
   --set 'cache.disk=5 KiB'
 refused 'cache.use = "sometimes"' 0 --set cache.use=sometimes
 expect 0 0 dry --dry-run --set data.windows=fixed --set freeze.units=3 --set 'cache.memory=20 KiB' \

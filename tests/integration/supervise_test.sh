@@ -240,5 +240,5 @@ supervised passes
 ended 0
 refused 'is not a command that goes on' run --ranks 2 -- eval runs/clean
 refused 'does not say how many ranks' run -- train data.text=text.txt
-refused 'is not there, or cannot be executed' run --ranks 2 --launcher 'no-such-launcher {program} {args}' -- train data.text=text.txt
+refused 'does not exist or is not executable' run --ranks 2 --launcher 'no-such-launcher {program} {args}' -- train data.text=text.txt
 echo "1 passed, 0 failed"

@@ -124,7 +124,7 @@ def check_held_out(concertina):
     assert ours(row(step=1, loss=2.0), "test.jsonl")[0] and ours(row(step=1, train_loss=2.0), "eval/log.jsonl")[0]
     for last in ("NaN", "Infinity"):
         got, held, said = ours('{"step":1,"loss":3.5,"val_loss":3.1}\n{"step":2,"loss":3.0,"val_loss":%s}\n' % last, "log.jsonl")
-        assert held == {1: 3.1, 2: None} and "1 are not finite, the last one too" in said, (held, said)
+        assert held == {1: 3.1, 2: None} and "1 are not finite, including the last one" in said, (held, said)
     run = max(pathlib.Path("imports").glob("run-*"), key=lambda path: path.stat().st_mtime_ns)
     assert concertina.Run(run).validations["loss"].isna().to_list() == [False, True]
     nano = PRINTED["nanogpt"][0]

@@ -140,7 +140,7 @@ def check_held_out(concertina):
     got, held, said = ours("".join(map(json.dumps, titan[1:])) + "\n" + row(**titan[0]), "log.jsonl")
     assert list(got) == [2] and held == {2: 8.5} and "skipped: 1 losses of -1" in said
     no(row(**titan[0]), "log.jsonl", words="losses of -1")
-    no('"iter","a - train/loss","a - train/loss__MIN","a - train/loss__MAX"\n"0","4.2","4.2","4.2"\n', "wandb.csv", words="mean over batches of the evaluation")
+    no('"iter","a - train/loss","a - train/loss__MIN","a - train/loss__MAX"\n"0","4.2","4.2","4.2"\n', "wandb.csv", words="mean over evaluation batches")
 
 
 def check_lightning(concertina):

@@ -218,7 +218,7 @@ refused 'it is a pipe or a device' schedule simulate 1f1b --links pipe.toml --bo
 refused 'its directory does not exist' schedule search --ranks 64 --microbatches 256 --write no/such.csv
 refused 'it is not a regular file' schedule search --ranks 64 --microbatches 256 --write /dev/null
 echo mine >mine.txt
-refused 'there is a file already' schedule search --ranks 1 --microbatches 1 --write mine.txt
+refused 'the file already exists' schedule search --ranks 1 --microbatches 1 --write mine.txt
 grep -qx mine mine.txt || fail 'schedule search --write replaced a file'
 ok found schedule search --ranks 1 --microbatches 1 --write mine.txt --force
 grep -q 0B0 mine.txt || fail 'schedule search --write --force wrote no schedule'
@@ -322,7 +322,7 @@ ok laptop plan show --world 2 --machine laptop @search.toml
 ok 'sent between ranks' plan move --world 4 --from parallel.pp=4 --to parallel.pp=2
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer --epochs 3 --samples 64 --rate 50
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer freeze.alpha=0.5 --samples 64 --rate 50
-refused 'nothing freezes' plan freeze --samples 64
+refused 'no freeze policy' plan freeze --samples 64
 refused 'no layouts to move between' plan move
 refused 'there is no such file' plan move --world 2 --to parallel.pp=2 --costs nowhere
 refused "unknown subcommand 'serach'" plan serach @search.toml
@@ -366,8 +366,8 @@ done << 'END'
 --json|with --dry-run|study run nothing.toml --dry-run --json
 --dir|with the folder of a study|study run folder --dir elsewhere
 --dir|with the folder of a study|study submit folder --dir elsewhere
---format|with --json alone|study table folder --json --format latex
---cells|with --json alone|study table folder --json --cells mean-sd
+--format|with --json without --out|study table folder --json --format latex
+--cells|with --json without --out|study table folder --json --cells mean-sd
 line|with bash|completion bash words
 END
 ok '2 images' data inspect images.bin --format cifar10

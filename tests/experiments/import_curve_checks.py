@@ -124,7 +124,7 @@ def check_held_out(concertina):
     assert ours(row(step=1, loss=2.0), "test.jsonl")[0] and ours(row(step=1, train_loss=2.0), "eval/log.jsonl")[0]
     for last in ("NaN", "Infinity"):
         got, held, said = ours('{"step":1,"loss":3.5,"val_loss":3.1}\n{"step":2,"loss":3.0,"val_loss":%s}\n' % last, "log.jsonl")
-        assert held == {1: 3.1, 2: None} and "1 are not finite, the last one too" in said, (held, said)
+        assert held == {1: 3.1, 2: None} and "1 are not finite, including the last one" in said, (held, said)
     run = max(pathlib.Path("imports").glob("run-*"), key=lambda path: path.stat().st_mtime_ns)
     assert concertina.Run(run).validations["loss"].isna().to_list() == [False, True]
     nano = PRINTED["nanogpt"][0]
@@ -140,7 +140,7 @@ def check_held_out(concertina):
     got, held, said = ours("".join(map(json.dumps, titan[1:])) + "\n" + row(**titan[0]), "log.jsonl")
     assert list(got) == [2] and held == {2: 8.5} and "skipped: 1 losses of -1" in said
     no(row(**titan[0]), "log.jsonl", words="losses of -1")
-    no('"iter","a - train/loss","a - train/loss__MIN","a - train/loss__MAX"\n"0","4.2","4.2","4.2"\n', "wandb.csv", words="mean over batches of the evaluation")
+    no('"iter","a - train/loss","a - train/loss__MIN","a - train/loss__MAX"\n"0","4.2","4.2","4.2"\n', "wandb.csv", words="mean over evaluation batches")
 
 
 def check_lightning(concertina):

@@ -115,7 +115,7 @@ exits 0 'train on tokens' ./ranks 2 train $small run.steps=4 run.name=tokens dat
 [ -e dead.tok ] || grep -q 'rank 1 has died\|signal 9' err || fail 'nobody says that a rank died'
 
 # Bad input.
-refused 'there is a file already' 2 "${prepare[@]}" --out one.tok
+refused 'the file already exists' 2 "${prepare[@]}" --out one.tok
 refused 'no file matches' 2 data prepare data.text=missing.txt --out a.tok
 refused 'no end-of-text token' 2 data prepare data.text=text.txt --append-end --out a.tok
 refused 'cannot be prepared' 1 data prepare data.format=mnist data.files=text.txt --out a.tok

@@ -212,7 +212,7 @@ s.toml | as well |  | [set]\nmodel.width = 64\n[grid]\nmodel.width = [64, 32]
 s.toml:3:15 | model.heads has 1 values |  | [[zip]]\nmodel.width = [64, 32]\nmodel.heads = [1]
 s.toml:1 | an arm has no name |  | [[arm]]\nrun.steps = 3
 s.toml:4:8 | the arm 'a' is listed twice |  | [[arm]]\nname = 'a'\n[[arm]]\nname = 'a'
-s.toml:3 | model.width is in an arm and varies as well |  | [[arm]]\nname = 'a'\nmodel.width =
+s.toml:3 | model.width is in an arm and is also an axis |  | [[arm]]\nname = 'a'\nmodel.width =
    64\n[grid]\nmodel.width = [64, 32]
 s.toml:3 | unknown key model.widht |  | [[arm]]\nname = 'a'\nmodel.widht = 64
 s.toml:1 | arm |  | [arm]\nname = 'a'

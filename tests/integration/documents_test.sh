@@ -49,8 +49,8 @@ run 1 eval runs/mixed --json
 grep -q '"loss_web_jsonl":' out && grep -q '"loss_code_jsonl":' out || die "no losses of sources: $(cat out)"
 run 1 train run.name=both "${mixed[@]}" data.documents=packed run.epochs=1 run.steps=0
 
-refused 'data.weights has 1 numbers, data.files has 2 entries' train "${mixed[@]}" 'data.weights=[1]'
-refused 'data.weights has 2 numbers, data.validation_files has 1 entries' train "${mixed[@]}" data.validation_files=web.jsonl
+refused 'data.weights has 1 numbers, but data.files has 2 entries' train "${mixed[@]}" 'data.weights=[1]'
+refused 'data.weights has 2 numbers, but data.validation_files has 1 entries' train "${mixed[@]}" data.validation_files=web.jsonl
 refused 'data.weights' train "${mixed[@]}" 'data.weights=[1, 0]'
 refused 'cannot be cached' train "${mixed[@]}" data.windows=fixed cache.memory=1MiB
 refused 'cannot be used with model.task = "masked-lm"' train "${packed[@]}" model.family=bert model.task=masked-lm

@@ -41,7 +41,7 @@ if grep -q 'library onnx is missing' err; then
 fi
 [ $code = 0 ] || fail "export: exit code $code, $(cat err)"
 cp onnx/model.onnx first.onnx
-refused_export 'there is a file already' runs/one --onnx --out onnx
+refused_export 'the file already exists' runs/one --onnx --out onnx
 exits 0 'export again' "$binary" checkpoint export runs/one --onnx --out onnx --force --json
 cmp first.onnx onnx/model.onnx || fail 'the same export is other bytes'
 grep -q '"data":""' out || fail 'a small model has a file of weights'

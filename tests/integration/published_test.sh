@@ -122,7 +122,7 @@ run 1 checkpoint verify runs/gpt2
 refused "the run already exists" checkpoint import "$published/gpt2" --out runs/gpt2
 mkdir gpt2/.partial
 echo left >gpt2/.partial/model-00001-of-00002.safetensors
-refused "there is a file already" checkpoint export runs/gpt2 --out gpt2
+refused "the file already exists" checkpoint export runs/gpt2 --out gpt2
 run 1 checkpoint export runs/gpt2 --out gpt2 --force
 [ ! -e gpt2/.partial ] || die "what a killed export left is still there"
 (

@@ -96,7 +96,7 @@ exits 0 'going on after a hostile sampler' "$binary" study run hostile.toml --sa
 # A metric that no result has: the sampler would search blindly.
 sed 's/drawn/blind/; s/^metric = .*/metric = "validation_los"/; /^command = "python3/d' drawn.toml > blind.toml
 exits 1 'blind' "$binary" study run blind.toml --sampler 'python3 hostile.py well'
-grep -q 'trial 1 is done, but its result has no number validation_los' err || fail 'no word on the metric'
+grep -q 'trial 1 is done, but its result has no metric validation_los' err || fail 'no word on the metric'
 
 # Without a bound of the study's, the sampler says when it is done.
 search few 0 python3 draw.py
@@ -126,6 +126,6 @@ exits 0 'optuna resumed' "$binary" study run whole.toml
 settings | cmp -s before - || fail "optuna resumed: $(settings | diff before -)"
 for line in 'lr=log:1' 'lr=cube:1:2' 'lr' 'lr=uniform:2:1'; do
   exits 2 "$line" "$python" "$optuna" --trials 1 "$line"
-  grep -q "'$line' is none of KEY=uniform:LOW:HIGH" err || fail "no word on $line"
+  grep -q "expected KEY=uniform:LOW:HIGH.*got '$line'" err || fail "no word on $line"
 done
 exit $bad

@@ -68,10 +68,10 @@ taken() { # TEXT COMMAND...
 taken "step $best, the best of the run by validation_loss" eval runs/whole
 taken "step $newest: held-out" eval runs/whole --newest
 taken "step $best, the best of" generate runs/whole generate.tokens=3
-taken "the model after step $newest" generate runs/whole --newest generate.tokens=3
-taken "the model after step $best, the best of" checkpoint export runs/whole --out exported
-taken "the model after step $newest" checkpoint export runs/whole --out exported --force --newest
-taken "the model after step $newest" checkpoint export runs/whole/checkpoints --out exported --force
+taken "model after step $newest" generate runs/whole --newest generate.tokens=3
+taken "model after step $best, the best of" checkpoint export runs/whole --out exported
+taken "model after step $newest" checkpoint export runs/whole --out exported --force --newest
+taken "model after step $newest" checkpoint export runs/whole/checkpoints --out exported --force
 taken "after step $best" train @base.toml run.name=from_best run.steps=1 model.from=runs/whole
 taken "after step $newest" train @base.toml run.name=from_newest run.steps=1 model.from=runs/whole/checkpoints
 exits 2 '--newest with --step' "$binary" eval runs/whole --newest --step "$best"

@@ -156,7 +156,7 @@ cmp -s before studies/set/results.csv || fail 'a study that is done ran again'
 exits 2 'other keys of a folder' "$binary" study run studies/set run.steps=5
 one_message 'the keys of a started study cannot be changed' 'keys of a folder'
 exits 2 'a key that varies' "$binary" study run set.toml run.seed=3
-one_message 'run.seed is set for all trials and varies as well' 'a key that varies'
+one_message 'run.seed is set for all trials and is also an axis' 'a key that varies'
 
 # Successive halving goes on from checkpoints: each rung's steps are trained once.
 study rungs << END

@@ -200,7 +200,7 @@ def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str
     if "step" not in chosen or not {"loss", "validation_loss"} & set(chosen):
         raise ValueError(f"{source} has no {'losses' if 'step' in chosen else 'steps'} under a known name, but {there}: "
                          "name them with --column step=NAME and --column loss=NAME. W&B's Step and _step count calls of its log()"
-                         + (f". {known.means}" if "left out" in known.means else ""))
+                         + (f". {known.means}" if "skipped" in known.means else ""))
     return chosen
 
 

@@ -55,7 +55,7 @@ a.toml:2:15 | out of range | < 1 | [optimizer]\nbetas = [0.9, 1]
 a.toml:2:8 | empty path | paths or globs | [data]\ntext = ['']
 a.toml:2:8 | cannot name a directory | without '/' | [run]\nname = 'a/b'
 a.toml:2:8 | NUL | a string | [run]\nname = "a\u0000"
-a.toml:2:11 | "fxed" is unknown | "fixed" (one of: shifted, fixed) | [data]\nwindows = 'fxed'
+a.toml:2:11 | "fxed" is not a valid value | "fixed" (one of: shifted, fixed) | [data]\nwindows = 'fxed'
 a.toml:2:10 | cache.memory = 512 is not a size | "512 MiB" | [cache]\nmemory = 512
 a.toml:2:10 | is not a size | "512 MiB" | [cache]\nmemory = ''
 a.toml:2:8 | -1 GiB is not a size | or 0 | [cache]\ndisk = '-1 GiB'
@@ -83,7 +83,7 @@ a.toml:2: | units = [4, 4] is empty | a list of pipelines | [parallel]\nlayout =
    0, units = [4, 4]}], microbatches = [0, 8]}]
 a.toml:2: | rank is not an integer >= 0 | a list of pipelines | [parallel]\nlayout = [{stages =
    [{rank = -1, units = [0, 4]}], microbatches = [0, 8]}]
-a.toml:2: | no key 'unit' | a list of pipelines | [parallel]\nlayout = [{stages = [{rank = 0, unit =
+a.toml:2: | unknown key 'unit' | a list of pipelines | [parallel]\nlayout = [{stages = [{rank = 0, unit =
    [0, 4]}], microbatches = [0, 8]}]
 a.toml:2: | missing key 'microbatches' | a list of pipelines | [parallel]\nlayout = [{stages =
    [{rank = 0, units = [0, 4]}]}]
@@ -114,7 +114,7 @@ TEST(BadConfig, EveryKeyRefusesOtherTypesAndValues) {
       ++refused;
     };
     expect_refused("1979-05-27", holds<Layout>(key) ? "not a list" : "wrong type");
-    if (!key.choices.empty() && key.is_file == nullptr) expect_refused("'no such'", "is unknown");
+    if (!key.choices.empty() && key.is_file == nullptr) expect_refused("'no such'", "is not a valid value");
     if (holds<std::int64_t>(key) || holds<int>(key)) {
       expect_refused("0.5", "wrong type");
       for (const double end : {key.range.low - 1, key.range.high + 1})

@@ -151,13 +151,13 @@ TEST_F(ScheduleFiles, ThatDoNotFitAreRefused) {
     back += fmt::format(",{}B0", 8 - s);
   }
   expect_refused(config(write("deep.csv", deep + back), 1), 1,
-                 "of 9 stages, the model has 8 units");
+                 "of 9 stages, but the model has 8 units");
 }
 
 TEST_F(ScheduleFiles, ThatAreWrongAreRefused) {
   expect_refused(config(directory_.path() + "/none.csv", 4), 2, "schedule file not found");
   expect_refused(config(directory_.path(), 4), 2, "cannot read");
-  expect_refused(config(write("empty.csv", ""), 4), 2, "cannot read");
+  expect_refused(config(write("empty.csv", ""), 4), 2, "the schedule file is empty");
   expect_refused(config(write("noise.csv", "0F0,hello\n"), 1), 1, "'hello' is not an action");
   expect_refused(config(write("missing.csv", "0F0,0B0,0F1\n"), 2), 1, "0B1 is missing");
   expect_refused(config(write("crossed.csv",

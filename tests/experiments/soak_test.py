@@ -94,7 +94,7 @@ class Report(unittest.TestCase):
         found = soak_report.result_json(result)
         self.assertEqual(found["seen_s"], {"p50": 1, "p99": 1, "max": 1})
         self.assertEqual((found["faults"], found["recovered"], found["restarts"], found["useful"]), (2, 2, 2, 0.45))
-        self.assertRegex(soak_report.text(result), r"(?s)all +2 +2 +1\.00 +1\.00 +1\.00 +3\.00 +3\.00 +3\.00\n2 restarts, each with 3 steps")
+        self.assertRegex(soak_report.text(result), r"(?s)all +2 +2 +1\.00 +1\.00 +1\.00 +3\.00 +3\.00 +3\.00\n2 restarts, each with 3 repeated steps")
         self.assertIn("the same bits", soak_report.text(result))
         empty = soak_report.Result(result.clean, result.clean)
         self.assertEqual(soak_report.result_json(empty)["seen_s"], {"p50": None, "p99": None, "max": None})
@@ -119,7 +119,7 @@ class Subcommands(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             pathlib.Path("json.py").write_text("raise SystemExit('a file of the working directory was imported')", encoding="utf-8")
-            for words, error in ((["--faults", "fire"], "unknown fault 'fire'"), (["--faults", "full-disk"], "needs a program that makes it"),
+            for words, error in ((["--faults", "fire"], "unknown fault 'fire'"), (["--faults", "full-disk"], "requires a command that injects it"),
                                  (["--out", "."], "the folder already exists")):
                 said = program("soak", *words, *train)
                 self.assertEqual(said.returncode, 2, said)

@@ -201,14 +201,14 @@ s.toml:2:15 | unknown key model.widht | model.width ( | [grid]\nmodel.widht = [1
 s.toml:2 | unknown key modle |  | [grid]\nmodle.width = [1]
 s.toml:1: | unknown key gird | grid ( | [gird]\na = 1
 s.toml:2:15 | no values |  | [grid]\nmodel.width = []
-s.toml:2:15 | no list |  | [grid]\nmodel.width = 3
+s.toml:2:15 | not a list |  | [grid]\nmodel.width = 3
 s.toml:2:20: model.width | model.width has the wrong type: string "x" | an integer from 1 to 1048576
    | [grid]\nmodel.width = [64, 'x']
 s.toml:2:20 | out of range |  | [grid]\nmodel.width = [64, 0]
-s.toml:2:22 | is unknown |  | [grid]\nparallel.schedule = ['zbv']
-s.toml:2:15 | there twice |  | [grid]\nmodel.width = [64, 64]
+s.toml:2:22 | is not a valid value |  | [grid]\nparallel.schedule = ['zbv']
+s.toml:2:15 | listed twice |  | [grid]\nmodel.width = [64, 64]
 s.toml:3 | has two axes |  | seeds = [1]\n[grid]\nrun.seed = [1]
-s.toml | as well |  | [set]\nmodel.width = 64\n[grid]\nmodel.width = [64, 32]
+s.toml | also an axis |  | [set]\nmodel.width = 64\n[grid]\nmodel.width = [64, 32]
 s.toml:3:15 | model.heads has 1 values |  | [[zip]]\nmodel.width = [64, 32]\nmodel.heads = [1]
 s.toml:1 | an arm has no name |  | [[arm]]\nrun.steps = 3
 s.toml:4:8 | the arm 'a' is listed twice |  | [[arm]]\nname = 'a'\n[[arm]]\nname = 'a'
@@ -229,13 +229,13 @@ s.toml | is set by the study |  | [set]\nrun.name = 'a'
 s.toml:1:8 | cannot read |  | base = 'nowhere.toml'
 s.toml | has no base config |  | name = 'a'
 s.toml:3 | 'normal' |  | [random]\ntrials = 2\noptimizer.lr = {normal = [0, 1]}
-s.toml:3 | no range |  | [random]\ntrials = 2\noptimizer.lr = {log_uniform = [0, 1]}
+s.toml:3 | not a range |  | [random]\ntrials = 2\noptimizer.lr = {log_uniform = [0, 1]}
 s.toml:1 | number of trials |  | [random]\noptimizer.lr = {uniform = [0.1, 1.0]}
 s.toml:3:34 | out of range |  | [random]\ntrials = 2\nmodel.dropout = {uniform = [0.1, 3.0]}
 s.toml | 199998 trials |  | [set]\nrun.steps = 9\n[random]\ntrials = 99999\noptimizer.lr = {uniform
    = [0.1, 1.0]}\n[grid]\nmodel.width = [64, 32]
 s.toml:3 | lowest rung |  | [set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmetric = 'loss'
-s.toml:3 | no metric |  | [set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmin_steps = 3
+s.toml:3 | requires a metric |  | [set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmin_steps = 3
 s.toml:2:17: model.layers | model.layers has the wrong type: boolean true |  | [grid]\nmodel.layers
    = [true]
 s.toml:2:16 | wrong type: string "64" |  | [grid]\nmodel.width = ['64']

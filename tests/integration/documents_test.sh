@@ -54,4 +54,4 @@ refused 'data.weights has 2 numbers, but data.validation_files has 1 entries' tr
 refused 'data.weights' train "${mixed[@]}" 'data.weights=[1, 0]'
 refused 'cannot be cached' train "${mixed[@]}" data.windows=fixed cache.memory=1MiB
 refused 'cannot be used with model.task = "masked-lm"' train "${packed[@]}" model.family=bert model.task=masked-lm
-refused 'have no masks of packed documents' train "${packed[@]}" run.device=cuda
+refused 'packed documents are not supported on a GPU' train "${packed[@]}" run.device=cuda

@@ -55,8 +55,8 @@ refused_export 'with float32 weights' runs/one --onnx --out onnx --dtype bfloat1
 exits 0 'export of a checkpoint' \
   "$binary" checkpoint export runs/one/checkpoints/step-00000004 --onnx --out onnx --force
 cmp first.onnx onnx/model.onnx || fail 'the checkpoint of a run is other bytes than the run'
-refused_export 'is no size' runs/one --onnx --out onnx --inline-limit big
-refused_export 'is no size' runs/one --onnx --out onnx --inline-limit '2 GiB'
+refused_export 'expected a size below 2 GiB' runs/one --onnx --out onnx --inline-limit big
+refused_export 'expected a size below 2 GiB' runs/one --onnx --out onnx --inline-limit '2 GiB'
 refused_export 'not a directory' runs/one --onnx --out text
 refused_export 'cannot write this file' runs/one --onnx --out nowhere/model.onnx
 rm -r runs/four/checkpoints/step-*

@@ -47,7 +47,7 @@ listing | cmp -s listed - || fail "a dry run changed a run: $(listing | diff lis
 # Steps that were trained are never begun again without a word.
 train ck --set checkpoint.dir=elsewhere --set checkpoint.every=2
 cp runs/ck/metrics.jsonl kept
-refused "its config.toml has them in $PWD/elsewhere" ck --set run.steps=7
+refused "config.toml has checkpoint.dir = $PWD/elsewhere" ck --set run.steps=7
 grep -q -- '--from-scratch' message || fail 'the message does not name --from-scratch'
 cmp -s kept runs/ck/metrics.jsonl || fail 'a refused launch changed metrics.jsonl'
 mv elsewhere away

@@ -51,7 +51,7 @@ says out 'rerun with --retry-failed'
 study stuck "sh -c 'exit 75; : {args}'"
 for launch in 1 2; do runs 75 stuck; done
 runs 1 stuck
-says err 'cut short 3 times in a row without a later checkpoint'
+says err 'interrupted 3 times in a row without a later checkpoint'
 study stuck "sh -c 'd=studies/stuck/1/run/checkpoints; mkdir -p \$d; mkdir \$d/step-0000000\$(ls \$d | wc -l); exit 75; : {args}'"
 runs 75 stuck --retry-failed
 for launch in 2 3 4; do runs 75 stuck; done

@@ -139,7 +139,7 @@ def check_own_snapshots():
     """What the run itself has left is gone on from, and is gone once the run is over; doctor names it until then."""
     run, prefix, _ = killed_run("kept")
     code, said = call("doctor", user=VICTIM)
-    assert code == 0 and f"'{run.resolve()}', which is not running" in said and f"`rm {prefix}.*`" in said, said
+    assert code == 0 and f"'{run.resolve()}', which is not active" in said and f"`rm {prefix}.*`" in said, said
     code, said = call(*TRAIN, "run.name=kept", user=VICTIM)
     assert code == 0 and "; the newest checkpoint is of step" in said and hash_of(run) == hash_of("runs/clean"), said
     assert not list(pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*"))

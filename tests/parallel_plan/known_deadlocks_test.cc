@@ -108,7 +108,7 @@ std::vector<Known> wrong_work() {
       {"no step on one rank", two, "0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n" + second, "reduction",
        "STEP is missing on rank 0, expected at the end"},
       {"work behind the step", one, "0F0,0F1,0B0,0REDUCE_GRAD,STEP,0B1\n", "reduction",
-       "after STEP"},
+       "follows STEP"},
       // What a check of sets lets through: the same ones, some of them twice.
       {"a forward twice", one, "0F0,0F1,0F1,0B0,0B1\n", "cover", "repeats action 1"},
       {"a backward twice, another one never", one, "0F0,0F1,0B0,0B0\n", "cover", "0B0 repeats"},

@@ -237,7 +237,7 @@ TEST(List, SaysWhichRowIsWrong) {
   refused({"epoch 1: 5"}, "the model has 4 layers");
   refused({"epoch 1: 0"}, "the model has 4 layers");
   refused({"epoch 1: 4"}, "at most 3 layers may be frozen");
-  refused({"epoch 1: 2", "step 30: 3"}, "mixed");
+  refused({"epoch 1: 2", "step 30: 3"}, "mixes");
   refused({"epoch 2: 1", "epoch 1: 2"}, "must increase");
   refused({"epoch 1: 2", "epoch 2: 2"}, "must increase");
   refused({"epoch 1: 3", "epoch 2: 1"}, "must increase");

@@ -192,7 +192,7 @@ TEST(PlannerSearch, SaysWhatItWasComparedWith) {
       EXPECT_EQ(text.find("% off on machines"), std::string::npos) << text;
     }
   EXPECT_TRUE(search_text(answer("a100-80gb", "megatron")).find(never) == std::string::npos);
-  expect_has(search_text(answer("h100", "megatron")), "28 to 55% off");
+  expect_has(search_text(answer("h100", "megatron")), "28 to 55%");
 }
 
 TEST(PlannerSearch, FasterLayoutsThatDoNotFitNeedAtMostTwiceTheMemory) {
@@ -222,7 +222,7 @@ TEST(PlannerSearch, RefusalsNameTheOptionAndWhatWouldDo) {
        "has --schedules dualpipe; try: with the other options: 1f1b, "},
       {{.world = 8, .schedules = {"nonsense"}}, "--schedules: "},
       {{.world = 8, .microbatch = {7}}, "has --microbatch 7; try: with"},
-      {{.world = 61}, "no layout of 61 ranks: tp (1, 2, 4, 8) x pp (at most"},
+      {{.world = 61}, "no layout of 61 ranks: there is no tp (1, 2, 4, 8) x pp (at most"},
       {{.world = 61}, "try: --world 56, another batch.global"},
       {{.world = 8, .machine = "a100-80g"}, "a100-80gb (one of"},
       {{.world = 8, .machine = "a100"}, "try: a100-40gb (one of"},

@@ -188,7 +188,7 @@ import json
 cache = json.load(open("runs/views_cached/result.json"))["cache"]
 assert cache["memory_hits"] == 64 and cache["misses"] == 64, cache' || die "two epochs of two views are not read from the cache"
 refused 'broken/ant/1.png|cannot decode' "${folders[@]}" 'data.files=["broken"]' data.validation=0
-refused 'png|among others' "${folders[@]}" data.size=0
+refused 'png|after images of' "${folders[@]}" data.size=0
 refused 'data.resize|data.resize >= data.size' "${folders[@]}" data.resize=8
 
 # One error for what is wrong in a tar.

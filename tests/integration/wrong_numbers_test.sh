@@ -106,7 +106,7 @@ says 'ranks 0, 1: '
 fails 2 forever activation-nan:times=1000 parallel.dp=2 verify.on_fault=skip
 says '10 steps before it were skipped'
 
-CONCERTINA_FAILPOINTS=weigth-bit refused "'weigth-bit' says of no fault where it happens" train run.name=none data.text=text.txt
+CONCERTINA_FAILPOINTS=weigth-bit refused "'weigth-bit' is not a failpoint" train run.name=none data.text=text.txt
 # Under `concertina run`: what comes again ends the run after one launch, what was by chance leaves no trace.
 supervised() { # NAME, FAILPOINTS, options of `run`...
   local code=0

@@ -116,7 +116,7 @@ ok 'OpenSSL' doctor
 ok 'mpi ' doctor @base.toml --set model.heads=4 --set run.threads=1
 json doctor --json
 refused 'one of: fp32, bf16, or a GPU: run.device = "cuda"' plan --world 2 --set numerics.compute=fp8
-refused 'the CPU backend does not compute in tf32' plan --world 2 --set numerics.compute=tf32
+refused 'the CPU backend does not support tf32' plan --world 2 --set numerics.compute=tf32
 refused 'cuDNN is for GPUs' plan --world 2 --set numerics.attention=cudnn
 refused 'heads of 32 columns in fp32' plan --world 2 --set run.device=cuda --set numerics.attention=cudnn
 refused 'auto, own, cudnn' plan --world 2 --set numerics.attention=flash

@@ -39,8 +39,7 @@ struct PassCounts {
 class Backend {
  public:
   virtual ~Backend() = default;
-  /// Returns a description for the log and doctor: name, threads, instruction set, library
-  /// versions.
+  /// Returns a description for the log: name, threads, instruction set, library versions.
   virtual std::string describe() const = 0;
   /// Throws Error{bad_input}, naming what is missing, if `precision` cannot run here.
   virtual void require(const Precision& precision) const = 0;
@@ -53,8 +52,7 @@ class Backend {
   /// Returns the scratch size shared by all operators created so far.
   virtual std::size_t workspace_bytes() const = 0;
   virtual void set_workspace(void* workspace) = 0;
-  /// Forgets all operators, which no longer exist: resets workspace_bytes() and the room of
-  /// clock().
+  /// Resets workspace_bytes() and the room of clock(), when all operators are gone.
   virtual void forget_operators() = 0;
 
   /// Issues the kernel of `op`. Results are available after synchronize().

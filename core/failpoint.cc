@@ -45,8 +45,7 @@ std::vector<Armed> armed;
       fmt::format("name@STEP:rank=R, where name is one of: {}", fmt::join(kFailpoints, ", ")));
 }
 
-/// Removes the text up to and including `end` from the front of `text`, and returns it without
-/// `end`.
+/// Removes and returns the front of `text` up to `end`, which is removed, too.
 std::string_view next_part(std::string_view& text, char end) {
   const std::string_view part = text.substr(0, text.find(end));
   text.remove_prefix(std::min(text.size(), part.size() + 1));

@@ -1,5 +1,4 @@
-// Named places that can inject a fault, so that a test can observe how the program reacts. All are
-// compiled in.
+// Named places where tests can inject faults. All are compiled in.
 // Invariant: a failpoint does nothing unless the environment enables it. Otherwise it costs one
 // relaxed load and a branch.
 #pragma once

@@ -27,8 +27,7 @@ class Staging {
   /// Starts a copy of host().size() bytes.
   virtual void fetch(const void* block) = 0;
   virtual void deliver(void* block) = 0;
-  /// Whether the copy is complete. Then host code may use host(), and newly issued kernels the
-  /// block.
+  /// Whether the copy is complete. Then host code may use host(), and new kernels the block.
   virtual bool idle() = 0;
 };
 
@@ -38,8 +37,7 @@ class Memory {
   /// Returns a zeroed block. If it fails, the error names `name` and suggests a fix.
   virtual void* allocate(std::size_t bytes, std::string_view name) = 0;
   virtual void release(void* block, std::size_t bytes) noexcept = 0;
-  /// Frees all but the first `left` bytes of a block. Returns false, without changes, if
-  /// unsupported.
+  /// Frees all but the first `left` bytes of a block. Returns false if unsupported.
   virtual bool trim(void* /*block*/, std::size_t /*bytes*/, std::size_t /*left*/) noexcept {
     return false;
   }
@@ -54,8 +52,7 @@ class Memory {
     std::size_t unplanned = 0;  // the part of `free` that each process uses in addition
   };
   virtual std::optional<Pool> pool() const { return {}; }
-  /// Creates a staging buffer. The memory must outlive it. By default, copies use copy() and are
-  /// synchronous.
+  /// The memory must outlive the result. By default, copies use copy() and are synchronous.
   virtual std::unique_ptr<Staging> make_staging(std::size_t bytes);
   /// Whether host code may access blocks directly.
   virtual bool on_host() const { return false; }

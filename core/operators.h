@@ -91,9 +91,8 @@ struct AttentionShape {
   std::int64_t mask_elements() const { return heads * tokens * mask_row(); }
 };
 
-/// Returns the operations of one product over the (query, key) pairs that the mask leaves, ignoring
-/// lengths. The forward pass has two (q k^T, p v), the backward pass five (q k^T again, dp, dv, dq,
-/// dk).
+/// Returns the operations of one product over the unmasked (query, key) pairs, ignoring lengths.
+/// The forward pass has two (q k^T, p v), the backward pass five (q k^T again, dp, dv, dq, dk).
 double attention_product_flops(const AttentionShape& shape);
 
 class Attention {

@@ -299,9 +299,8 @@ struct FindTargets {
   auto views() { return std::array{&targets, &places, &taken}; }
 };
 
-/// y[S M,C] = the rows of x[S T,C] selected by places[S,M] (int32), which count from 0 in each of
-/// the S samples; 0 for negative places. If `places` is empty, M is 1 and the first row is
-/// selected.
+/// y[S M,C] = the rows of x[S T,C] selected by places[S,M] (int32), which count from 0 in each
+/// sample; 0 for negative places. If `places` is empty, M is 1 and the first row is selected.
 struct TakeRows {
   static constexpr std::string_view kName = "rows taken";
   View x, places{};
@@ -387,8 +386,7 @@ struct Axpby {
   auto views() { return std::array{&x, &y}; }
 };
 
-/// fp64 sums of squares, each of `block` elements of x (fewer in the last), valid after
-/// synchronize().
+/// fp64 sums of squares over blocks of `block` elements of x. Valid after synchronize().
 struct SumSquares {
   static constexpr std::string_view kName = "norm";
   View x;

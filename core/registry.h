@@ -1,6 +1,5 @@
 // Lookup by name in a table that Meson generates from a list of files.
-// Invariant: there are no static initializers. An unknown name is an error that lists the valid
-// ones.
+// Invariant: no static initializers. An unknown name is an error that lists the valid ones.
 #pragma once
 
 #include <fmt/format.h>

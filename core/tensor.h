@@ -15,8 +15,7 @@ enum class DType : std::uint8_t { f32, bf16, i32 };
 std::size_t size_of(DType type);
 std::string_view name_of(DType type);
 
-/// The alignment of every buffer, and the multiple it is padded to, in bytes: a cache line and an
-/// AVX-512 register.
+/// Alignment and padding of every buffer in bytes: a cache line and an AVX-512 register.
 inline constexpr std::size_t kAlignment = 64;
 inline constexpr std::size_t align_up(std::size_t bytes, std::size_t to = kAlignment) {
   return (bytes + to - 1) / to * to;

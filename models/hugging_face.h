@@ -29,8 +29,7 @@ struct StoredElsewhere {
   std::vector<std::int64_t> shape{};    // of their tensor if it differs from ours (transposed)
   std::int64_t skipped_rows = 0;        // leading rows of their tensor, which no sample reads
   std::vector<std::int64_t> columns{};  // our columns from each of theirs; empty: equal shares
-  /// Whether q, k and v are interleaved by head, [H, 3, D], while ours are all of q, then k, then
-  /// v. 0 means they are not; otherwise the number of heads.
+  /// Number of heads if q, k and v are interleaved by head, [H, 3, D]; 0 if they are separate.
   std::int64_t interleaved_heads = 0;
 };
 
@@ -140,8 +139,7 @@ struct LayerElsewhere {
 void add_layers(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& prefix,
                 const LayerElsewhere& names);
 
-/// Adds the token table, which belongs to the whole model if it is tied, and to the embedding
-/// otherwise.
+/// Adds the token table, which is model-wide if it is tied, else the embedding's.
 void add_token_table(std::vector<StoredElsewhere>& all, const std::string& theirs);
 
 /// Returns the size keys under the names that most types use, followed by `rest`. `usual_context`

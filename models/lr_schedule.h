@@ -36,9 +36,8 @@ struct LrShape {
   /// in (0, 1] except at the last step.
   double (*fraction)(const LrPoint& point, const OptionValues& options) = nullptr;
   std::vector<Option> options{};
-  /// If not null, the shape includes its warm-up, and this returns the number of warm-up steps out
-  /// of `last`. The shape then receives points as if there were no warm-up, and may start below
-  /// `min`.
+  /// If not null, the shape includes its warm-up, and this returns the number of its steps out of
+  /// `last`. The shape then receives points as if there were no warm-up, and may start below `min`.
   std::int64_t (*warmup)(std::int64_t last, const OptionValues& options) = nullptr;
 };
 

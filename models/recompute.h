@@ -1,5 +1,4 @@
-// Activation recomputation: which units keep only their input between F and B, and recompute the
-// rest in B.
+// Which units keep only their input between F and B, and recompute the rest in B.
 // Invariant: recomputed values have the same bits, so the choice affects only memory and time.
 #pragma once
 
@@ -17,8 +16,7 @@ namespace concertina {
 /// a value that matches no unit, or a unit that saves nothing that could be recomputed.
 void choose_recompute(ModelSpec& model, std::span<const std::string> words);
 
-/// Returns the non-numeric values for `model`: "attention", "mlp", "full"; empty if no unit can be
-/// recomputed.
+/// Returns the non-numeric values for `model`: "attention", "mlp", "full"; empty if there are none.
 std::vector<std::string> recompute_words(const ModelSpec& model);
 
 }  // namespace concertina

@@ -27,8 +27,7 @@ std::vector<std::string_view> isa_names();
 /// (oneDNN's limit, which also applies to this program's loops), best last.
 std::vector<Isa> available_isas();
 
-/// Returns the named one, or the best if `name` is empty. Throws Error{bad_input}, listing those
-/// available, if there is none.
+/// Returns the named one, or the best if `name` is empty. Throws Error{bad_input} if unavailable.
 Isa choose_isa(std::string_view name);
 
 /// Limits oneDNN in this process to `name`, which must be available. Must be called before its

@@ -4,9 +4,8 @@
 // and panel_products.cc only for AVX2.
 //
 // A group of loops is one header with a list of them and the loops themselves, which only loops.cc
-// compiles. A list entry is TYPED over activations of type T (float or Bf16) or FP32, and has the
-// form (result, name, parameters). The tables follow from the lists, so adding a loop changes only
-// its group's header.
+// compiles. A list entry is TYPED over activations of type T (float or Bf16) or FP32: (result,
+// name, parameters). Adding a loop changes only its group's header.
 //
 // These files use plain pointers and no library headers: an inline library function compiled with
 // AVX-512 must never replace the portable one at link time. Invariant: every function is serial,

@@ -1,6 +1,5 @@
 // bf16 attention with AVX512-BF16, whose products take pairs along k.
-// Rounding is that of the instructions, which flush denormals to zero, also in the operands of
-// products.
+// Rounding is that of the instructions, which flush denormals to zero, also in operands.
 #include <immintrin.h>
 
 #include "core/cpu/panel_attention.h"

@@ -29,8 +29,7 @@ struct ScoreRows {
   float scale;
 };
 
-// Returns the distance between rows of scores. Powers of two are avoided because the rows would
-// evict each other from L1.
+// Returns the row stride of scores, not a power of two: rows would evict each other from L1.
 Int score_stride(Int n) {
   return n + kLanes;
 }

@@ -67,8 +67,7 @@ void pack_strips(const float* left, Int stride, Int k, Int m, float* to) {
   }
 }
 
-// Packs rows[K,N] like pack_rows(), but row by row, which reads one page per row instead of one per
-// panel.
+// Packs rows[K,N] like pack_rows(), but row by row: it reads one page per row, not per panel.
 void pack_panels(const float* rows, Int stride, Int k, Int n, float* to) {
   for (Int p = 0; p < k; ++p, rows += stride)
     each_panel(n, [&](Int j, Int stored, Int valid) {

@@ -1,5 +1,4 @@
-// One single-threaded matrix product of fixed shape with oneDNN, which many threads may run at
-// once.
+// A single-threaded oneDNN product of fixed shape, which many threads may run at once.
 // Invariant: its blocking is chosen for one thread, so its bits never depend on the team.
 #pragma once
 
@@ -36,8 +35,7 @@ struct ProductShape {
 /// is stored in fp32.
 class Product {
  public:
-  /// If given, `packed` is the layout of B instead of the shape's (a tail shares its tile's
-  /// packing).
+  /// `packed` replaces the layout of B if given (a tail shares its tile's packing).
   Product(const ProductShape& shape, Context& context, const dnnl::memory::desc* packed = nullptr);
   const dnnl::memory::desc& b_desc() const { return b_desc_; }
   void run(int thread, const void* a, const void* b, float* c) const;

@@ -21,8 +21,8 @@ namespace {
 constexpr Int kQueries = 64;
 constexpr Int kKeys = 512;  // per product: limits the number of shapes for any T
 
-/// Returns the distance between rows of scores: whole vectors, but never a power of two, because
-/// the rows would evict each other from L1.
+/// Returns the row stride of scores: whole vectors, but never a power of two, because rows would
+/// evict each other from L1.
 Int score_stride(Int tokens) {
   return (tokens + 15) / 16 * 16 + 16;
 }

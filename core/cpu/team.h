@@ -25,8 +25,7 @@ class Team {
 
   /// Calls f(piece, thread) for every piece in [0, pieces). Threads begin with equal shares and
   /// then take pieces of others. A thread that lost its core delays only its current piece, and one
-  /// that does not start is not waited for. Rethrows the first exception of f once all pieces have
-  /// run.
+  /// that does not start is not waited for. Rethrows the first exception of f at the end.
   template <class F>
   void each(std::int64_t pieces, F&& f) const {
     omp_set_num_threads(1);  // libraries called here would start more threads
@@ -90,8 +89,7 @@ struct Context {
   bool bf16_products = false;  // supported by the processor; otherwise multiplied as fp32
   const PanelAttention<Bf16>* pair_attention = nullptr;    // where it is the best choice
   const PanelAttention<Bf16>* packed_attention = nullptr;  // for packed documents
-  const PanelProducts* panel_products = nullptr;           // for fp32 linear maps, where it is the
-                                                           // best choice
+  const PanelProducts* panel_products = nullptr;           // for fp32 linear maps, likewise
 };
 
 }  // namespace concertina::cpu

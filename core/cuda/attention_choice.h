@@ -1,5 +1,4 @@
-// Selects the attention kernels for a shape. Needs no CUDA in the build, so `plan` makes the same
-// choice as a run.
+// Selects the attention kernels of a shape. Needs no CUDA in the build, because `plan` uses it.
 #pragma once
 
 #include "core/cuda/backend.h"

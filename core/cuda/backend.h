@@ -35,8 +35,7 @@ std::string dnn_status();
 std::string dnn_refusal(int device);
 
 /// Creates a backend that only computes the memory of operators; everything else is an error. Needs
-/// no CUDA in the build. `automatic` is resolved if there is a GPU; otherwise the larger size is
-/// used.
+/// no CUDA in the build. `automatic` depends on the GPU; without one, the larger size is used.
 std::unique_ptr<Backend> make_sizing_backend(AttentionBy attention = AttentionBy::automatic);
 
 /// Throws Error{bad_input} if the build has no CUDA, the device, cuBLASLt or a requested cuDNN is

@@ -19,8 +19,7 @@ struct Device {
 
 /// Returns the number of usable devices.
 int device_count();
-/// Describes the devices, or why there are none: "built without CUDA", "CUDA runtime 13.0: no
-/// driver".
+/// Describes the devices or their absence: "built without CUDA", "CUDA runtime 13.0: no driver".
 std::string status();
 /// Returns one device without its free memory, which would require a context.
 std::optional<Device> find_device(int index);

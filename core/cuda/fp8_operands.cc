@@ -88,8 +88,7 @@ class Fp8Operands final : public LinearOperands {
     return output_scratch() + shape_.rows * shape_.out + kScaleBytes;
   }
 
-  /// Quantizes x[R,columns] to `to`, followed by its scale; transposed if a product sums over its
-  /// rows.
+  /// Quantizes x[R,columns] to `to`, followed by its scale; `flip` transposes it.
   Quantized quantized(View x, Int columns, Format format, std::byte* to, bool flip) {
     CONCERTINA_CHECK(reinterpret_cast<std::uintptr_t>(x.data) % kFp8Run == 0,
                      "fp8 operand at {} is not aligned", x.data);

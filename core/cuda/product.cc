@@ -8,8 +8,7 @@
 namespace concertina::cuda {
 namespace {
 
-// The alignment that cuBLASLt may assume for pointers: its widest access. Buffers are aligned to
-// kAlignment.
+// The pointer alignment that cuBLASLt may assume, its widest access. Buffers have kAlignment.
 constexpr std::uint32_t kPointerAlignment = 16;
 
 cudaDataType_t data_type(DType type) {
@@ -114,8 +113,7 @@ cublasLtMatmulPreference_t make_preference() {
 
 void prefer(cublasLtMatmulPreference_t preference) {
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kProductScratch});
-  // Permit splitting a sum over k only with fp32 parts that are added in a separate step, in a
-  // fixed order.
+  // Permit splitting a sum over k only if fp32 parts are added separately, in a fixed order.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (const auto side :

@@ -16,9 +16,8 @@ namespace concertina {
 /// descending first use, because backward finishes with the first units.
 std::vector<std::size_t> exchange_order(const std::vector<Bucket>& buckets);
 
-/// Returns the step, from 1 to size - 1, in which rank `from` of `size` ranks sends to rank `to`:
-/// the distance along the ring. In step s, rank r sends to r + s and receives from r - s (mod
-/// size).
+/// Returns the step, from 1 to size - 1, in which rank `from` sends to rank `to`: the distance
+/// along the ring. In step s, rank r sends to r + s and receives from r - s (mod size).
 inline int exchange_step(int from, int to, int size) {
   return (to - from + size) % size;
 }
@@ -39,8 +38,7 @@ inline constexpr std::size_t kDoublingBytes = 1 << 16;
 /// One round of an all-gather by doubling (Bruck et al. 1997, "Efficient algorithms for all-to-all
 /// communications", section 4). A rank sends `blocks` consecutive blocks along the ring, starting
 /// with its own, to the rank `distance` before it. It receives as many from the rank `distance`
-/// after it, starting with that rank's own. A round depends on the blocks received in earlier
-/// rounds.
+/// after it, starting with that rank's own. Rounds depend on earlier ones.
 struct GatherRound {
   int distance = 0, blocks = 0;
 };

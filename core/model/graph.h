@@ -96,8 +96,7 @@ class GraphBuilder {
     return made_.emplace(key, std::move(value)).first->second;
   }
 
-  /// Makes `value` the graph output `name`. A node must have produced it, and none may have read
-  /// it.
+  /// Makes `value` the graph output `name`. It must come from a node, and no node may have read it.
   void output(std::string_view name, const std::string& value, std::vector<GraphExtent> shape);
 
   Graph build() &&;

@@ -26,8 +26,7 @@ void append(Bucket& bucket, int unit, int index, const ParameterSpec& parameter,
   bucket.tensors.push_back(std::move(tensor));
 }
 
-/// Removes the uses below `frozen_units` from `bucket`, which has this index, and returns their
-/// copy of it.
+/// Removes the uses below `frozen_units` from the bucket at `index`, and returns their copy of it.
 Bucket untie(const ModelSpec& model, Bucket& bucket, int index, int frozen_units) {
   Bucket copy = bucket;
   const auto trained = std::lower_bound(bucket.uses.begin(), bucket.uses.end(), frozen_units);

@@ -23,8 +23,7 @@ struct ParameterSpec {
   std::vector<std::int64_t> shape;
   bool decay = false;  // whether weight decay applies (by convention, to matrices)
   Init init;
-  /// If not empty, the name of a model-wide tensor shared by all units that use it (tied
-  /// embedding).
+  /// If not empty, names a model-wide tensor that is shared by units (tied embedding).
   std::string shared;
   /// Column counts of the matrices concatenated in it, each of which maps hidden activations to
   /// hidden activations: {C} for a projection, {C, C, C} for queries, keys and values. Empty for
@@ -125,8 +124,7 @@ struct BucketTensor {
   bool decay = false;
   Init init;
   std::vector<std::int64_t> matrices{};  // see ParameterSpec
-  bool trains = true;                    // otherwise it has no update and does not count in the
-                                         // norm
+  bool trains = true;                    // otherwise it has no update and no part in the norm
 };
 
 /// Tensors that are reduced, clipped and updated together: all unshared parameters of one unit, or
@@ -146,14 +144,12 @@ struct Bucket {
 /// Returns all buckets in canonical order: by first use, with a unit's private bucket before shared
 /// ones. Units [0, frozen_units) and all tensors that they use are frozen. If the model unties, a
 /// tensor that is also used by the last unit continues to train there, and the frozen units have a
-/// frozen copy of it. The copy is named after the first of these units and comes after all other
-/// buckets.
+/// frozen copy. It is named after the first of these units and comes after all other buckets.
 std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
 
 /// Marks the tensors that do not train. `patterns` match names ("003.mlp/up.weight", or "wte" for a
-/// shared one): `*` matches any text, and a leading `!` marks matches as trained. The last match
-/// counts, as in .gitignore. Throws Error{bad_input} at `freeze.tensors` if a pattern matches no
-/// tensor, or nothing trains.
+/// shared one): `*` matches any text, and a leading `!` marks them as trained. The last match
+/// counts, as in .gitignore. Throws Error{bad_input} if a pattern has no match, or nothing trains.
 void freeze_tensors(ModelSpec& model, const std::vector<std::string>& patterns);
 /// Returns the number of parameters with `trains`, and of all, counting shared tensors once.
 std::pair<std::int64_t, std::int64_t> trained_and_all(const ModelSpec& model);

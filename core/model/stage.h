@@ -36,8 +36,7 @@ struct MicrobatchIo {
   void* saved = nullptr;         // StageMemory::saved_bytes, from F to B or W
   void* grads = nullptr;         // StageMemory::grad_bytes, from I to W
   float loss_scale = 1;          // 1 / number of valid targets in the global batch
-  bool training = true;          // false: no backward pass follows, and the last stage keeps its
-                                 // logits
+  bool training = true;          // false: no backward pass; the last stage keeps its logits
   std::uint64_t seed = 0;        // of the run; with the step, determines random numbers
   std::int64_t step = 0;
 };
@@ -94,8 +93,7 @@ class Stage {
   virtual int last_unit() const = 0;
   /// Returns the first unit that is not frozen, or last_unit() if all are frozen.
   virtual int first_trained() const { return first_unit(); }
-  /// Omits the gradients of these buckets from B and W from now on. The flags must outlive the
-  /// stage.
+  /// Skips the gradients of these buckets in B and W from now on. The flags must outlive the stage.
   virtual void skip(SkippedBuckets /*skipped*/) {}
 
   /// Runs one unit of a pass. F takes units in ascending order; B (I and W of each unit), I and W

@@ -1,7 +1,6 @@
 // Lion: steps of uniform size in the direction of the sign of an interpolated momentum, with
-// decoupled weight decay (Chen et al. 2023, algorithm 2). Of the common keys it uses weight_decay.
-// Its learning rate should be 3 to 10 times smaller than AdamW's, and its decay larger by the same
-// factor (section 5).
+// decoupled weight decay (Chen et al. 2023, algorithm 2). It uses the common key weight_decay. The
+// learning rate should be 3 to 10 times smaller than AdamW's, and the decay larger by that factor.
 #include "models/optimizer.h"
 
 namespace concertina::optimizer_rules {

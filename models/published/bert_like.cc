@@ -3,8 +3,7 @@
 namespace concertina::published {
 namespace {
 
-/// Adds the token table, positions from row `skipped_rows` on, token types, the norm, and all
-/// layers.
+/// Adds the token table, positions from row `skipped_rows`, token types, the norm and the layers.
 void add_bert_body(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& body,
                    std::int64_t skipped_rows) {
   const std::string embeddings = body + "embeddings.";

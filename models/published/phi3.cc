@@ -1,5 +1,4 @@
-// The Phi3... classes of transformers (Abdin et al. 2024): Llama with q, k, v in one matrix, and
-// likewise gate and up.
+// The Phi3... classes of transformers (Abdin et al. 2024): Llama with fused q, k, v and gate, up.
 #include <fmt/format.h>
 
 #include "models/published/llama_like.h"

@@ -1,5 +1,4 @@
-// The Qwen2... classes of transformers (Qwen 2 and 2.5; Yang et al. 2024): Llama with q, k, v
-// biases.
+// The Qwen2... classes of transformers (Qwen 2, 2.5; Yang et al. 2024): Llama with q, k, v biases.
 #include "models/published/llama_like.h"
 
 namespace concertina::published {

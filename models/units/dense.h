@@ -32,8 +32,7 @@ struct DenseSpec {
 
 class Dense final : public UnitPart {
  public:
-  /// `rows` is the row count of every x. The precision is that of `shape`, unless `products` is
-  /// given.
+  /// `rows` is the row count of x. The precision is that of `shape`, unless `products` is given.
   Dense(const DenseSpec& spec, std::int64_t rows, const UnitShape& shape, Backend& backend);
 
   std::size_t parameters() const override { return biased_ ? 2 : 1; }

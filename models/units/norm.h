@@ -38,8 +38,7 @@ class Norm final : public UnitPart {
   void attach(std::span<const View> weights, void* packed) override;
 
   void forward(View x, const NormStatistics& kept, View y) const;
-  /// Computes dx = residual_grad (may be empty) + the gradient through the norm. dx may alias
-  /// either.
+  /// dx = residual_grad (may be empty) + the gradient through the norm; dx may alias either input.
   void backward_input(View dy, View x, const NormStatistics& kept, View residual_grad,
                       View dx) const;
   /// `gradients` are those of the whole unit.

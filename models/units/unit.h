@@ -1,9 +1,8 @@
 // An executable unit: the smallest run of layers that can be a stage.
 // Invariants: a unit owns no memory. F writes only `output` and `saved`; I writes only `input_grad`
-// and `grads`; W writes only the gradients, and reads the results of F and I.
+// and `grads`; W writes only gradients, and reads what F and I wrote.
 //
-// Dimensions in models/: R rows (= samples x T), T tokens per sample, C width, H heads, V
-// vocabulary.
+// Dimensions: R rows (= samples x T), T tokens per sample, C width, H heads, V vocabulary.
 #pragma once
 
 #include <array>

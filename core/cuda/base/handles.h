@@ -1,5 +1,4 @@
-// Owners of CUDA resources: stream, event, marker, pinned host memory. For device memory, see
-// memory.h.
+// Owners of CUDA resources: streams, events, markers, pinned host memory.
 // Invariant: each owner frees its resource. A failure to free is logged, not thrown.
 #pragma once
 

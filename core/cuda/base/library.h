@@ -18,8 +18,7 @@ inline std::string version_text(std::int64_t version) {
 class Library {
  public:
   /// Searches for `file`, such as "libnccl.so.2", in the loader's default places, the lib folder
-  /// next to the program's, and the usual folder of the toolkit. It stays loaded until the program
-  /// exits.
+  /// next to the program's, and the usual toolkit folder. It stays loaded until exit.
   Library(std::string_view name, std::string_view file);
 
   /// Returns why the library cannot be used; empty if it can.

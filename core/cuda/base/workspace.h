@@ -18,8 +18,7 @@ struct MaskPlace {
 
 class Workspace {
  public:
-  /// Registers that an operator needs this much scratch, and memory for a bias in the products'
-  /// type.
+  /// Registers the scratch of an operator, and memory for a bias in the products' type.
   void need(std::size_t scratch, std::size_t bias) {
     scratch_ = std::max(scratch_, align_up(scratch));
     bias_ = std::max(bias_, align_up(bias));

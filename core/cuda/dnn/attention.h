@@ -17,8 +17,7 @@ namespace concertina::cuda {
 class DnnAttentions {
  public:
   virtual ~DnnAttentions() = default;
-  /// Returns why there is no plan for `shape`; empty if there is one. The first call plans, and
-  /// logs.
+  /// Returns why there is no plan for `shape`; empty if there is one. Plans on the first call.
   virtual const std::string& problem(const AttentionShape& shape) = 0;
   /// Requires that there is no problem. `workspace` must outlive the result.
   virtual std::unique_ptr<Attention> make(const AttentionShape& shape,

@@ -32,8 +32,7 @@ class DnnPlan {
   std::size_t scratch_bytes() const { return scratch_; }
 
   using Address = std::pair<DnnGraph::Tensor, void*>;
-  /// Returns the argument of run(): the addresses of stored tensors, and scratch_bytes() of
-  /// scratch.
+  /// Packs the addresses of stored tensors, and scratch_bytes() of scratch, for run().
   DnnDescriptor pack(std::span<const Address> addresses, void* scratch) const;
   void run(cudnnHandle_t handle, const DnnDescriptor& pack) const;
 

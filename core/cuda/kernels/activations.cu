@@ -165,11 +165,9 @@ void run(cudaStream_t stream, const ActivationInput& op, void* /*scratch*/) {
   activate_backward(stream, op.kind, op.dy, op.aux, op.dx);
 }
 
-// Rotary position embedding (Su et al. 2021) in place. Each thread has N pairs of one head of one
-// row.
+// Rotary position embedding (Su et al. 2021) in place: a thread has N pairs of a head in a row.
 //
-// Dimensions: R rows, T tokens per sample, H rotated heads, D columns of a head; N elements per
-// access.
+// Dimensions: R rows, T tokens per sample, H rotated heads of D columns; N elements per access.
 namespace {
 
 constexpr Int kMostPairs = 256;  // per launch

@@ -15,8 +15,7 @@ namespace concertina::cuda {
 
 inline constexpr unsigned kSumLanes = 32;  // threads along columns, N columns each
 inline constexpr unsigned kSumRows = 8;    // threads along rows
-inline constexpr Int kLeastRun = 64;       // minimum rows per run, except the last: amortizes stage
-                                           // two
+inline constexpr Int kLeastRun = 64;       // minimum rows per run but the last: amortizes stage two
 inline constexpr Int kMostRuns = 128;      // enough blocks to fill a GPU with one tile of columns
 
 /// Returns the rows per run, for as many runs as are useful and fit into scratch.
@@ -26,8 +25,7 @@ inline Int run_length(Int rows, Int columns, int sums) {
   return std::max(kLeastRun, (rows + runs - 1) / runs);
 }
 
-/// Computes partial[S,K,C]. term(row, column, v) writes the terms of N columns from `column` on to
-/// v[K][N].
+/// partial[S,K,C]: term(row, column, v) writes the terms of N columns from `column` to v[K][N].
 template <int K, int N, class Term>
 __global__ void __launch_bounds__(kSumLanes* kSumRows)
     sum_runs(Term term, Int rows, Int columns, Int run, float* partial) {
@@ -82,8 +80,7 @@ __global__ void add_runs(const float* partial, Int runs, Int columns, ColumnResu
 inline constexpr unsigned kSampleThreads = 256;
 
 /// to[columns] = (accumulate ? old : 0) + the sum of x[s,column] over rows of `stride`, in order.
-/// For few rows and many columns, with a thread per N columns. `count` is the number of elements of
-/// x.
+/// For few rows and many columns, with a thread per N columns. `count` is the size of x.
 template <class T, int N>
 __global__ void __launch_bounds__(kSampleThreads)
     sum_samples(const T* x, float* to, Int columns, Int stride, Int count, bool accumulate) {

@@ -13,8 +13,7 @@ namespace concertina::cuda {
 
 inline constexpr unsigned kElementThreads = 256;
 
-/// Returns a grid with a thread per access of n of `count` elements; then the first element of a
-/// thread.
+/// A grid with a thread per access of n of `count` elements; and a thread's first element.
 inline Grid elements_grid(Int count, int n) {
   return {dim3(blocks_for(count, Int{kElementThreads} * n)), kElementThreads};
 }

@@ -1,5 +1,4 @@
-// Kernels around the products of linear maps: casts, biases and their gradients (GELU:
-// activations.cu).
+// Kernels around linear maps' products: casts, biases and their gradients (GELU: activations.cu).
 #include "core/cuda/kernels/column_sums.cuh"
 #include "core/cuda/kernels/elements.cuh"
 #include "core/cuda/kernels/kernels.h"

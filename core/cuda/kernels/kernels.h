@@ -1,6 +1,5 @@
 // The functions of the .cu files: one per kernel, on a stream.
-// Invariant: sums over rows have one fixed order that depends only on the sizes; there are no
-// atomics.
+// Invariant: sums over rows have a fixed order that depends only on the sizes; no atomics.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -51,8 +50,7 @@ struct Quantized {
   void *straight, *flipped;
   float* scale;  // on the device; the elements times this scale give x
 };
-/// R, C and all pointers must be multiples of 16. `format` is e4m3 or e5m2. Needs kMaximumBytes of
-/// scratch.
+/// R, C and pointers must be multiples of 16; `format` is e4m3 or e5m2; scratch kMaximumBytes.
 void quantize(cudaStream_t stream, View x, std::int64_t columns, Format format, const Quantized& to,
               void* scratch);
 

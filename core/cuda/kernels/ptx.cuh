@@ -25,9 +25,8 @@ __device__ inline float high_bf16(std::uint32_t packed) {
   return __uint_as_float(packed & 0xFFFF0000U);
 }
 
-/// c[16,8] += a[16,16] b[16,8], with bf16 operands. The fragments are
-/// a: {[group][2 pair], [group + 8][2 pair], [group][2 pair + 8], [group + 8][2 pair + 8]}, each
-/// with its right neighbor;
+/// c[16,8] += a[16,16] b[16,8], with bf16 operands. Fragments: a: {[group][2 pair], [group + 8][2
+/// pair], [group][2 pair + 8], [group + 8][2 pair + 8]}, each with its right neighbor;
 /// b: {[2 pair][group], [2 pair + 8][group]}, each with its lower neighbor;
 /// c: [group][2 pair], [group][2 pair + 1], [group + 8][2 pair], [group + 8][2 pair + 1].
 __device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,

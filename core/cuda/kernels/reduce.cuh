@@ -1,6 +1,5 @@
 // Sums and maxima over the threads of a warp or a block.
-// Invariant: the order depends only on the number of threads, and all threads receive the same
-// bits.
+// Invariant: the order depends only on the number of threads; all threads receive the same bits.
 #pragma once
 
 #include <cuda_runtime.h>

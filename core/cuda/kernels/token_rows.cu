@@ -1,8 +1,7 @@
 // Rows that are tokens: image patches and the class token before them, and the rows of a sample
 // that are read.
 //
-// Dimensions: S samples, N patches of P x P pixels, C width. As a template parameter, N is the
-// number of elements per access.
+// Dimensions: S samples, N patches of P x P pixels, C width. Templates: N elements per access.
 #include <numeric>
 
 #include "core/cuda/kernels/column_sums.cuh"
@@ -95,8 +94,7 @@ struct RowPlaces {
   const int* places;  // null: the first row of each sample
   Int each, t, c;
 
-  /// Returns the element of [S T,C] for element `at` of [S each,C], or a negative number if there
-  /// is none.
+  /// Returns the element of [S T,C] for element `at` of [S each,C]; negative if there is none.
   __device__ Int element(Int at) const {
     const Int row = at / c, place = places == nullptr ? 0 : places[row];
     return place < 0 ? -1 : (row / each * t + place) * c + at % c;

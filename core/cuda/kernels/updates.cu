@@ -107,8 +107,7 @@ struct CopyColumnsElement {
   }
 };
 
-/// Returns the blocks of a grid-stride kernel: enough for a device, but few, because each adds up
-/// the pieces.
+/// Returns the blocks of a grid-stride kernel; not too many, because each adds up all pieces.
 unsigned striding_blocks(Int count) {
   return static_cast<unsigned>(
       std::min<Int>((count + kElementThreads - 1) / kElementThreads, 1024));

@@ -207,7 +207,7 @@ struct TanhInput {
 };
 
 /// dx = dy f'(u), where f is the activation `kind` of a linear map's epilogue, which saved aux for
-/// u. For gradients that no product computes. dx may alias dy.
+/// u. Used if no product computes it. dx may alias dy.
 struct ActivationInput {
   static constexpr std::string_view kName = "activation input gradient";
   Epilogue::Kind kind;

@@ -17,7 +17,7 @@ namespace concertina {
 enum class Products : std::uint8_t { as_stored, tf32, fp8 };
 
 struct Precision {
-  DType storage = DType::f32;  // of activations and their gradients
+  DType storage = DType::f32;  // type of activations and their gradients
   Products products = Products::as_stored;
 
   constexpr Precision() = default;

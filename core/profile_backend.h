@@ -15,7 +15,7 @@ namespace concertina {
 struct KernelTime {
   std::int64_t calls = 0;
   double seconds = 0;
-  double flops = 0;  // of products only, as actually computed
+  double flops = 0;  // products only, as actually computed
 };
 
 /// The three products of one linear map.

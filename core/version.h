@@ -7,7 +7,7 @@
 namespace concertina {
 
 struct Version {
-  std::string_view number;    // of the project, from meson.build
+  std::string_view number;    // project version, from meson.build
   std::string_view commit;    // from `git describe --always --dirty`; "unknown" without Git
   std::string_view compiler;  // name and version
 };

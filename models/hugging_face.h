@@ -26,7 +26,7 @@ struct StoredElsewhere {
   bool transposed = false;              // their layout is [out, in], ours is [in, out]
   bool first_rows = false;              // their tensor may have extra rows at the end
   bool optional = false;                // belongs to a head, which may be absent
-  std::vector<std::int64_t> shape{};    // of their tensor if it differs from ours (transposed)
+  std::vector<std::int64_t> shape{};    // their shape if it differs from ours (transposed)
   std::int64_t skipped_rows = 0;        // leading rows of their tensor, which no sample reads
   std::vector<std::int64_t> columns{};  // our columns from each of theirs; empty: equal shares
   /// Number of heads if q, k and v are interleaved by head, [H, 3, D]; 0 if they are separate.
@@ -86,11 +86,11 @@ struct HeadDropout {
 
 struct Architecture {
   std::string_view task;  // empty: the body without a head
-  std::string name;       // of transformers' class: "LlamaForCausalLM"
+  std::string name;       // name of transformers' class: "LlamaForCausalLM"
 };
 
 struct HuggingFace {
-  std::string_view family;  // of models()
+  std::string_view family;  // a name in models()
   std::string body;         // name prefix in a model with a head: "model."
   std::vector<Architecture> architectures{};
   std::vector<KeyElsewhere> keys{};

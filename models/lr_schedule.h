@@ -18,7 +18,7 @@ struct LrConfig {
   std::int64_t steps = 0;
   std::int64_t warmup = 0;  // steps of linear warm-up
   double min = 0;           // final rate as a fraction of the peak
-  OptionValues options{};   // of the schedule; omitted ones have their defaults
+  OptionValues options{};   // schedule options; omitted ones have their defaults
 };
 
 /// The position of a step in the schedule.

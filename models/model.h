@@ -33,14 +33,14 @@ struct ModelConfig {
   double attention_dropout = 0;          // dropped fraction of attention probabilities, [0, 1)
   double label_smoothing = 0;            // in [0, 1)
   std::vector<std::string> recompute{};  // see choose_recompute()
-  std::string task = "auto";             // of tasks() (models/task.h); auto: the family's default
-  std::int64_t classes = 2;              // number of classes (classification)
-  std::int64_t targets = 0;              // maximum number per sample; 0: any row may have one
-  bool unties = false;                   // see ModelSpec::unties
-  double init_std = 0.02;                // standard deviation of the initial weights
+  std::string task = "auto";  // a name in tasks() (models/task.h); auto: the family's default
+  std::int64_t classes = 2;   // number of classes (classification)
+  std::int64_t targets = 0;   // maximum number per sample; 0: any row may have one
+  bool unties = false;        // see ModelSpec::unties
+  double init_std = 0.02;     // standard deviation of the initial weights
   std::vector<std::string> untrained{};  // see freeze_tensors()
   bool packed = false;                   // a sample may contain several documents (starts_field())
-  OptionValues options{};                // of the family; make_model() adds omitted ones
+  OptionValues options{};                // family options; make_model() adds omitted ones
 };
 
 class Model {

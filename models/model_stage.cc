@@ -106,7 +106,7 @@ void ModelStage::place_memory() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     const UnitMemory needs = slot.unit->memory();
-    const std::size_t edge = i + 1 < slots_.size() ? boundary : 0;  // to the next unit
+    const std::size_t edge = i + 1 < slots_.size() ? boundary : 0;  // output to the next unit
     if (frozen(i)) {
       forward = std::max(forward, align_up(needs.saved_bytes));
       if (i + 1 != frozen_) continue;

@@ -125,8 +125,8 @@ class ModelStage final : public Stage {
   void* forward_scratch_ = nullptr;
   UnitObserver* observer_ = nullptr;
   SkippedBuckets skipped_;
-  std::vector<UnitGradient> gradients_;  // of one unit; reused to avoid allocation
-  std::vector<std::uint64_t> key_;       // of one pass; reused likewise
+  std::vector<UnitGradient> gradients_;  // for one unit; reused to avoid allocation
+  std::vector<std::uint64_t> key_;       // for one pass; reused likewise
 };
 
 }  // namespace concertina

@@ -17,7 +17,7 @@ namespace concertina {
 struct OptimizerConfig {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
-  OptionValues options{};  // of the rule; omitted ones have their defaults
+  OptionValues options{};  // rule options; omitted ones have their defaults
 };
 
 /// Returns the arguments of one AdamW step for a tensor with or without weight decay.

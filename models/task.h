@@ -18,7 +18,7 @@ struct Trunk {
   bool tied = true;          // token logits are products with the token table
   bool logits_bias = false;  // causal models only
   bool causal = false;       // rows do not depend on later rows
-  Epilogue::Kind activation = Epilogue::Kind::gelu_erf;  // of the transform before token logits
+  Epilogue::Kind activation = Epilogue::Kind::gelu_erf;  // for the transform before token logits
   bool pools = false;  // classification reads a transform of the first row (BERT)
   std::optional<Epilogue::Kind> pooler{};  // the activation of that transform; none: tanh
   std::optional<NormSpec> norm{};          // still to be applied (pre-norm)

@@ -58,7 +58,7 @@ template <class Word>
 struct ForwardScratch {
   Panels<Word> kt, values;  // [D,N], [keys,P]
   float *s, *out;           // [queries,N], [queries,P]
-  std::uint32_t* keep;      // of one row, with dropout
+  std::uint32_t* keep;      // dropout mask of one row
 };
 
 // Applies dropout to the strip's rows, the first of which is row `row` of `shape`.

@@ -116,7 +116,7 @@ template <class Word>
     c += rows * ldc;
     m -= rows;
   };
-  // With six rows at a time, the last 8 are two times 4, which is faster than 6 and 2.
+  // With six rows at a time, the last 8 are split as 4 and 4, which is faster than 6 and 2.
   for (; m >= kMicroRows && (kMicroRows != 6 || m != 8); advance(kMicroRows))
     micro_rows<kMicroRows>(n, k, a, b, c, ldc, accumulate);
   for (; m >= 4; advance(4)) micro_rows<4>(n, k, a, b, c, ldc, accumulate);

@@ -23,10 +23,10 @@ bool has_amx_products();
 /// C[m,n] = (accumulate ? C : 0) + A[m,k] B[k,n]. A and B each have one stride of 1. C is row-major
 /// fp32.
 struct ProductShape {
-  DType type = DType::f32;  // of A and B: f32 or bf16
+  DType type = DType::f32;  // type of A and B: f32 or bf16
   std::int64_t m = 0, k = 0, n = 0;
   std::int64_t a_row = 0, a_column = 0;  // strides of A in elements
-  std::int64_t b_row = 0, b_column = 0;  // of B; 0, 0: chosen by the product (packed)
+  std::int64_t b_row = 0, b_column = 0;  // strides of B; 0, 0: packed
   std::int64_t c_row = 0;
   bool accumulate = false;
 };

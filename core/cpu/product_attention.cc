@@ -70,7 +70,7 @@ struct BlockProducts {
 /// A tile of queries from `first` on, and the blocks of the keys that any of them may see.
 struct QueryTile {
   Int first = 0, queries = 0, keys = 0;
-  std::vector<const BlockProducts*> blocks;  // of kKeys keys, the last one of the remainder
+  std::vector<const BlockProducts*> blocks;  // kKeys keys each; the last has the remainder
 };
 
 class ProductAttention final : public Attention {
@@ -266,7 +266,7 @@ class ProductAttention final : public Attention {
 
   const AttentionLoops& loops_;
   Context& context_;
-  Int stride_;  // of a row of scores
+  Int stride_;  // row stride of scores
   std::vector<Block> blocks_;
   std::vector<QueryTile> tiles_;
 };

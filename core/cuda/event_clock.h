@@ -32,7 +32,7 @@ class EventClock final : public KernelClock {
   const Stream& stream_;
   Event origin_;
   std::deque<Event> events_;
-  std::vector<double> times_;  // of the current marks, after settle()
+  std::vector<double> times_;  // times of the current marks, after settle()
   std::size_t wanted_ = 0, taken_ = 0;
   bool settled_ = false;
 };

@@ -68,7 +68,7 @@ class PassGraphs {
   std::size_t most_;
   std::unordered_map<std::vector<std::uint64_t>, Recording, Hash, Equal> recordings_;
   PassCounts counts_;
-  const RandomAt* recorded_at_ = nullptr;  // of the pass being recorded
+  const RandomAt* recorded_at_ = nullptr;  // the pass being recorded
   bool masks_ = false;                     // whether it generates a mask
   std::optional<MaskPlace> placed_;        // current value on the device
 };

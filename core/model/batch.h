@@ -17,7 +17,7 @@ namespace concertina {
 struct Field {
   std::string name;
   DType type = DType::i32;
-  std::vector<std::int64_t> shape;  // of one sample
+  std::vector<std::int64_t> shape;  // shape of one sample
   std::int64_t most = 0;            // maximum number of elements other than kIgnored; 0: all
   bool target = false;              // used by a loss; missing targets are ignored
 

@@ -15,7 +15,7 @@ namespace concertina {
 /// Initialization of a parameter tensor. Values come from Rng{seed, Purpose::init}.
 struct Init {
   enum class Kind { zeros, ones, normal } kind = Kind::zeros;
-  float std = 0;  // of `normal`, whose mean is 0
+  float std = 0;  // standard deviation for `normal`; the mean is 0
 };
 
 struct ParameterSpec {
@@ -84,7 +84,7 @@ struct UnitSpec {
   std::string name;  // unique and in unit order, such as "003.mlp"
   std::vector<ParameterSpec> parameters;
   UnitCost cost;
-  std::vector<Field> reads{};  // of the batch, on any stage; at most kMostReads
+  std::vector<Field> reads{};  // batch fields, on any stage; at most kMostReads
   /// Whether only the input is kept from F to B. The saved values in `cost` are then recomputed at
   /// the start of B or I, and kept until W.
   bool recompute = false;
@@ -96,7 +96,7 @@ inline constexpr std::size_t kMostReads = 4;
 struct ModelSpec {
   std::vector<UnitSpec> units;
   std::size_t boundary_bytes = 0;  // activations that cross a stage boundary, per microbatch
-  DType activation = DType::f32;   // of the elements at a boundary
+  DType activation = DType::f32;   // element type at a boundary
   std::int64_t tokens_per_sample = 0, vocabulary = 0, samples = 0;  // `samples` is per microbatch
   /// The unit after the last one of each layer, ascending. Units before the first layer belong to
   /// it; units after the last one (the head) belong to none. Empty if the model has no layers.

@@ -20,7 +20,7 @@ struct StageMemory {
   std::size_t boundary_bytes = 0;   // [R,C], per edge: stage input, output and their gradients
   std::size_t workspace_bytes = 0;  // once: scratch of one B
   std::size_t forward_bytes = 0;    // once: scratch of one F, for units that save nothing
-  DType activation = DType::f32;    // at the stage boundaries
+  DType activation = DType::f32;    // element type at boundaries
   std::size_t loss_rows = 0;        // size of row_loss(); 0 unless this is the last stage
 };
 
@@ -37,7 +37,7 @@ struct MicrobatchIo {
   void* grads = nullptr;         // StageMemory::grad_bytes, from I to W
   float loss_scale = 1;          // 1 / number of valid targets in the global batch
   bool training = true;          // false: no backward pass; the last stage keeps its logits
-  std::uint64_t seed = 0;        // of the run; with the step, determines random numbers
+  std::uint64_t seed = 0;        // with the step, determines random numbers
   std::int64_t step = 0;
 };
 

@@ -45,7 +45,7 @@ class NewtonSchulz {
 
   Backend& backend_;
   std::int64_t rows_, columns_;
-  std::shared_ptr<Linear> side_, square_;  // by X, and by a square matrix of its smaller side
+  std::shared_ptr<Linear> side_, square_;  // maps by X, and by its smaller square matrix
   View gram_, polynomial_, next_;
   void *side_packed_ = nullptr, *square_packed_ = nullptr;
 };

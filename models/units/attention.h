@@ -22,9 +22,9 @@ struct AttentionSpec {
   bool padded = false;  // samples end in padding, which is masked
   bool qkv_bias = true, proj_bias = true;
   RotarySpec rotary{};              // columns 0: the whole head
-  std::optional<float> norm_eps{};  // of the head norms; none: no norms
-  float std = 0;                    // of the initial weights
-  float residual_std = 0;           // of the initial projection into the skip
+  std::optional<float> norm_eps{};  // epsilon of the head norms; none: no norms
+  float std = 0;                    // standard deviation of the initial weights
+  float residual_std = 0;           // likewise, for the projection into the skip
 };
 
 BranchPlan attention_branch(const UnitShape& shape, const AttentionSpec& spec);

@@ -44,11 +44,11 @@ class Branch {
 struct BranchPlan {
   std::vector<ParameterSpec> parameters;
   std::vector<Field> reads{};
-  UnitCost cost;  // of the branch alone; its bytes are the size of BranchMemory, again_flops is for
-                  // forward() without y, and only split.parts is set in `split`
+  UnitCost cost;  // cost of the branch alone; its bytes are the size of BranchMemory, again_flops
+                  // is for forward() without y, and only split.parts is set in `split`
   std::int64_t scratch_columns = 0;  // used by backward_input()
   std::function<std::unique_ptr<Branch>(Backend&)> make;
-  UnitGraph describe{};  // of the branch alone
+  UnitGraph describe{};  // describes the branch alone
 };
 
 enum class NormPlace { before_branch, after_skip };

@@ -14,7 +14,7 @@ namespace concertina {
 struct DenseSpec {
   std::string name;
   std::int64_t in = 0, out = 0;
-  float std = 0;  // of the initial weight
+  float std = 0;  // standard deviation of the initial weight
   bool bias = true;
   bool shared_table = false;             // the weight is the model-wide tensor `name` [out,in]
   std::vector<std::int64_t> matrices{};  // see ParameterSpec

@@ -21,7 +21,7 @@ struct EmbeddingSpec {
   bool counts_positions = false;  // in the graph, positions are 0, 1, ... instead of an input
   std::int64_t types = 0;         // K; 0: no types
   std::optional<NormSpec> norm{};
-  float std = 0;  // of the initial tables
+  float std = 0;  // standard deviation of the initial tables
 };
 
 UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec);
@@ -32,7 +32,7 @@ UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec);
 /// wpe [N+1,C]. Reads image.
 struct PatchEmbeddingSpec {
   std::int64_t channels = 0, size = 0, patch = 0;  // an image [channels,size,size]; P divides size
-  float std = 0;                                   // of the initial weights
+  float std = 0;                                   // standard deviation of the initial weights
   std::int64_t patches() const { return (size / patch) * (size / patch); }
 };
 

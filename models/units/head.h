@@ -34,7 +34,7 @@ struct HeadSpec {
   bool drops = false;  // dropout before the map to the logits
   DenseSpec logits;
   Loss loss = Loss::rows;
-  std::vector<Field> reads;  // of the loss; further `rows.fields()` follow
+  std::vector<Field> reads;  // fields of the loss; further `rows.fields()` follow
 };
 
 UnitPlan head(const UnitShape& shape, const HeadSpec& spec);

@@ -20,8 +20,8 @@ Epilogue::Kind activation_of(std::string_view name);
 struct MlpSpec {
   std::int64_t hidden = 0;                           // F
   Epilogue::Kind activation = Epilogue::Kind::gelu;  // not used by a gated MLP
-  float std = 0;                                     // of the initial weights
-  float residual_std = 0;                            // of the initial map into the skip
+  float std = 0;                                     // standard deviation of the initial weights
+  float residual_std = 0;                            // likewise, for the map into the skip
   bool gated = false;
 };
 

@@ -27,7 +27,7 @@ struct UnitShape {
   DType compute = DType::f32;  // as in core/backend.h
   Products products = Products::as_stored;
   double dropout = 0;            // fraction, see models/units/dropout.h
-  double smoothing = 0;          // of the targets in training, see CrossEntropy
+  double smoothing = 0;          // label smoothing in training, see CrossEntropy
   double attention_dropout = 0;  // fraction of the attention probabilities
   bool packed = false;           // a sample may have several documents, see starts_field()
 
@@ -57,7 +57,7 @@ struct UnitMemory {
 
 /// A microbatch from the view of one unit. Views that the unit does not use are empty.
 struct UnitIo {
-  std::array<View, kMostReads> fields;  // of all R rows, in the order of UnitSpec::reads
+  std::array<View, kMostReads> fields;  // all R rows, in the order of UnitSpec::reads
   View input, output;                   // [R,C]
   View input_grad, output_grad;         // [R,C], distinct; an empty input_grad is not computed
   void* saved = nullptr;

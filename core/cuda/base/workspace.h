@@ -36,7 +36,7 @@ class Workspace {
   MaskPlace* mask_place() const { return reinterpret_cast<MaskPlace*>(start_ + scratch_ + bias_); }
 
  private:
-  static constexpr std::size_t kBlasAlignment = 256;  // of cuBLASLt's scratch
+  static constexpr std::size_t kBlasAlignment = 256;  // for cuBLASLt's scratch
   std::size_t scratch_ = 0, bias_ = 0;
   std::byte* start_ = nullptr;
 };

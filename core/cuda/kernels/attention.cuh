@@ -25,12 +25,12 @@ struct HeadAt {
 /// Passed to kernels by value.
 struct Heads {
   int tokens, heads, kv, d;
-  float scale;                  // of the scores: 1 / sqrt(D)
+  float scale;                  // scale of the scores: 1 / sqrt(D)
   bool causal, vectors;         // vectors: rows allow 16-byte accesses
-  const std::int32_t* lengths;  // of samples; may be null
+  const std::int32_t* lengths;  // sample lengths; may be null
 
   __device__ Int width() const { return Int{heads} * d; }
-  __device__ Int stride() const { return Int{heads + 2 * kv} * d; }  // of qkv
+  __device__ Int stride() const { return Int{heads + 2 * kv} * d; }  // row stride of qkv
   __device__ int group() const { return heads / kv; }
   /// Returns the query head that block x computes.
   __device__ HeadAt query_head() const {

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kTileThreads)
              Heads heads, ProbabilityDropout dropout) {
   if constexpr (kDrops) dropout.rule.move_to(dropout.place);
   constexpr int kOther = kOtherRows<kD>, kTile = kOwnRows * kRowPitch<kD>;
-  __shared__ float lse_tile[kOwnRows], delta_tile[kOwnRows];        // of the queries in the tile
+  __shared__ float lse_tile[kOwnRows], delta_tile[kOwnRows];        // for the tile's queries
   auto* own1 = reinterpret_cast<Bf16*>(concertina_dynamic_shared);  // q, or k
   Bf16 *own2 = own1 + kTile, *other1 = own2 + kTile;                // dy, or v; k, or q
   Bf16* other2 = other1 + kOther * kRowPitch<kD>;                   // v, or dy

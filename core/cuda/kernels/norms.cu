@@ -61,7 +61,7 @@ __global__ void backward_input(const T* dy, const T* x, const float* gamma, cons
   const float m = kCentered ? mean[row] : 0, s = rstd[row];
   dy += row * c, x += row * c, dx += row * c;
   constexpr int kDot = kCentered ? 1 : 0;
-  float g[N], v[N], scale[N], sums[kDot + 1] = {};  // of g (centered), of g (x - m)
+  float g[N], v[N], scale[N], sums[kDot + 1] = {};  // sums of g (centered), g (x - m)
   for (Int i = first; i < c; i += step) {
     load(dy + i, g);
     load(x + i, v);

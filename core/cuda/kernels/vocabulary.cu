@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(kLossThreads)
   float right[1];
   load(row + target, right);
   RowSoftmax softmax;
-  float gain[1] = {};  // of the target's logit over the others
+  float gain[1] = {};  // target logit minus the others
   each_access(row, v, [&]<int N>(Int i) {
     float x[N];
     load(row + i, x);

@@ -41,7 +41,7 @@ inline Option choice(std::string_view name, std::string_view usual, std::string_
 template <class T>
 const T& option(const OptionValues& options, std::string_view name) {
   const auto found = options.find(name);
-  CONCERTINA_CHECK(found != options.end(), "there is no option {}", name);
+  CONCERTINA_CHECK(found != options.end(), "unknown option {}", name);
   return std::get<T>(found->second);
 }
 

@@ -147,7 +147,7 @@ void ModelStage::attach(std::span<const View> weights, void* packed) {
     std::vector<View> views;
     for (const Place& place : slot.parameters) {
       const View& bucket = weights[static_cast<std::size_t>(place.bucket)];
-      CONCERTINA_CHECK(!bucket.empty(), "no weights of bucket {}", place.bucket);
+      CONCERTINA_CHECK(!bucket.empty(), "no weights for bucket {}", place.bucket);
       views.push_back(bucket.slice(place.offset, place.count));
     }
     slot.unit->attach(views, at);

@@ -21,7 +21,7 @@ namespace {
 constexpr Int kQueryTile = 64, kStrip = 32;
 
 // Consecutive rows of scores of one strip, one per element of a word or fewer at the end. The first
-// row sees `valid` keys, a second one `next`. Results are zero up to `keys`, which is all that the
+// row sees `valid` keys, a second one `next`. Results are zero up to `keys`, which is all the
 // strip reads.
 struct ScoreRows {
   float *s, *dp;  // scores; in the backward pass, gradients of the probabilities

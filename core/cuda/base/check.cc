@@ -16,7 +16,7 @@ const char* advice(cudaError_t error) {
     case cudaErrorInvalidDevice:
     case cudaErrorInsufficientDriver:
     case cudaErrorDevicesUnavailable:
-      return "`concertina doctor` shows the GPUs and the driver that this process sees";
+      return "`concertina doctor` shows the GPUs and the driver that this process can access";
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
       return "a GPU of compute capability 8.0 or later, and a driver for this CUDA version";

@@ -215,8 +215,8 @@ refused 'it is a pipe or a device' schedule check /dev/zero
 refused 'it is a pipe or a device' plan @pipe.toml
 refused 'it is a pipe or a device' schedule simulate 1f1b --costs pipe.toml
 refused 'it is a pipe or a device' schedule simulate 1f1b --links pipe.toml --boundary-bytes 1
-refused 'its directory is not there' schedule search --ranks 64 --microbatches 256 --write no/such.csv
-refused 'it is no regular file' schedule search --ranks 64 --microbatches 256 --write /dev/null
+refused 'its directory does not exist' schedule search --ranks 64 --microbatches 256 --write no/such.csv
+refused 'it is not a regular file' schedule search --ranks 64 --microbatches 256 --write /dev/null
 echo mine >mine.txt
 refused 'there is a file already' schedule search --ranks 1 --microbatches 1 --write mine.txt
 grep -qx mine mine.txt || fail 'schedule search --write replaced a file'
@@ -273,9 +273,9 @@ ok 'rank 1  .  F0 B0--- F1 B1---' schedule draw two.csv --grid
 NO_COLOR=1 ok 'rank 0  0F0 0F1' schedule draw zb-v --ranks 2 --grid
 refused "'.gif' is no kind of figure" schedule draw 1f1b --out drawn.gif
 refused 'an extension' schedule draw 1f1b --out drawn
-refused 'its directory is not there' schedule draw 1f1b --ranks 512 --microbatches 16384 --out no/drawn.svg
+refused 'its directory does not exist' schedule draw 1f1b --ranks 512 --microbatches 16384 --out no/drawn.svg
 mkdir folder.svg
-refused 'it is no regular file' schedule draw 1f1b --out folder.svg
+refused 'it is not a regular file' schedule draw 1f1b --out folder.svg
 refused '--out FILE.svg' schedule draw 1f1b
 refused 'one of them' schedule draw 1f1b --grid --out drawn.svg
 refused 'neither a schedule nor a file' schedule draw 1f1b 1f2b --out drawn.svg

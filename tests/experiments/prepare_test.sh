@@ -126,7 +126,7 @@ refused 'another tokenizer' 1 train $small model.vocab=400 data.format=tokens da
 refused 'data.tokenizer is "bytes"' 1 train $small model.vocab=400 data.format=tokens data.files=one.tok
 refused 'no token file' 1 data inspect text.txt
 head -c 1000 one.tok > cut.tok
-refused 'do not make a file of 1000 bytes' 1 data inspect cut.tok
+refused 'do not match a file of 1000 bytes' 1 data inspect cut.tok
 cp one.tok damaged.tok
 printf 'x' | dd of=damaged.tok bs=1 seek=500 conv=notrunc 2> /dev/null
 refused 'the file is damaged' 1 data inspect damaged.tok --verify

@@ -30,7 +30,7 @@ same_everywhere() { # name, config
 }
 
 same_everywhere packed "${packed[@]}"
-grep -q 'training: [0-9]* pieces of documents packed in [0-9]* samples of 48 tokens, [0-9.]*% padding' packed.out ||
+grep -q 'training: [0-9]* pieces of documents packed into [0-9]* samples of 48 tokens, [0-9.]*% padding' packed.out ||
   die "no share of padding: $(cat packed.out)"
 run 1 train run.name=joined "${base[@]}" data.files=web.jsonl
 [ "$(hash_of runs/packed)" != "$(hash_of runs/joined)" ] || die 'documents are packed to no effect'

@@ -30,7 +30,7 @@ grep -q '^memory  *[0-9.]* MiB on the largest rank, ' out || fail 'memory'
 grep -q '^step  *[0-9.]* ms predicted (matrix products alone)' out || fail 'predicted step'
 [ ! -e runs ] || fail 'a dry run made a directory'
 listing | cmp -s listed - || fail 'a dry run left a file'
-refused 'nothing can be written here' dry --set run.dir=text --dry-run
+refused 'cannot write here' dry --set run.dir=text --dry-run
 train dry --set run.steps=4
 listing > listed
 train dry --dry-run

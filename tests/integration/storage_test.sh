@@ -233,11 +233,11 @@ kept="$kept --set cache.use=always --set cache.disk=1MiB"
 train 0 cached $kept
 grep -q 'read (0 from memory, [1-9][0-9]* from disk), 22 written' out || fail 'nothing was cached'
 one_warning() { # TEXT
-  [ "$(grep -c 'warning' err)" = 1 ] && grep -q "warning no activations are kept in cache.disk: $1" err ||
+  [ "$(grep -c 'warning' err)" = 1 ] && grep -q "warning activations are not cached in cache.disk: $1" err ||
     fail "not the one warning '$1': $(grep warning err)"
 }
 failing "fallocate 1 9 $ENOSPC runs/full/#" 0 full $kept
-one_warning 'no room for'
+one_warning 'not enough space for'
 failing "pwrite 150 9999 $EIO runs/broken/#" 0 broken $kept
 one_warning 'pwrite failed'
 train 0 elsewhere $kept --set cache.dir=missing

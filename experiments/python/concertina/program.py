@@ -57,8 +57,8 @@ class Picture(str):
 class Schedule:
     """The order of actions on each rank: a name with ranks and microbatches, or rows of one's own.
 
-    `rows`: for each rank its actions, such as "0F0" (stage, F, microbatch), as in experiments/guide/schedules.md, "A schedule of your
-    own"; those of compute alone get their transfers.
+    `rows`: for each rank its actions, such as "0F0" (stage, F, microbatch), as in experiments/guide/schedules.md, "Running your own
+    schedule"; those of compute alone get their transfers.
     """
 
     def __init__(self, name: str = "own", rows: typing.Sequence[typing.Sequence[str]] | None = None, **sizes: int):

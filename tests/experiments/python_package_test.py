@@ -163,7 +163,7 @@ def check_documents(concertina):
     exec(compile(blocks[1], "README.md", "exec"), names)
     assert len(blocks) == 2 and len(names["run"].metrics) == 2
     os.chdir(before)
-    texts = readme + concertina.__doc__ + (SOURCE / "experiments/guide/freezing.md").read_text(encoding="utf-8").split("## Tied tables")[0]
+    texts = readme + concertina.__doc__ + (SOURCE / "experiments/guide/freezing.md").read_text(encoding="utf-8").split("## Tied embeddings")[0]
     tensors = set(re.findall(r"\b\d{3}\.[a-z]+/[a-z.]*[a-z]", texts))
     assert tensors and tensors <= set(names["checkpoint"].tensors), tensors
     documents = [*SOURCE.glob("*.md"), *SOURCE.glob("experiments/**/*.md"), *SOURCE.glob("experiments/python/concertina/*.py")]

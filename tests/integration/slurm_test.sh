@@ -6,7 +6,6 @@
 set -u
 binary=$(realpath -- "$1")
 mpirun=$2
-guide=$(realpath -- "$(dirname -- "$0")/../../experiments/guide/operate.md")
 . "$(dirname -- "$0")/fake_slurm.sh"
 . "$(dirname -- "$0")/training_checks.sh"
 study() { code=$1; shift; exits "$code" "study $*" $path "$binary" study "$@"; }

@@ -42,8 +42,7 @@ class WaitObserver {
 /// Sets the observer of this thread's waits (null: none) and returns the previous one.
 WaitObserver* observe_waits(WaitObserver* observer) noexcept;
 
-/// A pending operation. Move-only. Destroying it before it is done is a bug, except during stack
-/// unwinding.
+/// A pending operation. Move-only. Destroying it unfinished is a bug, except in stack unwinding.
 class Work {
  public:
   /// State of one Work, owned by the implementation and stored in a pool of its communicator.
@@ -96,8 +95,7 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
   /// Reserves capacity for this many concurrent messages (isend, irecv), concurrent collectives and
-  /// messages per exchange. Calls within this capacity do not allocate; larger ones grow it
-  /// permanently. Local.
+  /// messages per exchange. Calls within this capacity do not allocate; larger ones grow it. Local.
   virtual void reserve(std::size_t messages, std::size_t collectives,
                        std::size_t exchanged = 0) = 0;
   /// Opens channels for isend and irecv between this rank and `peers`, and to itself. One end

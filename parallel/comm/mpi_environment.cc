@@ -33,8 +33,8 @@ constexpr unsigned kAbortSeconds = 10;
 
 /// Size up to which Open MPI sends messages over TCP without waiting for the receiver's reply. A
 /// reply queues after the pending messages of its rank, so pipelines with traffic in both
-/// directions would otherwise use hardly more than one at a time. MPI keeps some buffers of each of
-/// these sizes.
+/// directions would otherwise hardly use more than one at a time. MPI keeps some buffers of each
+/// size.
 constexpr const char* kEagerBytes = "1048576";
 
 /// Time limit of MPI_Init and MPI_Finalize: launchers start thousands of ranks in minutes.
@@ -210,8 +210,7 @@ void MpiEnvironment::start() {
   for (const char* limit : {"eager_limit", "rndv_eager_limit", "max_send_size"})
     ::setenv(fmt::format("OMPI_MCA_btl_tcp_{}", limit).c_str(), kEagerBytes, 0);
   if (!launch_request()) {
-    // A single process: Open MPI 4 would start a daemon for it, which needs ssh and a home
-    // directory.
+    // A single process: Open MPI 4 would start a daemon, which needs ssh and a home directory.
     ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     // Otherwise Open MPI mistakes a Slurm job for a launch by srun.
     if (const char* job = std::getenv("SLURM_JOB_ID")) ::setenv("SLURM_JOBID", job, 0);

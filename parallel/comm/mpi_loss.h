@@ -48,8 +48,7 @@ class MpiLoss {
   std::atomic<bool> told_ = false;
 };
 
-/// Returns a world over the ranks of `over` whose communicators share `loss`. Collective over
-/// `over`.
+/// Returns a world over the ranks of `over` whose communicators share `loss`. Collective.
 std::unique_ptr<Communicator> make_mpi_world(MPI_Comm over, std::shared_ptr<MpiLoss> loss,
                                              MpiOptions options = {});
 

@@ -87,8 +87,7 @@ class NcclCommunicator final : public Communicator {
     job_->abort();
     control_->abort(code);
   }
-  /// Sends the first message of a part's collectives: NCCL connects on it, which must not be in a
-  /// step.
+  /// Sends the first message of a part's collectives: NCCL connects then, not in a step.
   void open_collectives();
 
  private:

@@ -17,8 +17,7 @@
 // made and used once in connect() and split(), and a step allocates nothing);
 // CUDA_DEVICE_MAX_CONNECTIONS is at least the number of streams (32 is set by default).
 //
-// Message sizes that differ between the two ends are not detected, because NCCL does not report
-// them.
+// Message sizes that differ between the two ends are not detected: NCCL does not report them.
 #pragma once
 
 #include <memory>

@@ -28,8 +28,7 @@ void dump_stack(int) {
   errno = error;
 }
 
-/// Returns "name at file:line" or the known part of it, shortened because names of lambdas are
-/// long.
+/// Returns "name at file:line" or the known part of it, shortened: lambdas have long names.
 std::string text_of(const boost::stacktrace::frame& frame) {
   constexpr std::size_t kLongest = 100;
   std::string text = boost::stacktrace::to_string(frame);

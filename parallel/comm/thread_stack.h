@@ -10,8 +10,7 @@
 
 namespace concertina {
 
-/// Installs a handler for SIGURG, which is otherwise unused. Call it once, from any thread, before
-/// stack_of().
+/// Installs a handler for SIGURG, which is otherwise unused. Call it once before stack_of().
 void prepare_stacks();
 
 /// Returns the calls of another `thread`, innermost first: "function at file:line" if debug

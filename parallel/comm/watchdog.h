@@ -64,8 +64,7 @@ class Watchdog final : public WaitObserver {
   /// Records that step `step` of the run is done and took `seconds`.
   void step_done(std::int64_t step, double seconds) noexcept;
   void waits_for(int rank) noexcept override { log_.wait_for(rank); }
-  /// Returns text such as "rank 1: no progress for 5 s: RECV_F, stage 1, microbatch 3, waits for
-  /// rank 0".
+  /// Returns "rank 1: no progress for 5 s: RECV_F, stage 1, microbatch 3, waits for rank 0".
   std::string report(Seconds silent) const;
 
   /// While one is alive, silence is a warning and never a hang: for operations as slow as storage

@@ -32,8 +32,7 @@ void require_size(const Layout& layout);
 /// also if the schedule does not exist or could exceed kMostActions.
 GivenSchedule named_schedule(const Layout& layout, std::string_view name);
 
-/// Maximum number of actions of a plan: F, I, W and four transfers for each microbatch on each
-/// stage.
+/// Maximum number of actions of a plan: F, I, W and four transfers per microbatch and stage.
 std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches);
 
 }  // namespace concertina

@@ -53,8 +53,8 @@ class ListProgress {
 /// microbatches per stage and kind. Nothing means that it waits for one step.
 using PickRule = std::function<std::optional<Action>(int rank, const ListProgress& progress)>;
 
-/// Runs until every stage has completed all microbatches. A rule that stops making progress is a
-/// programming error.
+/// Runs until every stage has completed all microbatches. A rule without progress is a programming
+/// error.
 Rows list_schedule(const PipelineShape& shape, const PickRule& rule);
 
 }  // namespace concertina

@@ -9,8 +9,7 @@
 
 namespace concertina {
 
-/// Throws Error{bad_input} if the plan would have too many actions or take more than `free_bytes`
-/// to prove.
+/// Throws Error{bad_input} if the plan would have too many actions or need more than `free_bytes`.
 void require_room(std::int64_t stages, std::int64_t microbatches, double free_bytes);
 
 /// Leaves of the gradient sum over `microbatches`: `asked` (--leaves), or the default of `train`.

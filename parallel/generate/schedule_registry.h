@@ -50,8 +50,7 @@ struct ClosedForm {
     return value == nullptr ? std::nullopt : value(p, m, v);
   }
   /// Evaluates it for one replica. Published forms of opposite pipelines assume equal halves, so
-  /// there is none if one has more microbatches than the other, as leaves of the gradient sum stay
-  /// whole.
+  /// there is none if one has more microbatches than the other, because leaves stay whole.
   std::optional<Claim> on(const Layout& replica, int v) const;
 };
 

@@ -3,8 +3,8 @@
 // Every schedule is tried with all its numbers of chunks, up to a limit. Local moves start from the
 // default numbers (Chunks::usual) and from that of the best named schedule.
 // Invariant: pure and deterministic; the result passes check() and, by simulate() and the
-// objective, is never longer than the best named schedule within the bound, at any number of chunks
-// tried.
+// objective, is never longer than the best named schedule within the bound, at any tried number of
+// chunks.
 #pragma once
 
 #include <cstdint>

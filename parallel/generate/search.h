@@ -38,8 +38,7 @@ struct SearchBounds {
 
 struct SearchResult {
   Plan plan;  // compute actions only: F, I, W
-  /// Its length in seconds by the longest path and the objective; infinity if nothing fits the
-  /// bound.
+  /// Its length in seconds by the longest path and the objective; infinity if nothing fits.
   double seconds = std::numeric_limits<double>::infinity();
 };
 

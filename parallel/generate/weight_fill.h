@@ -1,5 +1,4 @@
-// Zero-bubble scheduling: puts weight gradients where a rank would wait (Qi et al. 2023, section
-// 2).
+// Zero-bubble scheduling: weight gradients fill the idle time of ranks (Qi et al. 2023, section 2).
 // Invariant: forwards and input gradients keep their order, except for forwards that
 // `early_forwards` moves ahead.
 #pragma once

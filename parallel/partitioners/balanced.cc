@@ -2,8 +2,7 @@
 // of a best partition costs no more than the maximum, so only those ranges are tried: O(units^2)
 // for similar costs, O(units^2 parts) at most.
 // Of all optimal partitions it returns the one with the smallest sum of squared stage costs, and of
-// those the one with the earliest boundaries from the back, so the result depends only on the
-// costs.
+// those the one with the earliest boundaries from the back, so the result depends on costs alone.
 #include <algorithm>
 #include <limits>
 
@@ -14,16 +13,14 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// value[k][n] is the best value of the first n units in k ranges, start[k][n] where the last
-/// starts.
+/// value[k][n]: best value of the first n units in k ranges; start[k][n]: where the last starts.
 struct Table {
   std::vector<std::vector<double>> value;
   std::vector<std::vector<int>> start;
 };
 
 /// `extend(value so far, cost of one more range)` returns the value with that range. Smaller is
-/// better, and it grows with both arguments. Ties are resolved in favor of the range that starts
-/// first.
+/// better, and it grows with both arguments. Of equal values, the range that starts first wins.
 template <class Extend>
 Table solve(const std::vector<double>& prefix, int parts, Extend extend) {
   const int units = static_cast<int>(prefix.size()) - 1;

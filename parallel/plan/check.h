@@ -64,8 +64,8 @@ std::optional<Violation> check(const IndexedPlan& plan, const Limits& limits);
 std::optional<Violation> check(const Plan& plan, const Layout& layout, const Limits& limits = {});
 
 /// The part of check() that needs no index: one row per rank, and at least as many actions as
-/// required forwards. Afterwards, memory and time are proportional to the plan, whatever its
-/// numbers.
+/// required forwards. Afterwards, memory and time are proportional to the plan, whatever numbers it
+/// contains.
 std::optional<Violation> check_size(const Plan& plan, const Layout& layout);
 
 }  // namespace concertina

@@ -89,8 +89,7 @@ struct PieceMerge {
   Piece left, right;
 };
 
-/// Returns the additions that `share` allows without others, in order, and applies them to the
-/// share.
+/// Returns the additions that `share` allows without others, in order, and applies them.
 std::vector<PieceMerge> add_up(Share& share, int leaves);
 
 /// Simulates the shares during an exchange.

@@ -90,8 +90,7 @@ void validate_ranks(const Layout& layout, int working, int world) {
                           counted(working, "rank"), world - count));
 }
 
-/// Returns the grids that fit this or the next lower number of ranks that any grid fits, and the
-/// rule.
+/// Returns the rule, and the grids for this or the next lower number of ranks that has any.
 std::string grids_that_fit(const LayoutLimits& limits, const Folding& folding) {
   LayoutLimits nearest = limits;
   std::vector<Grid> grids = fitting_grids(nearest, folding);

@@ -60,7 +60,7 @@ class Inference {
     std::erase_if(stages_, [](const auto& stage) { return stage.second.forwards.empty(); });
   }
 
-  /// Checks that stages are numbered from 0 without gaps, each on one rank, at least one on each
+  /// Checks that stages are numbered from 0 without gaps, each on one rank, with one or more per
   /// rank.
   void require_places() {
     if (stages_.empty()) refuse(Rule::cover, "the schedule has no forward pass", {});

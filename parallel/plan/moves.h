@@ -11,8 +11,7 @@
 
 namespace concertina {
 
-/// Elements [begin, end) of a bucket, from one rank to another or to another block of the same
-/// rank.
+/// Elements [begin, end) of a bucket, to another rank or another block of the same rank.
 struct Move {
   std::size_t bucket = 0;
   bool kinds = false;  // whether it moves the optimizer's tensors of this range rather than the

@@ -1,6 +1,5 @@
 // Which holder of a bucket owns which part of it. The owner reduces the part's gradient, keeps its
-// optimizer state, updates and saves it (optimizer state sharding, Rajbhandari et al. 2020, stage
-// 1).
+// optimizer state, updates and saves it (stage 1 of Rajbhandari et al. 2020).
 // Invariants: parts are contiguous, disjoint, cover the bucket and are split between blocks of the
 // canonical grid (core/model/model_spec.h), so norms and hashes do not depend on the split.
 #pragma once

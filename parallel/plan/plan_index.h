@@ -22,8 +22,7 @@ struct StageInfo {
   bool gives_gradient = false;     // to the previous stage, which trains
   bool sends_gradient = false;     // the previous stage is on another rank
   bool receives_gradient = false;  // from another rank
-  /// Whether its output has no answer, so that only the send itself tells the sender of its
-  /// arrival.
+  /// Whether its output has no answer, so only the send itself shows its arrival.
   bool sends_unanswered() const { return remote_next && !trains; }
 };
 

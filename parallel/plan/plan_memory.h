@@ -1,6 +1,6 @@
 // Number of buffers of each kind that a rank needs for its row of a plan.
 // Invariant: the counts depend only on the order of the row, so memory is known before the first
-// step. An executor that follows the lifetimes below never needs more, and needs all of them at the
+// step. An executor that follows the lifetimes below never needs more, and needs them all at the
 // peak.
 #pragma once
 
@@ -37,8 +37,7 @@ struct RowMemory {
   int output_grads = 0;
   /// Gradients to a remote previous stage, live from B or I until their SEND_B is known to be
   /// complete. The pool has min(kSendBuffers, SEND_Bs of the row) buffers; when all are in use, the
-  /// next B or I first waits for the oldest SEND_B. The checker and the simulator include that
-  /// wait.
+  /// next B or I first waits for the oldest SEND_B. Checker and simulator include that wait.
   int input_grads = 0;
   /// Outputs of a frozen stage to a remote next stage, live from F until their SEND_F is known to
   /// be complete. They have no answering gradient, so they work like input_grads: min(kSendBuffers,

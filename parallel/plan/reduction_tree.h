@@ -1,7 +1,7 @@
 // The canonical order in which gradients are summed over microbatches.
 // S leaves, each of M/S microbatches accumulated in ascending order, under one fixed binary tree.
-// Invariant: the tree depends only on S, so any distribution of the leaves over ranks yields the
-// same bits.
+// Invariant: the tree depends only on S, so any distribution of the leaves over ranks gives equal
+// bits.
 #pragma once
 
 #include <compare>

@@ -16,8 +16,7 @@ namespace concertina {
 /// A RECV posts the receive (the action that consumes it waits); a SEND starts the transfer.
 /// REDUCE may be anywhere after the stage's last W and never waits: the reduction of a bucket
 /// starts automatically with its last gradient, and REDUCE only drives its progress. STEP, the last
-/// action of each rank, waits for all reductions, then clips, runs the optimizer and gathers the
-/// weights.
+/// action of each rank, waits for all reductions, clips, runs the optimizer and gathers weights.
 enum class Kind { F, I, W, B, SEND_F, RECV_F, SEND_B, RECV_B, REDUCE, STEP };
 
 struct Action {

@@ -2,8 +2,7 @@
 // weight gradients to minimize the duration of the step. The number per stage follows from the
 // initial assignment by the linear program of weight_skips.h. Costs are FLOPs, because measured
 // times must not influence what is trained. The paper freezes individual parameters and measures
-// times in a first phase; here units skip in turn (skip_plan.h), each as often as the others of its
-// stage.
+// times in a first phase; here units skip in turn (skip_plan.h), equally often within a stage.
 #include <algorithm>
 #include <cmath>
 

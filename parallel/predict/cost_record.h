@@ -1,5 +1,4 @@
-// Times of a run's units and ranks as if all units train, combined from steps in which some did
-// not.
+// Times of a run's units and ranks as if all units train, from steps in which only some do.
 // Invariant: plain values; the same on every rank if the inputs are.
 #pragma once
 

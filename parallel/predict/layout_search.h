@@ -1,5 +1,4 @@
-// Finds the fastest layouts that fit a device's memory: enumerate, bound, simulate the most
-// promising.
+// Finds the fastest layouts that fit a device's memory: enumerate, bound, simulate.
 // Invariant: pure; the same problem, space and budget give the same answer. Layouts that were not
 // simulated are counted, by reason.
 #pragma once

@@ -22,8 +22,7 @@ enum class Cuts {
   even,    // as `layers`, otherwise as even as possible (DeepSpeed's type:transformer)
 };
 
-/// Bytes per parameter: its working copy, its gradient, and in addition its master copy and AdamW's
-/// moments.
+/// Bytes per parameter: its working copy, its gradient, and its master copy and AdamW moments.
 struct ParameterBytes {
   double weight = 4, gradient = 4, optimizer = 8;
 };

@@ -1,6 +1,5 @@
 // The assignments that a run could change to.
-// Invariant: pure. There are at most two kinds of replicas, and those of a kind have the same
-// partition.
+// Invariant: pure. There are at most two kinds of replicas, each with one partition.
 #pragma once
 
 #include <vector>

@@ -2,8 +2,7 @@
 // stages are filled in order with units by number of parameters, where a frozen one counts a sixth.
 // The number of stages is halved as long as its largest stage is then smaller than the largest one
 // at the start; the freed ranks become replicas. A stage is filled up to the mean of the remaining
-// units. The slack that the paper adds to the mean, a variance, is omitted because its unit of
-// measure differs.
+// units. The slack that the paper adds to the mean, a variance, is omitted: its unit differs.
 #include <algorithm>
 #include <numeric>
 

@@ -206,8 +206,7 @@ class Course {
   std::vector<Node> nodes_;  // the current layout first
 };
 
-/// Decides without foresight if the batch grows, because the number of steps then depends on the
-/// layout.
+/// Decides without foresight if the batch grows, as the layout then affects the number of steps.
 LayoutDecision decide(const LayoutView& view) {
   const std::int64_t actions = actions_worth(view);
   if (actions == 0) {

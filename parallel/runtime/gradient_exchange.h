@@ -42,8 +42,7 @@ class GradientExchange final : public GradientSink {
   void progress() {
     for (PhasedExchange& queue : queues_) queue.progress();
   }
-  /// Waits until every bucket's own part is reduced and nothing is pending, then prepares the next
-  /// step.
+  /// Waits until every bucket's own part is reduced and nothing is pending, then resets.
   void finish();
 
   /// The gradient of this rank's part of `bucket` (possibly empty), after finish(). Unspecified if

@@ -1,7 +1,6 @@
 // Communicators of the ranks that share buckets, created once per assignment.
 // Invariant: every rank of the world creates them in the same order; disjoint sets of ranks share
-// one split, so a grid of stages x replicas costs one or two splits per phase regardless of its
-// size.
+// one split, so a grid of stages x replicas costs one or two splits per phase at any size.
 #pragma once
 
 #include <map>

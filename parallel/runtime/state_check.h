@@ -4,8 +4,7 @@
 // update spreads the owner's value and the effect on gradients to everybody. So each rank digests
 // its state right after an update and again before the next one, which is skipped if something
 // differs. Invariants: all working ranks find the same fault in the same step, before any weight
-// changes; a step without a fault allocates nothing; digests do not modify anything that is
-// trained.
+// changes; a step without a fault allocates nothing; digests modify nothing.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +36,7 @@ std::vector<std::vector<int>> replica_sets(const Assignment& assignment);
 
 class StateCheck {
  public:
-  /// `kinds` is the number of optimizer tensors; other state is ignored. References must outlive
-  /// it.
+  /// `kinds` is the number of optimizer tensors; other state is ignored.
   StateCheck(const Assignment& assignment, int rank, std::size_t kinds);
   void connect(const State& state, Communicator& working);
 

@@ -32,8 +32,7 @@ class StepSums {
   void skip(SkippedBuckets skipped) { skipped_ = skipped; }
   /// Adds the squares of this rank's own parts; waits for its kernels.
   void add_gradients(const GradientExchange& gradients);
-  /// Distributes all sums to all working ranks. `losses` are those of this rank's last stages, by
-  /// microbatch.
+  /// Distributes all sums to all working ranks. `losses` has those of this rank by microbatch.
   void gather(const std::vector<double>& losses);
 
   /// The state check of working rank `rank`: this rank's before gather(), all ranks' after it.

@@ -32,7 +32,7 @@ StageCosts stage_costs(double forward, double input, double weight, double backw
 
 /// Messages between two ranks. A message of n bytes occupies its link for n / bandwidth seconds and
 /// arrives `latency` later. In shared memory, the receiver does the copy: bandwidth is infinite and
-/// receive_cpu is not 0. Otherwise the CPU time overlaps with the message, so a waiting rank loses
+/// receive_cpu is not 0. Otherwise the CPU time overlaps with the message, so waiting ranks lose
 /// none.
 struct LinkCosts {
   double latency = 0;

@@ -1,5 +1,4 @@
-// The messages of an exchange between the holders of a bucket, by phase and step, for the
-// simulator.
+// The messages of an exchange between the holders of a bucket, by phase and step.
 // Invariant: a regular phase of many steps is thinned out (kMostSteps), so that the cost of a
 // simulation is linear rather than quadratic in the holders.
 #pragma once

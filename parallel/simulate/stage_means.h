@@ -15,8 +15,7 @@ class StageMeans {
 
   /// Adds the compute actions of one rank's step, without waits.
   void add(const std::vector<Action>& row, const StepRecord& record);
-  /// Sums and counts for transport between ranks; add() accepts those of any number of ranks in
-  /// sequence.
+  /// Sums and counts for transport between ranks; add() accepts any number of them.
   const std::vector<double>& values() const { return values_; }
   void add(const std::vector<double>& values);
 

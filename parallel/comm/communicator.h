@@ -130,7 +130,7 @@ class Communicator {
   void check_rank(int rank, const char* operation) const;
 
  private:
-  std::vector<Send> sends_;  // of start_all_gather, kept to avoid allocation
+  std::vector<Send> sends_;  // for start_all_gather, kept to avoid allocation
   std::vector<Receive> receives_;
 };
 

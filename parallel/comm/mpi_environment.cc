@@ -54,7 +54,7 @@ class MpiDeadline {
   Watchdog watchdog_;
 };
 
-/// For abort_job(), which any thread may call.
+/// Used by abort_job(), which any thread may call.
 std::atomic<LocalRanks*> the_local_ranks = nullptr;
 
 /// Sets the effect of mpirun's option --quiet, in this process only and only at exit: MPI_Abort

@@ -1,6 +1,6 @@
 // Lifetime of MPI in this process: initialized on first use, finalized at exit, aborted on failure.
 // Invariant: no rank is left waiting. An exception that leaves the environment's scope aborts the
-// whole job, and so does a launch that does not match what the launcher was asked for.
+// whole job, and so does a launch that does not match the request to the launcher.
 #pragma once
 
 #include <memory>

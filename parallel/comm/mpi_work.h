@@ -97,7 +97,7 @@ class MpiWork final : public Work::State {
   /// Plans an all-gather by recursive doubling for a line, with `blocks[r]` from rank r.
   void plan_gather(std::span<const Bytes> blocks);
 
-  // For the line.
+  // Called by the line.
   bool done() const { return next_ == planned_.size() && open_ == 0; }
   bool all_posted() const { return next_ == planned_.size(); }
   /// Whether the next step does not depend on pending requests.
@@ -154,8 +154,8 @@ class MpiWork final : public Work::State {
   std::size_t next_ = 0;          // index of the next planned message
   std::vector<Planned> planned_;  // in ascending order of steps
   std::vector<Step> steps_;       // already posted
-  std::vector<Bytes> blocks_;     // of a gather, by rank
-  std::vector<int> lengths_;      // of a datatype, like offsets_
+  std::vector<Bytes> blocks_;     // blocks of a gather, by rank
+  std::vector<int> lengths_;      // lengths in a datatype, like offsets_
   std::vector<MPI_Aint> offsets_;
   std::vector<MPI_Request> requests_;
   std::vector<Part> parts_;  // parallel to requests_

@@ -149,7 +149,7 @@ void StagedWork::send(ConstBytes data, int to) {
   post(Kind::send, to);
 }
 
-/// Posted at once: receives have an order of their own, and the sender may be waiting for this one.
+/// Posted at once: receives are ordered separately, and the sender may be waiting for this one.
 void StagedWork::receive(Bytes data, int from) {
   work_ = transport_.irecv(land(data), from);
   phase_ = Phase::moving;

@@ -33,7 +33,7 @@ struct WatchdogOptions {
   std::chrono::duration<double> limit{0};  // without known steps: report after it, abort after 1.25
                                            // times it
   bool ends_by_pace = false;               // once steps are known, abort after end_seconds()
-  OperationLog* log = nullptr;             // of this rank; null: a private one
+  OperationLog* log = nullptr;             // log of this rank; null: a private one
   std::vector<const OperationLog*> host{};  // by world rank; null: on another host
   std::function<void(Stall)> on_stall{};    // default: log it; called on the watchdog's thread
 };
@@ -88,8 +88,8 @@ class Watchdog final : public WaitObserver {
     bool told = false, warned = false, ended = false;
     std::optional<ThreadActivity> first{};  // early in the silence
     ThreadActivity last{};
-    double sampled_at = 0, moved_at = -1e9;  // of `first`; last time that bytes moved or storage
-                                             // was waited for
+    double sampled_at = 0, moved_at = -1e9;  // time of `first`; last time that bytes moved or
+                                             // storage was waited for
   };
 
   void watch();
@@ -109,7 +109,7 @@ class Watchdog final : public WaitObserver {
   const pid_t watched_;
   OperationLog own_;
   OperationLog& log_;
-  PaceOfSteps pace_;                      // of the watched thread
+  PaceOfSteps pace_;                      // pace of the watched thread
   std::atomic<double> step_seconds_ = 0;  // 0: not known yet
   std::atomic<std::int64_t> step_ = -1;   // last completed step
   WaitObserver* before_ = nullptr;

@@ -12,7 +12,7 @@ namespace concertina {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTolerance = 1e-9;  // for sums of shares, and for times
+constexpr double kTolerance = 1e-9;  // tolerance of sums of shares and of times
 
 /// The rows so far, and the next possible action of each rank.
 class ListRows {
@@ -59,7 +59,7 @@ class ListRows {
     bool begun = false, warm = false;  // has started any action; has started an I
     bool forward_turn = true;
     Choice choice;
-    int number = 0;  // of the choice; turns of earlier choices are void
+    int number = 0;  // number of the choice; turns of earlier choices are void
   };
 
   /// Returns what an idle `rank` starts next. Depends only on the rank and on the stages adjacent

@@ -16,7 +16,7 @@ namespace concertina {
 
 struct GreedyRule {
   enum class First { backward, forward, by_turns } first = First::backward;
-  bool deep_forwards = true;  // of a rank's stages, the one closest to the end goes first
+  bool deep_forwards = true;  // whether the stage closest to the end of the pipeline goes first
   enum class Weights { at_once, when_idle, when_full } weights = Weights::when_idle;
   std::vector<int> most;  // activations by rank; empty: unlimited
 };

@@ -99,7 +99,7 @@ class Climb {
 
  private:
   static constexpr double kHottest =
-      0.004;  // of the step: initial average cost of an accepted move
+      0.004;  // fraction of the step: initial average cost of an accepted move
   static constexpr int kFarthest = 8;
   static constexpr std::int64_t kMostMoves = 16'000;  // per action
   static constexpr std::int64_t kAskEvery = 16;       // moves

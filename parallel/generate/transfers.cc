@@ -29,7 +29,7 @@ struct Posting {
 /// Returns the costs that order transfers: only those of stages and messages, with a positive
 /// duration for each action, so that an action always ends after everything that it needs.
 Costs ordering_costs(const Layout& layout, const Costs& costs) {
-  constexpr double kLeastShare = 1e-6;  // of the longest action
+  constexpr double kLeastShare = 1e-6;  // relative to the longest action
   Costs ordering = costs;
   ordering.buckets.clear();
   ordering.ranks.clear();

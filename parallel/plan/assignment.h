@@ -24,9 +24,9 @@ struct Assignment {
   std::vector<int> working;         // ranks with a stage, ascending
   bool keeps_frozen_state = false;  // Job::keeps_frozen_state
   /// Number of batches of the job in one step, with one update. The step's microbatches are those
-  /// of the batches in sequence. (step, batches) of every step determines what is trained on.
+  /// of the batches in sequence. (step, batches) of each step determine the data it trains on.
   int batches = 1;
-  ExchangeChoice exchange{};  // for gradients and weights between the owners of a bucket
+  ExchangeChoice exchange{};  // exchange of gradients and weights between the owners of a bucket
 
   /// Number of microbatches and leaves of one step.
   int microbatches(const Job& job) const { return job.microbatches * batches; }

@@ -16,7 +16,7 @@ namespace concertina {
 struct Limits {
   bool transfers = true;      // SEND and RECV at every boundary between ranks; false: none at all
   bool reduction = true;      // REDUCE per stage and STEP per rank; false: none at all
-  int leaf_microbatches = 1;  // of the canonical reduction tree: microbatches / leaves
+  int leaf_microbatches = 1;  // microbatches per leaf of the canonical reduction tree
   std::vector<int> peak_activations{};  // limit by rank, in microbatches of stages; empty: none
 };
 

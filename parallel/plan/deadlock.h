@@ -15,7 +15,7 @@ struct Cycle {
   /// One line per wait: who waits, for what, and why it does not arrive. Long cycles omit the
   /// middle.
   std::string text;
-  std::vector<Place> places;  // of the actions in `text`, each once
+  std::vector<Place> places;  // places of the actions in `text`, each once
   bool send_buffer = false;   // a rank waits for the buffer of an earlier SEND of its own
 };
 

@@ -12,8 +12,8 @@ namespace concertina {
 struct Job {
   ModelSpec model;
   int microbatches = 1;    // per batch; a step trains on one batch unless its Assignment has more
-  int leaves = 1;          // of the gradient sum of a batch (parallel/plan/reduction_tree.h)
-  std::uint64_t seed = 0;  // for all randomness of a step
+  int leaves = 1;          // leaves of a batch's gradient sum (parallel/plan/reduction_tree.h)
+  std::uint64_t seed = 0;  // source of all randomness in a step
   /// Whether the optimizer state of frozen units is kept, because they may train again.
   bool keeps_frozen_state = false;
   /// Whether the state includes a snapshot of the weights, in addition to the optimizer's tensors.

@@ -22,7 +22,8 @@ struct Demand {
 
 struct BucketChange {
   std::size_t bucket = 0;
-  std::vector<std::size_t> copies;  // of it: they begin before its blocks are released
+  std::vector<std::size_t> copies;  // copies of the bucket; they begin before its blocks are
+                                    // released
   std::vector<Move> moves;
   std::vector<Demand> demands;  // by ascending rank
 };

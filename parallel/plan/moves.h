@@ -18,7 +18,8 @@ struct Move {
                        // weights
   std::size_t begin = 0, end = 0;
   int from = 0, to = 0;
-  std::size_t source = bucket;  // of the weights; differs if the bucket starts as a copy of another
+  std::size_t source = bucket;  // bucket with the weights; differs if the bucket starts as a copy
+                                // of another
   std::size_t count() const { return end - begin; }
   bool operator==(const Move&) const = default;
 };

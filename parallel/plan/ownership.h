@@ -16,7 +16,7 @@ namespace concertina {
 struct Part {
   std::size_t begin = 0, end = 0;
   std::size_t first_block = 0, last_block = 0;
-  double cost = 0;  // of its update, as an equivalent number of elements
+  double cost = 0;  // cost of its update, as an equivalent number of elements
   std::size_t count() const { return end - begin; }
 };
 

@@ -13,15 +13,15 @@ namespace concertina {
 struct StageInfo {
   int rank = 0;
   int first_microbatch = 0, last_microbatch = 0;
-  bool first = false, last = false;                   // of its pipeline
-  bool remote_previous = false, remote_next = false;  // that neighbor is on another rank
+  bool first = false, last = false;                   // first and last stage of its pipeline
+  bool remote_previous = false, remote_next = false;  // whether that neighbor is on another rank
 
   // Depend on the frozen prefix of units (Layout::frozen_units).
   bool trains = true;              // it has units that train; otherwise it only runs F
-  bool keeps_input = false;        // its gradients need its input, if it has one
-  bool gives_gradient = false;     // to the previous stage, which trains
-  bool sends_gradient = false;     // the previous stage is on another rank
-  bool receives_gradient = false;  // from another rank
+  bool keeps_input = false;        // whether its gradients need its input
+  bool gives_gradient = false;     // whether it gives one to the previous stage, which trains
+  bool sends_gradient = false;     // whether the previous stage is on another rank
+  bool receives_gradient = false;  // whether a gradient arrives from another rank
   /// Whether its output has no answer, so only the send itself shows its arrival.
   bool sends_unanswered() const { return remote_next && !trains; }
 };
@@ -66,7 +66,7 @@ class PlanIndex {
   void number_channels();
 
   std::vector<StageInfo> stages_;
-  /// By stage: channels to and from the next stage; -1 if it is on the same rank.
+  /// Channels to and from the next stage, by stage; -1 if it is on the same rank.
   std::vector<int> forward_channel_, backward_channel_;
   int channels_ = 0;
   std::vector<int> cell_begin_;  // by stage

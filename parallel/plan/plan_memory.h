@@ -15,8 +15,8 @@ namespace concertina {
 /// Slots of one stage, for microbatches that are live at the same time.
 struct StageSlots {
   int stage = 0;
-  int saved = 0;  // from F to the end of B or W; none if the stage is frozen
-  int grads = 0;  // from I to the end of W; none if I and W are one B
+  int saved = 0;  // live from F to the end of B or W; none if the stage is frozen
+  int grads = 0;  // live from I to the end of W; none if I and W are one B
   bool operator==(const StageSlots&) const = default;
 };
 
@@ -25,7 +25,7 @@ struct StageSlots {
 /// between two stages of one rank belongs to the stage that reads it: F of stage s writes to an
 /// input of s + 1, and B or I of s + 1 writes to an output_grad of s.
 struct RowMemory {
-  std::vector<StageSlots> stages;  // of the rank, ascending
+  std::vector<StageSlots> stages;  // stages of the rank, ascending
   /// Live from the post of RECV_F (or the local producer's F) to the end of the stage's B or W, or
   /// to the end of F if the first unit is frozen, since no gradient needs its input.
   int inputs = 0;

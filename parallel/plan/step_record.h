@@ -22,7 +22,7 @@ struct ActionTime {
 enum class WaitFor {
   receive,    // of an input or a gradient
   send,       // of a message whose buffer is needed again
-  reduction,  // of gradients with the other holders, including the additions
+  reduction,  // exchange and addition of gradients with the other holders
   ranks,      // exchange of losses and norms between all ranks at STEP
   weights,    // updated parts of the other holders
 };
@@ -58,9 +58,10 @@ struct StepRecord {
   double stage_seconds = 0;         // inside calls of stages
   double start = 0, end = 0;        // excluding the preceding loading of data
   std::vector<ActionTime> actions;  // parallel to the rank's row of the plan
-  std::vector<WaitTime> waits;      // in order of time
+  std::vector<WaitTime> waits;      // ordered by time
   std::vector<Completion> completions;
-  std::vector<MemorySample> memory;  // at the start and end of each action; recorded steps only
+  std::vector<MemorySample> memory;  // sampled at the start and end of each action; recorded steps
+                                     // only
 };
 
 /// Seconds of waits within [time.start, time.end].

@@ -22,7 +22,7 @@ struct FreezeRecord {
   std::int64_t step = 0;            // steps completed
   double epoch = 0;                 // epochs completed
   double loss = 0;                  // mean training loss since the last record
-  double lr = 0;                    // of the last step
+  double lr = 0;                    // learning rate of the last step
   int frozen = 0;                   // frozen layers before this decision
   std::vector<double> grad_norm{};  // by layer, root mean square since the last record; 0: frozen
   /// By layer, |w - r| / |w| with the reference snapshot r; empty: there is no snapshot.
@@ -36,7 +36,7 @@ struct FreezeRecord {
 struct FreezeView {
   int layers = 0;
   int most = 0;            // maximum number of frozen layers
-  std::int64_t steps = 0;  // of the run
+  std::int64_t steps = 0;  // total steps of the run
   /// The origin of the policy's steps and epochs: the start of the run or the last unfreezing.
   std::int64_t from_step = 0;
   double from_epoch = 0;
@@ -53,9 +53,9 @@ struct FreezeView {
 struct FreezeDecision {
   int frozen = 0;                // leading layers, from now on
   double statistic = 0;          // the number on which the decision is based, finite
-  std::string reason{};          // for the user
+  std::string reason{};          // explanation for the user
   bool take_reference = false;   // take a snapshot of the current weights
-  std::vector<double> memory{};  // for the next decision: at most 4 numbers, and 2 per layer
+  std::vector<double> memory{};  // input of the next decision: at most 4 numbers, and 2 per layer
   bool skips = false;            // weight gradients are skipped as planned, from now on
 
   bool operator==(const FreezeDecision&) const = default;
@@ -73,7 +73,7 @@ struct FreezePolicy {
   /// Other keys of [freeze] that a run reads for it.
   std::vector<std::string_view> keys{"freeze.every", "freeze.after", "freeze.max",
                                      "freeze.unfreeze"};
-  bool says_when = false;        // its options are times: do not wait for the end of the warm-up
+  bool says_when = false;  // whether its options are times, so it need not wait for the warm-up
   bool wants_reference = false;  // false: records have no drift
   /// Whether its decisions follow from steps and epochs if gradient norms decrease from layer to
   /// layer, so that `plan` can show them before a run.

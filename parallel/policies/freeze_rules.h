@@ -17,12 +17,12 @@ enum class Unfreeze { never, loss, lr };
 inline constexpr std::array<std::string_view, 3> kUnfreezeNames{"never", "loss", "lr"};
 
 struct FreezeRules {
-  std::string_view name;  // of the policy
+  std::string_view name;  // name of the policy
   const FreezePolicy* policy = nullptr;
   OptionValues options{};
-  int layers = 0;          // of the model
+  int layers = 0;          // number of layers of the model
   int most = 0;            // maximum number of frozen layers
-  std::int64_t steps = 0;  // of the run
+  std::int64_t steps = 0;  // total steps of the run
   Unfreeze unfreeze = Unfreeze::never;
   /// Number of steps to complete before the policy is called for the first time.
   std::int64_t after = 0;
@@ -39,10 +39,10 @@ struct FreezeState {
   std::vector<double> memory{};
   std::optional<double> best_loss{}, last_lr{};
   bool lr_fell = false;
-  /// As in FreezeView.
+  /// Same as in FreezeView.
   std::int64_t from_step = 0;
   double from_epoch = 0;
-  SkipPlan planned{};  // from FreezePolicy::plan_skips at the start of the run
+  SkipPlan planned{};  // result of FreezePolicy::plan_skips at the start of the run
   bool skips = false;  // weight gradients are skipped as planned
 
   bool operator==(const FreezeState&) const = default;
@@ -53,7 +53,7 @@ struct FreezeState {
 struct FreezeSums {
   std::int64_t steps = 0;
   double loss = 0;                // sum over the steps
-  double lr = 0;                  // of the last step
+  double lr = 0;                  // learning rate of the last step
   std::vector<double> squares{};  // by layer, sum of the squared gradient norms
   bool finite = true;             // false: a value was not finite, which the record will report
 

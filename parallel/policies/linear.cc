@@ -15,7 +15,7 @@ double progress(const FreezeView& view) {
 
 FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const double start = option<double>(options, "start"), end = option<double>(options, "end");
-  constexpr double kRounding = 1e-9;  // of a fraction of the run that has no exact binary form
+  constexpr double kRounding = 1e-9;  // for fractions of the run without an exact binary form
   const double done = progress(view);
   const double share = std::clamp((done - start) / (end - start), 0.0, 1.0);
   return {.frozen = static_cast<int>(std::floor(view.most * share + kRounding)),

@@ -15,7 +15,7 @@ constexpr double kMostAfter = 1e15;  // the limit of run.steps
 
 struct Row {
   std::string_view text{}, unit{};  // for example "epoch 2: 7" and "epoch"
-  double after = 0;                 // in that unit, at most kMostAfter
+  double after = 0;                 // time in that unit, at most kMostAfter
   int layers = 0;
 };
 

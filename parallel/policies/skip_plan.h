@@ -13,7 +13,7 @@
 namespace concertina {
 
 struct SkipGroup {
-  std::vector<int> units;  // of the model, ascending
+  std::vector<int> units;  // units of the model, ascending
   int skipped = 0;         // number of them per step
 
   bool operator==(const SkipGroup&) const = default;
@@ -46,7 +46,7 @@ class SkipTurns {
   std::uint64_t seed_ = 0;
   std::vector<SkipGroup> groups_;
   std::vector<int> buckets_;  // by unit
-  std::vector<int> order_;    // of one group
+  std::vector<int> order_;    // units of one group
   std::vector<char> flags_;   // by bucket
 };
 

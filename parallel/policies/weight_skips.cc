@@ -85,7 +85,7 @@ class Tableau {
   std::vector<std::vector<double>> cells_;
 };
 
-constexpr double kSameTime = 1e-9;  // of the makespan without skips, which is the unit of time
+constexpr double kSameTime = 1e-9;  // relative to the makespan without skips, the unit of time
 constexpr int kMostPaths = 1000;    // far more than any plan has needed
 
 /// A path through the plan: takes `whole` minus `saved` times the shares, by group.

@@ -14,7 +14,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kRounding = 1e-9;  // of a fraction without an exact binary form
+constexpr double kRounding = 1e-9;  // for fractions without an exact binary form
 
 Costs flop_costs(const Layout& layout, const std::vector<UnitCost>& units) {
   Costs costs = unit_costs(layout);
@@ -31,7 +31,7 @@ Costs flop_costs(const Layout& layout, const std::vector<UnitCost>& units) {
 
 /// The units of all stages of a group, and the FLOPs of W that can be skipped.
 struct SkipStage {
-  std::vector<int> units;  // that can skip
+  std::vector<int> units;  // units that can skip
   double all = 0, able = 0;
   double able_share() const { return all > 0 ? able / all : 0; }
 };

@@ -17,7 +17,7 @@ namespace concertina {
 struct PlanMemory {
   double weights = 0;  // and gradients
   double optimizer = 0;
-  double activations = 0;  // of all microbatches in flight, and temporary memory of one unit
+  double activations = 0;  // all microbatches in flight, and temporary memory of one unit
   double reserved = 0;
   double total() const { return weights + optimizer + activations + reserved; }
 };
@@ -50,8 +50,8 @@ class CandidateModel {
 
   /// Returns the memory of the fullest rank. `rows` is plan_memory() of the pipeline's plan.
   PlanMemory memory(const std::vector<RowMemory>& rows) const;
-  /// The same without a plan, which may be a slight underestimate. `peaks` is by rank the maximum
-  /// number of microbatches of stages between F and W; their distribution over stages is unknown.
+  /// The same without a plan; may be a slight underestimate. `peaks` is by rank the maximum number
+  /// of microbatches of stages between F and W; their distribution over stages is unknown.
   PlanMemory memory(const std::vector<int>& peaks) const;
   /// Parameters on one device of this rank's group.
   double parameters(int rank) const { return ranks_[static_cast<std::size_t>(rank)].parameters; }
@@ -68,9 +68,10 @@ class CandidateModel {
     int units = 0;
     double scratch = 0;    // temporary memory of a backward pass, in bytes
     double seconds = 0;    // per microbatch, on all of its stages
-    double exchange = 0;   // of gradients of parameters that other ranks of the pipeline have too
-    double reduction = 0;  // of gradients, after the last backward
-    double gather = 0;     // of updated weights
+    double exchange = 0;   // exchanging gradients of parameters shared with other ranks of the
+                           // pipeline
+    double reduction = 0;  // reducing gradients, after the last backward
+    double gather = 0;     // gathering updated weights
     double update = 0;
   };
 

@@ -37,7 +37,7 @@ class CostRecord {
 
  private:
   const ModelSpec& model_;
-  const std::vector<UnitCost> flops_;  // of units that train
+  const std::vector<UnitCost> flops_;  // costs of units that train
   std::vector<UnitSeconds> known_;     // 0: not yet
   MachineModel machine_;
   double most_trained_ = 0;

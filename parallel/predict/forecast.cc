@@ -75,7 +75,7 @@ const LayoutForecast::Trained& LayoutForecast::trained(int frozen) const {
   return trained;
 }
 
-/// Seconds of units given what trains and what is read. Reads are charged to the first unit.
+/// Seconds of units, given what trains and what is read. Reads are charged to the first unit.
 std::vector<UnitSeconds> LayoutForecast::seconds(int frozen, int cached) const {
   std::vector<UnitSeconds> units = trained(frozen).units;
   const double share = input_.cache.share;

@@ -15,7 +15,7 @@ namespace concertina {
 
 /// Cached outputs of frozen units, which are read for a share of the samples instead of recomputed.
 struct CacheForecast {
-  double share = 0;  // of the samples, in [0, 1]; 0: nothing is cached
+  double share = 0;  // fraction of the samples, in [0, 1]; 0: nothing is cached
   double read_s_per_sample = 0;
 };
 
@@ -29,7 +29,7 @@ struct ForecastInput {
   std::vector<UnitSeconds> units{};  // per microbatch, as if each unit trains
   MachineModel machine{};
   CacheForecast cache{};
-  std::size_t kinds = 0;        // of optimizer state
+  std::size_t kinds = 0;        // number of optimizer state tensors
   std::vector<int> hosts{};     // by rank; empty: a single host
   int cores = 0;                // per host, shared by its ranks; 0: one per rank
   std::size_t move_memory = 0;  // parallel.move_memory

@@ -25,7 +25,7 @@ struct SearchBudget {
 struct FoundLayout {
   PlanCandidate candidate;
   PlanMemory memory{};
-  StepPrediction step{};  // for layouts that do not fit: only `seconds`, by the closed form
+  StepPrediction step{};  // if the layout does not fit: only `seconds`, by the closed form
   bool simulated = false, exact = false;
   double again_flops = 0;     // per step, on all devices
   std::vector<int> layers{};  // by stage; empty: stages are split within a layer

@@ -49,7 +49,7 @@ struct DeviceFigures {
 struct MachineModel {
   double flops_per_s = 0;                                   // products on one rank; 0: unknown
   double load_s = 0;                                        // reading the samples of a step
-  double norm_s_per_element = 0, update_s_per_element = 0;  // of an owner's part
+  double norm_s_per_element = 0, update_s_per_element = 0;  // per element of an owner's part
   double post_s = 0;                                        // per SEND or RECV
   double combine_s_per_byte = 0;                            // adding received gradients
   MoveRates moves;

@@ -29,7 +29,7 @@ struct ParameterBytes {
 
 struct Software {
   std::string_view name, about;
-  ParameterBytes in_32{}, in_16{2, 2, 12};  // for activations of 32 and 16 bits
+  ParameterBytes in_32{}, in_16{2, 2, 12};  // with activations of 32 and 16 bits
   bool sums_by_tree =
       false;  // gradients: one buffer for each level of the replica's part of the tree
   double received_bytes = 0;     // gradients of other replicas, each until it is added

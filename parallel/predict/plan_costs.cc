@@ -85,7 +85,7 @@ class Pieces {
   const Assignment& assignment_;
   const std::vector<StagePlacement>& stages_;
   std::vector<std::vector<int>> stages_of_;  // by rank
-  /// By the rank's stages that have the unit.
+  /// Nodes by the rank's stages that have the unit.
   std::map<std::vector<int>, std::vector<TreeNode>> known_;
 };
 

@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kLogitBytes = 8;  // of a logit in fp32 and its gradient
+constexpr double kLogitBytes = 8;  // a logit in fp32 and its gradient
 constexpr double kLossBytes = 16;  // traffic of an fp32 loss per logit, in F and in I
 
 bool can_recompute(const UnitCost& cost) {

@@ -28,8 +28,8 @@ std::vector<UnitSeconds> seconds_on(const MachineModel& machine, const ModelSpec
 
 /// Memory that one unit needs for one microbatch on one device.
 struct UnitBytes {
-  double input = 0;             // for its input
-  double saved = 0, grads = 0;  // from F to W and from I to W, including the input
+  double input = 0;             // kept for its input
+  double saved = 0, grads = 0;  // kept from F to W and from I to W, including the input
   double scratch = 0;           // during its backward pass
 };
 
@@ -46,7 +46,7 @@ struct ModelWork {
   std::vector<double> flops{};  // balanced by partitions, per sample
   std::vector<HeldParameters> parameters{};
   double again = 0, group = 0;  // seconds of all units: recomputation; the sums over the group
-  double again_flops = 0;       // of all units on all devices
+  double again_flops = 0;       // sum over all units on all devices
 };
 
 /// Caches the work of each kind of candidate.

@@ -14,7 +14,8 @@ namespace {
 constexpr int kAllDepths = 16;
 constexpr int kAllReplicas = 8;
 constexpr int kAllUnlike = 8;            // number of ranks
-constexpr std::size_t kMostOrders = 24;  // for ranks with different factors; any order of four
+constexpr std::size_t kMostOrders = 24;  // limit for ranks with different factors: all orders of
+                                         // four
 
 /// How `schedule` folds with its default number of chunks.
 std::optional<Folding> usual_folding(const Entry<Schedule>& schedule) {

@@ -61,7 +61,7 @@ class ChoiceSearch {
   /// Orders by estimated time, so that skipped candidates are the least promising.
   std::vector<LayoutCandidate> by_promise(std::vector<LayoutCandidate> candidates) const {
     std::ranges::stable_sort(candidates, {}, [&](const LayoutCandidate& one) {
-      // With two depths, as if all replicas had the larger one.
+      // Candidates with two depths are treated as if all replicas had the larger one.
       const Grid grid{one.grid.pp, std::max(1, one.ranks() / one.grid.pp)};
       return view_.forecast.likely_seconds(frozen_, grid, one.folding.chunks);
     });

@@ -15,7 +15,7 @@ struct CourseEpoch {
   std::int64_t steps = 0;
   std::string layout;    // describe()
   bool changed = false;  // whether frozen layers or layout differ from those of the previous epoch
-  double change_s = 0;   // of the preceding change
+  double change_s = 0;   // duration of the preceding change
   int batches = 1;       // per step
   double step_s = 0;     // per step
   double late_s = 0;     // extra time of the steps before a change on demand

@@ -44,7 +44,7 @@ struct LayoutPeriod {
 struct LayoutView {
   const Job& job;
   const Request& asked;         // requested keys, with the units that are currently frozen
-  const Assignment& now;        // with the units that are currently frozen; its layout may stay
+  const Assignment& now;        // including the currently frozen units; its layout may stay
   std::int64_t steps_left = 0;  // after the current step
   const LayoutOptions& options;
   const LayoutForecast& forecast;
@@ -62,7 +62,7 @@ struct LayoutChoice {
 struct LayoutDecision {
   std::optional<LayoutChoice> next{};  // empty: the layout stays
   double step_seconds = 0;             // predicted, for the current layout
-  std::string reason{};                // for the user
+  std::string reason{};                // explanation for the user
 };
 
 struct LayoutPolicy {

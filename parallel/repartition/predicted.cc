@@ -132,7 +132,7 @@ class Course {
   struct Node {
     Request asked;
     std::vector<Assignment> made;  // by period
-    std::vector<double> seconds;   // of the period's steps; kNever: not possible
+    std::vector<double> seconds;   // duration of the period's steps; kNever: not possible
     std::vector<double> rest{};    // including the shortest path from there to the end
   };
 

@@ -97,7 +97,8 @@ class Executor {
     Action action;
     LocalStage* stage = nullptr;
     MicrobatchIo io;
-    FrozenOutputs* frozen = nullptr;  // for an F from the model's first unit through frozen ones
+    FrozenOutputs* frozen = nullptr;  // set for an F from the model's first unit through frozen
+                                      // ones
     int restored = 0;                 // units that need not run
     int done = 0;                     // units completed
     int units() const {

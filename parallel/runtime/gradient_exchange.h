@@ -65,7 +65,7 @@ class GradientExchange final : public GradientSink {
   struct Addition {
     View left, right;
   };
-  using Held = std::map<Piece, View>;  // of one chunk
+  using Held = std::map<Piece, View>;  // pieces of one chunk
   struct Item {
     int bucket = 0, me = 0;
     std::size_t elements = 0;
@@ -78,7 +78,7 @@ class GradientExchange final : public GradientSink {
     std::vector<std::vector<Addition>> additions;    // by phase, made at its end
     View reduced;
     std::size_t queue = 0;
-    int place = 0;  // in its queue
+    int place = 0;  // position in its queue
     int open_uses = 0;
     bool skipped = false;
   };

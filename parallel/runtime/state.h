@@ -47,7 +47,7 @@ class State {
   /// Over all ranks, each element of the model's state is visited once.
   void each_owned(const std::function<void(const OwnedRun&)>& see) const;
 
-  /// By bucket: number of the run's updates that its optimizer state missed while frozen.
+  /// Number of the run's updates that its optimizer state missed while frozen, by bucket.
   std::vector<std::int64_t>& missed() { return missed_; }
   const std::vector<std::int64_t>& missed() const { return missed_; }
 
@@ -59,7 +59,7 @@ class State {
   std::size_t peak() const { return peak_; }
   void restart_peak() { peak_ = bytes_; }
 
-  // For a change of the assignment (parallel/runtime/redistribute.h).
+  // Functions for a change of the assignment (parallel/runtime/redistribute.h).
   /// Allocates a zeroed block of `count` tensors of `elements` elements; see give_back().
   Arena make_block(std::size_t elements, std::size_t count);
   void give_back(Arena block) { bytes_ -= block.capacity(); }

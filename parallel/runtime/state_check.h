@@ -1,7 +1,7 @@
 // Checks that weights and optimizer state of a rank are still those of its last update, and that
 // weights agree between replicas.
 // The owner of a weight updates it and sends it to all other holders. After a bit flip, the next
-// update spreads the owner's value and the effect on gradients to everybody. So each rank digests
+// update spreads the owner's value and the effect on gradients to all ranks. So each rank digests
 // its state right after an update and again before the next one, which is skipped if something
 // differs. Invariants: all working ranks find the same fault in the same step, before any weight
 // changes; a step without a fault allocates nothing; digests modify nothing.
@@ -23,7 +23,7 @@ namespace concertina {
 struct StepFault {
   // data: a rank could not read its part of the batch; its StepEngine::unread() has the reason.
   enum class Kind { none, not_finite, state, data } kind = Kind::none;
-  std::string what{}, where{};  // for an Error; not_finite only
+  std::string what{}, where{};  // for an Error, if not finite
   // state: the ranks with a wrong state or, if unknown, those that differ from each other.
   std::vector<int> ranks{};
   bool known = false;       // whether `ranks` are the wrong ones

@@ -56,7 +56,7 @@ class StepBatch {
   std::vector<Reading> readings_;
   std::vector<Buffer> buffers_;  // by field
   std::vector<View> views_;      // [microbatches x fields]
-  std::vector<int> indices_;     // for the fields of the last source
+  std::vector<int> indices_;     // indices of the fields of the last source
   std::vector<View> wanted_;     // by field of the source, for one load
 };
 

@@ -35,15 +35,15 @@ using StageFactory =
 
 /// How messages pass between the ranks of a run.
 struct Communicators {
-  Communicator& world;    // for host memory
-  Communicator& tensors;  // for tensors; may be `world`
+  Communicator& world;    // passes host memory
+  Communicator& tensors;  // passes tensors; may be `world`
 };
 
 /// Durations on one rank in a step, in seconds.
 struct StepSeconds {
-  double load = 0;     // of the batch
+  double load = 0;     // loading the batch
   double norm = 0;     // sums of squares of gradients
-  double update = 0;   // of its own parts
+  double update = 0;   // updating its own parts
   double refresh = 0;  // packing of weights
   double post = 0;     // one SEND or RECV; 0 if it has none
 };
@@ -88,7 +88,7 @@ class StepEngine {
   /// The fault of the last step, on a working rank.
   const StepFault& fault() const { return update_.fault(); }
   /// Why this rank could not read its part of the last batch, if it could not. The part is then
-  /// blank, so that this rank still meets the others.
+  /// blank, so that this rank can still finish the step.
   const std::optional<Error>& unread() const { return unread_; }
   /// StateCheck::repair() after a fault; then packs all weights. Collective over the working ranks.
   std::vector<std::string> repair();

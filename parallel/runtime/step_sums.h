@@ -60,24 +60,24 @@ class StepSums {
   const Assignment& assignment_;
   const StateCheck& check_;
   int rank_;
-  std::vector<int> me_;  // bucket -> index among its owners; -1: frozen, or not an owner
-  std::vector<std::vector<TensorRun>> runs_;  // of the own part
+  std::vector<int> me_;  // bucket -> index among its owners; -1: frozen, or another rank owns it
+  std::vector<std::vector<TensorRun>> runs_;  // runs of this rank's part
 
   // Squares go from a bucket's owners to the first of them, which adds them up by tensor; losses
   // and these sums go to all. So a rank has 8 bytes for each block of its own parts and of the
   // buckets of which it is the first owner, and 8 bytes per tensor of the model and per microbatch.
   std::vector<double> squares_;
-  std::vector<std::size_t> own_squares_;               // by bucket: index of those of the own part
+  std::vector<std::size_t> own_squares_;  // by bucket: index of the squares of this rank's part
   std::vector<std::vector<std::size_t>> all_squares_;  // by bucket, if first owner, and by owner
   std::vector<Send> square_sends_;
   std::vector<Receive> square_receives_;
-  std::vector<double> sums_;             // of all working ranks
+  std::vector<double> sums_;             // sums of all working ranks
   std::vector<std::size_t> sums_begin_;  // by working rank, with an end entry
   std::vector<std::size_t> words_at_;    // by working rank: index in sums_
   std::vector<std::size_t> loss_at_;     // by microbatch: index in sums_
   std::vector<std::size_t> tensors_at_;  // by bucket: index in sums_ of its first tensor
   std::vector<int> loss_rank_;           // by microbatch: rank of its last stage
-  std::vector<Bytes> messages_;          // of sums_, by working rank
+  std::vector<Bytes> messages_;          // parts of sums_, by working rank
   std::vector<double> bucket_squares_;
   SkippedBuckets skipped_;
   Communicator* working_ = nullptr;

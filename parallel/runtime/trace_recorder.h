@@ -75,12 +75,12 @@ class TraceRecorder {
   const std::vector<Action> row_;
   KernelClock& clock_;
   const std::size_t transfers_;
-  std::vector<std::string> names_;  // of the row's actions, for profilers
-  std::vector<Turn> turns_;         // of the current step
+  std::vector<std::string> names_;  // names of the row's actions, for profilers
+  std::vector<Turn> turns_;         // turns of the current step
   StepRecord scratch_;
   std::vector<StepRecord> kept_;
   std::int64_t first_ = 0, stride_ = 1;
-  std::ptrdiff_t kept_index_ = -1;  // of the current step; -1: recorded in scratch_
+  std::ptrdiff_t kept_index_ = -1;  // index of the current step; -1: recorded in scratch_
   bool active_ = false;
 };
 

@@ -46,10 +46,10 @@ class UnitClock final : public UnitObserver {
   KernelClock& clock_;
   bool every_step_ = false, measuring_ = false;
   std::int64_t steps_begun_ = 0;
-  std::vector<Lap> laps_;     // of the current step
+  std::vector<Lap> laps_;     // laps of the current step
   std::vector<double> sums_;  // [units x kPasses], seconds
   std::vector<int> counts_;
-  std::vector<double> means_;  // of the last step that had them
+  std::vector<double> means_;  // means of the last measured step
   StepHistory steps_;
 };
 

@@ -1,4 +1,4 @@
-// The end of a step: global norm, clipping, optimizer on the own parts, and weights back to all
+// The end of a step: global norm, clipping, optimizer on each rank's parts, and weights back to all
 // holders. Invariant: if a norm or loss is not finite, or the state of a rank has changed, no rank
 // changes a weight.
 #pragma once
@@ -30,7 +30,8 @@ struct StepResult {
 /// The step that an update ends.
 struct UpdateOf {
   std::int64_t step = 0;    // within the run, for errors; from 1
-  std::int64_t number = 0;  // of the update, from 1; below `step` if updates comprise several steps
+  std::int64_t number = 0;  // number of the update, from 1; below `step` if updates comprise
+                            // several steps
   double lr = 0;
   double targets = 0;   // valid ones of the step
   bool unread = false;  // whether this rank could not read its part of the batch
@@ -95,7 +96,7 @@ class Update {
   StepSums sums_;
   StepFault fault_;
   SkippedBuckets skipped_;
-  std::vector<const Part*> parts_;  // by bucket: the own part, or null if nothing trains here
+  std::vector<const Part*> parts_;  // by bucket: this rank's part, or null if nothing trains here
   std::vector<std::vector<TensorRun>> runs_;
   std::unique_ptr<UpdateTools> tools_;
   State* state_ = nullptr;

@@ -22,7 +22,7 @@ class WeightGather {
 
   /// Excludes these buckets from the next step.
   void skip(SkippedBuckets skipped);
-  /// Starts sending this rank's new part of `bucket`; by ascending bucket in each step.
+  /// Starts sending this rank's new part of `bucket`. Call by ascending bucket in each step.
   void start(std::size_t bucket);
   /// Waits until all parts of the started buckets have arrived.
   void wait();
@@ -31,9 +31,9 @@ class WeightGather {
   struct Gather {
     std::vector<Bytes> parts;  // by holder
     int me = 0;
-    Communicator* group = nullptr;     // for an all-gather; otherwise `phases` is set
-    PhasedExchange* phases = nullptr;  // for an exchange
-    int number = 0;                    // of the exchange
+    Communicator* group = nullptr;     // set for an all-gather
+    PhasedExchange* phases = nullptr;  // set for an exchange
+    int number = 0;                    // number of the exchange
   };
   void add_phases(const ExchangeRow& row, Gather& bucket);
 

@@ -22,8 +22,9 @@ class BucketClock {
   /// Handles that event. Returns the ranks that waited for what it completes.
   const std::vector<int>& advance(LinkClock& links);
 
-  /// Completes the rank's exchanges of `stage`. False if some are pending: advance() returns the
-  /// rank later. Otherwise moves `now` to their end and sets `node` to the awaited action, if any.
+  /// Completes the rank's exchanges of `stage`. Returns false if some are pending; advance()
+  /// returns the rank later. Otherwise moves `now` to their end and sets `node` to the awaited
+  /// action, if any.
   bool reduce(int rank, int stage, double& now, int& node);
 
   /// End of STEP's update on each rank if all ranks start it at `start`.

@@ -19,8 +19,8 @@ namespace concertina {
 /// Seconds for one microbatch on one stage. B takes input + weight + fused.
 struct StageCosts {
   double forward = 1, input = 1, weight = 1;
-  double fused = 0;             // of B compared with separate I and W; negative if it is faster
-  std::size_t saved_bytes = 0;  // from F to B or W
+  double fused = 0;             // B minus separate I and W; negative if B is faster
+  std::size_t saved_bytes = 0;  // kept from F to B or W
   /// Number of units in the stage; a rank polls its transfers after each. 0: it polls continuously,
   /// like waiting ranks.
   int units = 0;
@@ -50,17 +50,17 @@ struct BucketCosts {
   std::vector<int> ranks;       // holders, ascending; more than one
   std::vector<int> stages;      // stages of the layout that use it
   std::vector<double> early;    // by stage: seconds from its gradient's end to its action's
-  std::vector<Share> pieces;    // of every part before the exchange, by holder
+  std::vector<Share> pieces;    // share of every part before the exchange, by holder
   std::vector<double> updated;  // seconds from the start of the update to the end of its part
-  double bytes = 0;             // of all parts
+  double bytes = 0;             // size of all parts
   int number = 0;               // weights are gathered in ascending order
 };
 
 /// Seconds of one rank, once per step.
 struct RankCosts {
   double load = 0;     // before the first action
-  double norm = 0;     // of its parts' gradients, before the ranks synchronize in STEP
-  double update = 0;   // of its parts, afterwards
+  double norm = 0;     // norms of its parts' gradients, before the ranks synchronize in STEP
+  double update = 0;   // update of its parts, afterwards
   double refresh = 0;  // packing the new weights
   bool operator==(const RankCosts&) const = default;
 };
@@ -71,7 +71,7 @@ struct Costs {
   double post = 0;                 // seconds per SEND or RECV
   double combine = 0;              // seconds per byte of received gradients
   std::string exchange_scheme = "all-to-all";
-  int leaves = 1;           // of the gradient sum
+  int leaves = 1;           // number of leaves of the gradient sum
   LinkCosts local, remote;  // between ranks of one host, and of two hosts
   std::vector<int> hosts;  // by rank; empty: one host. Remote messages of a host share one link out
                            // and one link in
@@ -80,7 +80,7 @@ struct Costs {
   /// takes the latency of its link and occupies neither link nor rank; SEND and RECV take no time,
   /// and there are no waits for buffers.
   bool latency_alone = false;
-  std::vector<BucketCosts> buckets;  // in the order in which exchanges start
+  std::vector<BucketCosts> buckets;  // ordered by the start of their exchanges
   std::vector<RankCosts> ranks;      // by rank; empty: all 0
 
   /// The seconds of a compute action.

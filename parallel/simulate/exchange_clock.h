@@ -42,7 +42,7 @@ class ExchangeClock {
   /// Progress of an exchange on one of its holders, in its last phase.
   struct Progress {
     int missing = 0;    // messages to and from it without a known end, and its begin
-    double end = 0;     // the last of the known ones
+    double end = 0;     // latest known end
     int late = -1;      // the action that the last one waited for
     double begun = -1;  // time of posting; < 0: not yet
     int node = -1;      // the action that completed its part
@@ -76,7 +76,7 @@ class ExchangeClock {
     int group = 0, phase = 0;
     bool last = false;  // the last one of its group
     std::vector<int> ranks;
-    const std::vector<ExchangeStep>* steps = nullptr;  // of each exchange
+    const std::vector<ExchangeStep>* steps = nullptr;  // steps of each exchange
     std::vector<Load> loads;                           // by exchange
     std::vector<Line> lines;
     std::vector<Progress> progress;  // by exchange and holder

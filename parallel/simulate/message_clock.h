@@ -21,7 +21,7 @@ namespace concertina {
 
 struct Message {
   double sent = -1, posted = -1, end = -1;  // -1: not yet
-  double start = 0;                         // of the passage, or of that of the rest
+  double start = 0;                         // start of the transfer or of its remainder
   int sender = -1, receiver = -1;           // nodes that posted its ends
   int behind = -1;                          // node of the previous message on its link
   /// Ranks that are blocked until its arrival: the receiver, and the sender if it needs the buffer.

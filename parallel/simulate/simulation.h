@@ -42,9 +42,9 @@ class Simulation {
     Outbox gradients, activations;
   };
   struct Rank {
-    std::size_t position = 0;  // in its row
+    std::size_t position = 0;  // index in its row
     std::size_t tail = 0;      // after the row's last compute
-    std::vector<int> stages;   // of the rank
+    std::vector<int> stages;   // stages on this rank
     double clock = 0;
     UnderWay under_way;
     std::vector<int> unsent;  // see keep_outputs()

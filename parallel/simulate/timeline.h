@@ -27,7 +27,7 @@ enum class Wait {
 
 /// An action on the critical path, whose time is determined by the previous element.
 struct PathStep {
-  int rank = 0, position = 0;  // in the plan
+  int rank = 0, position = 0;  // place in the plan
   Wait wait = Wait::none;
   double waited = 0;  // seconds that its rank was idle or received before it
 };
@@ -41,7 +41,7 @@ struct Timeline {
   double mean_bubble = 0;             // over ranks that have actions
   std::vector<int> peak_activations;  // microbatches of stages, by rank
   std::vector<std::size_t> peak_activation_bytes;
-  std::vector<PathStep> critical_path;  // from the start of the step to its end
+  std::vector<PathStep> critical_path;  // the whole step, from start to end
 };
 
 /// Idle over ideal (busy) time of the rank where it is largest: within the whole step, and from the

@@ -70,7 +70,7 @@ void Transfers::post(const Action& send, View message) {
 
 void Transfers::reclaim_oldest(Kind send) {
   auto& [buffers, sends] = outbox(send);
-  CONCERTINA_CHECK(!sends.empty(), "no send is under way");
+  CONCERTINA_CHECK(!sends.empty(), "no send is pending");
   Sent& oldest = sends.front();
   wait(oldest.action, oldest.work);
   if (!oldest.over) recorder_.completed(oldest.action);

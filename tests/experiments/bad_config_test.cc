@@ -21,10 +21,10 @@ a.toml:2:9 | freeze.every = 20 has no effect | linear | [freeze]\nevery = 20
 a.toml:2:9 | freeze.alpha = 0.2 has no effect | pipetransformer | [freeze]\nalpha = 0.2
 a.toml:2:12 | freeze.unfreeze = "lr" has no effect | freeze.policy | [freeze]\nunfreeze = 'lr'
 a.toml:3:9 | both say what is frozen | freeze.units = 0 | [freeze]\npolicy = 'linear'\nunits = 2
-freeze.end (default) | not before freeze.end = 0.6 | above freeze.start | [freeze]\npolicy =
+freeze.end (default) | not less than freeze.end = 0.6 | above freeze.start | [freeze]\npolicy =
    'linear'\nstart = 0.7
 freeze.at (default) | needs a table | epoch 2: 7 | [freeze]\npolicy = 'list'
-a.toml:3:6 | "step 99999999999999999999: 3", which is no row | epoch 2: 7 | [freeze]\npolicy =
+a.toml:3:6 | "step 99999999999999999999: 3", which is not a valid row | epoch 2: 7 | [freeze]\npolicy =
    'list'\nat = ['step 99999999999999999999: 3']
 a.toml:3:6 | the model has 4 layers | 1 to 4 layers | [freeze]\npolicy = 'list'\nat = ['epoch 1: 5']
 a.toml:4:6 | at most 2 layers may be frozen | at most 2 | [freeze]\npolicy = 'list'\nmax = 2\nat =

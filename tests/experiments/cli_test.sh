@@ -246,8 +246,8 @@ refused 'leaves of `schedule`' schedule check looped.csv
 ok 'ok: 2 ranks' schedule check looped.csv --leaves 20
 ok makespan schedule simulate looped.csv --leaves 20
 ok 0F0 schedule show looped.csv --leaves 20
-refused '3 leaves do not divide 20' schedule check looped.csv --leaves 3
-refused '3 leaves do not divide 8' schedule search --ranks 2 --leaves 3
+refused '3 leaves do not evenly divide 20' schedule check looped.csv --leaves 3
+refused '3 leaves do not evenly divide 8' schedule search --ranks 2 --leaves 3
 ok found schedule search --ranks 1 --leaves 4
 # Pictures of predicted steps: of names and files, one scale for all; what cannot be written is
 # refused before the work.
@@ -433,7 +433,7 @@ assert report["ok"] is False and report["rule"] == "cover" and "repeats" in repo
 assert [p["rank"] for p in report["places"]] == [0, 0] and "[0F0]" in report["grid"]' <out ||
   fail 'schedule check --json of a wrong plan: not what is documented'
 ok 'ok: 4 ranks' schedule check gpipe --activations 8
-refused '3 are allowed' schedule check gpipe --activations 3
+refused 'but the limit is 3' schedule check gpipe --activations 3
 refused 'try: that F later' schedule check gpipe --activations 3
 printf '0F0,0F1,0B0,0B1,0F7\n1F0,1B0,1F1,1B1\n' >extra.csv
 refused '[0F7]' schedule check extra.csv
@@ -525,7 +525,7 @@ mkdir -p step-00000001
 refused 'step-00000001' checkpoint inspect step-00000001
 
 OMPI_COMM_WORLD_SIZE=4 && export OMPI_COMM_WORLD_SIZE
-refused 'alone, but the launcher asked for 4 ranks' doctor
+refused 'alone, but the launcher was asked for 4 ranks' doctor
 unset OMPI_COMM_WORLD_SIZE
 
 exit $bad

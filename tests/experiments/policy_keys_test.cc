@@ -23,7 +23,7 @@ TEST(FreezeKeys, BecomeTheRulesOfAModel) {
   FreezeRecord now{.step = 6};
   now.grad_norm = {4, 3, 2, 1};
   EXPECT_EQ(decide(rules, {}, now).frozen, 0);
-  expect_has(decide(rules, {}, now).reason, "waits for the warm-up's end, step 7");
+  expect_has(decide(rules, {}, now).reason, "waiting for the end of the warm-up, step 7");
   now.step = 7;
   EXPECT_EQ(decide(rules, {}, now).frozen, 1);  // a quarter of 4
   for (const auto& [bound, most] : {std::pair{"freeze.max=3", 3}, {"freeze.max=4", 4}})
@@ -99,7 +99,8 @@ TEST(IdlePolicies, AreNamedWhereNoDecisionFreezes) {
       "decides every 5 steps, 5 times before the run ends, and none of them freezes a layer");
   expect_has(idle({"freeze.policy=linear", "freeze.start=0.99", "freeze.end=1"}, points),
              "nothing will ever be frozen");
-  expect_has(idle({"freeze.policy=linear", "lr.warmup=30"}, points), "waits for the warm-up's end");
+  expect_has(idle({"freeze.policy=linear", "lr.warmup=30"}, points),
+             "waiting for the end of the warm-up");
   for (const char* policy :
        {"linear", "pipetransformer", "autofreeze", "plasticity", "weights-only"})
     EXPECT_EQ(idle({fmt::format("freeze.policy={}", policy)}, points), "") << policy;

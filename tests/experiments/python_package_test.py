@@ -183,7 +183,7 @@ def check_notebook(concertina):
     assert own.draw().startswith("<svg") and list(own.timeline().columns) == ["rank", "action", "start", "end"]
     assert [len(run.metrics) for run in names["runs"]] == [20, 20]
     wrong = concertina.Schedule("wrong", [["0F0", "0F1", "0B1", "0B0"], ["1B0", "1F0", "1F1", "1B1"]])
-    refuses(concertina.ProgramError, "1B0 comes before", wrong.check)
+    refuses(concertina.ProgramError, "1B0 precedes", wrong.check)
     try:
         wrong.check()
     except concertina.ProgramError as error:

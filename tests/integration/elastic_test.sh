@@ -184,7 +184,7 @@ same_as turns turns-packs
 expect 0 0 none --set run.steps=300
 [ "$(hash_of turns)" != "$(hash_of none)" ] || fail 'nothing is left out'
 exits 2 'plan freeze weights-only' "$binary" plan freeze @base.toml --policy weights-only
-one_message 'leaves out weight gradients and freezes no layer' 'plan freeze weights-only'
+one_message 'skips weight gradients and freezes no layer' 'plan freeze weights-only'
 
 # A run whose layout has changed goes on in it where there are as many ranks.
 packs="$long --set elastic.policy=pipetransformer --set parallel.pp=2 --set parallel.schedule=gpipe"
@@ -414,7 +414,7 @@ refused 'parallel.spare = 2 of 2 ranks: none is left' 2 --set parallel.spare=2
 refused 'freeze.at has "step 2: 5", but the model has 4 layers' 0 --set freeze.policy=list \
   --set freeze.every=1 --set 'freeze.at=["step 2: 5"]'
 refused 'no layout with pp = 2 fits 1 rank' 2 --set parallel.pp=2 --set parallel.spare=1
-refused 'to be spare' 2 --set parallel.spare=1 --set 'parallel.layout=[
+refused 'should be spare' 2 --set parallel.spare=1 --set 'parallel.layout=[
   {stages = [{rank = 0, units = [0, 5]}, {rank = 1, units = [5, 10]}], microbatches = [0, 4]}]'
 expect 1 3 diverges --set parallel.dp=2 --set parallel.spare=1 --set optimizer.lr=1e18 --set lr.warmup=0
 one_message 'step 2' 'a spare rank where training diverges'

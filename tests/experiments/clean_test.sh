@@ -46,8 +46,8 @@ refused 'there is a file already' data clean dirty.tsv "${look[@]}" --out clean.
 cmp -s before.tsv clean.tsv || fail 'a file was replaced'
 refused 'there is a file already' data clean dirty.tsv "${look[@]}" --out other.tsv --dropped clean.tsv
 [ ! -e other.tsv ] || fail 'half of it was written'
-refused 'several files would become one' data clean dirty.tsv clean.tsv "${look[@]}" --out other.tsv
-refused 'no row is left' data clean held.tsv --format tsv --set data.validation_files=held.tsv --out other.tsv
+refused 'several files cannot be written to one' data clean dirty.tsv clean.tsv "${look[@]}" --out other.tsv
+refused 'no rows are left' data clean held.tsv --format tsv --set data.validation_files=held.tsv --out other.tsv
 refused 'is not a format of tables' data inspect --quality dirty.tsv --format text
 refused 'has no effect without --quality' data inspect dirty.tsv --format tsv --near 0.5
 

@@ -129,7 +129,7 @@ unset DNNL_MAX_CPU_ISA
 
 ok 1f1b schedule list
 ok 'bubble (p-1)/m' schedule list --long
-ok 'no closed form claimed' schedule list --long
+ok 'no closed form' schedule list --long
 refused 'a multiple of 2' schedule check dualpipe --ranks 3
 refused 'chunks per rank: 2' schedule show zb-v --chunks 3
 json schedule list --json
@@ -267,11 +267,11 @@ assert one["by_cause"]["transfer"] > 0.1
 assert abs(sum(one["by_cause"].values()) - one["bubble"]) < 1e-9' || fail 'causes in JSON'
 ok 'wrote drawn.svg' schedule draw 1f1b interleaved-1f1b:4 --out drawn.svg
 refused 'chunks per rank: 2' schedule draw zb-v:3 --out drawn.svg
-refused "'two' is no number of chunks" schedule draw zb-v:two --out drawn.svg
+refused "expected a number of chunks, got 'two'" schedule draw zb-v:two --out drawn.svg
 ok 'rank 1  .  F0 B0--- F1 B1---' schedule show two.csv --grid
 ok 'rank 1  .  F0 B0--- F1 B1---' schedule draw two.csv --grid
 NO_COLOR=1 ok 'rank 0  0F0 0F1' schedule draw zb-v --ranks 2 --grid
-refused "'.gif' is no kind of figure" schedule draw 1f1b --out drawn.gif
+refused "'.gif' is not a picture format" schedule draw 1f1b --out drawn.gif
 refused 'an extension' schedule draw 1f1b --out drawn
 refused 'its directory does not exist' schedule draw 1f1b --ranks 512 --microbatches 16384 --out no/drawn.svg
 mkdir folder.svg
@@ -323,7 +323,7 @@ ok 'travel between ranks' plan move --world 4 --from parallel.pp=4 --to parallel
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer --epochs 3 --samples 64 --rate 50
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer freeze.alpha=0.5 --samples 64 --rate 50
 refused 'nothing freezes' plan freeze --samples 64
-refused 'nothing says between which layouts' plan move
+refused 'no layouts to move between' plan move
 refused 'there is no such file' plan move --world 2 --to parallel.pp=2 --costs nowhere
 refused "unknown subcommand 'serach'" plan serach @search.toml
 refused 'try: search (one of: show, search, move, freeze)' plan serach
@@ -500,7 +500,7 @@ for command in '' train eval generate plan 'plan show' 'plan freeze' 'schedule s
   every "$command"
 done
 
-refused 'executor and prediction are benches of the tests now, in build/tests/bench' bench executor --steps 3
+refused 'executor and prediction are benchmarks of the tests in build/tests/bench' bench executor --steps 3
 # What is no checkpoint is the same mistake to all who open one.
 mkdir -p empty untrained/checkpoints
 seq 1 900 > text

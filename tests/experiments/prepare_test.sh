@@ -117,14 +117,14 @@ exits 0 'train on tokens' ./ranks 2 train $small run.steps=4 run.name=tokens dat
 # Bad input.
 refused 'there is a file already' 2 "${prepare[@]}" --out one.tok
 refused 'no file matches' 2 data prepare data.text=missing.txt --out a.tok
-refused 'no token for the end' 2 data prepare data.text=text.txt --append-end --out a.tok
-refused 'is not prepared' 1 data prepare data.format=mnist data.files=text.txt --out a.tok
-refused 'no text is named' 1 data prepare --out a.tok
+refused 'no end-of-text token' 2 data prepare data.text=text.txt --append-end --out a.tok
+refused 'cannot be prepared' 1 data prepare data.format=mnist data.files=text.txt --out a.tok
+refused 'no text to prepare' 1 data prepare --out a.tok
 printf 'good\nbad \377\n' > bad.txt
 refused 'not UTF-8' 3 data prepare data.text=bad.txt data.tokenizer=bpe/tokenizer.json --out a.tok
 refused 'another tokenizer' 1 train $small model.vocab=400 data.format=tokens data.files=bytes.tok data.tokenizer=bpe/tokenizer.json
 refused 'data.tokenizer is "bytes"' 1 train $small model.vocab=400 data.format=tokens data.files=one.tok
-refused 'no token file' 1 data inspect text.txt
+refused 'not a Concertina token file' 1 data inspect text.txt
 head -c 1000 one.tok > cut.tok
 refused 'do not match a file of 1000 bytes' 1 data inspect cut.tok
 cp one.tok damaged.tok

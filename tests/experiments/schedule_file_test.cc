@@ -155,7 +155,7 @@ TEST_F(ScheduleFiles, ThatDoNotFitAreRefused) {
 }
 
 TEST_F(ScheduleFiles, ThatAreWrongAreRefused) {
-  expect_refused(config(directory_.path() + "/none.csv", 4), 2, "no such schedule file");
+  expect_refused(config(directory_.path() + "/none.csv", 4), 2, "schedule file not found");
   expect_refused(config(directory_.path(), 4), 2, "cannot read");
   expect_refused(config(write("empty.csv", ""), 4), 2, "cannot read");
   expect_refused(config(write("noise.csv", "0F0,hello\n"), 1), 1, "'hello' is not an action");

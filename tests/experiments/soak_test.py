@@ -111,7 +111,7 @@ class Report(unittest.TestCase):
 class Subcommands(unittest.TestCase):
     def test_the_help_lists_every_kind_of_fault(self):
         text = " ".join(program("soak", "--help").stdout.split())
-        listed = re.findall(r"([a-z-]+) \(", text[text.index("can be made):"):text.index(" --mean")])
+        listed = re.findall(r"([a-z-]+) \(", text[text.index("are possible):"):text.index(" --mean")])
         self.assertEqual(listed, list(soak.KINDS))
 
     def test_bad_input_is_one_error(self):
@@ -120,14 +120,14 @@ class Subcommands(unittest.TestCase):
             os.chdir(folder)
             pathlib.Path("json.py").write_text("raise SystemExit('a file of the working directory was imported')", encoding="utf-8")
             for words, error in ((["--faults", "fire"], "unknown fault 'fire'"), (["--faults", "full-disk"], "needs a program that makes it"),
-                                 (["--out", "."], "there is something already")):
+                                 (["--out", "."], "the folder already exists")):
                 said = program("soak", *words, *train)
                 self.assertEqual(said.returncode, 2, said)
                 self.assertIn(error, said.stderr)
                 self.assertEqual(said.stderr.count("\n"), 3, said.stderr)
             os.symlink("/usr/bin/env", "env")
             said = program("soak", *train, PATH=folder)
-            self.assertEqual((said.returncode, "needs python3" in said.stderr, "apt-get install python3" in said.stderr), (2, True, True), said)
+            self.assertEqual((said.returncode, "requires python3" in said.stderr, "apt-get install python3" in said.stderr), (2, True, True), said)
             os.chdir("/")
 
     def test_a_missing_library_is_one_command(self):

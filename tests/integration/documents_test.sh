@@ -52,6 +52,6 @@ run 1 train run.name=both "${mixed[@]}" data.documents=packed run.epochs=1 run.s
 refused 'data.weights has 1 numbers, data.files has 2 entries' train "${mixed[@]}" 'data.weights=[1]'
 refused 'data.weights has 2 numbers, data.validation_files has 1 entries' train "${mixed[@]}" data.validation_files=web.jsonl
 refused 'data.weights' train "${mixed[@]}" 'data.weights=[1, 0]'
-refused 'are not cached' train "${mixed[@]}" data.windows=fixed cache.memory=1MiB
-refused 'is of no use for model.task = "masked-lm"' train "${packed[@]}" model.family=bert model.task=masked-lm
+refused 'cannot be cached' train "${mixed[@]}" data.windows=fixed cache.memory=1MiB
+refused 'cannot be used with model.task = "masked-lm"' train "${packed[@]}" model.family=bert model.task=masked-lm
 refused 'have no masks of packed documents' train "${packed[@]}" run.device=cuda

@@ -376,7 +376,7 @@ grep -q 'every bit of weights, optimizer state, loss and gradient norm is the sa
 exits 2 'verify of a large model' "$binary" verify model.width=65536 model.layers=400 model.heads=64
 one_message 'memory' 'verify of a large model'
 exits 2 'verify of no layout' "$binary" verify @base.toml --layouts pp7xdp1
-one_message 'no layout of this world' 'verify of no layout'
+one_message "no layout '" 'verify of no layout'
 
 # refused TEXT RANKS [--set ...]
 refused() {
@@ -386,7 +386,7 @@ refused() {
 }
 refused 'pipetransformer' 0 --set freeze.policy=pipetransformr
 refused 'elastic.batch = "grows" has no effect: elastic.policy is not set' 0 --set elastic.batch=grows
-refused 'no sample comes again' 0 --set freeze.units=3 --set 'cache.memory=1 MiB'
+refused 'no sample is ever repeated' 0 --set freeze.units=3 --set 'cache.memory=1 MiB'
 refused 'cache.disk = "5 KiB" holds nothing' 0 --set data.windows=fixed --set freeze.units=3 \
   --set 'cache.disk=5 KiB'
 refused 'cache.use = "sometimes"' 0 --set cache.use=sometimes

@@ -51,14 +51,14 @@ exits 0 'export with weights apart' \
 [ "$(ls -d apart* onnx/* | wc -l)" = 3 ] || fail "something is left: $(ls -d apart* onnx/*)"
 
 refused_export 'there is no such file or directory' runs/one/checkpoints/step-00000003 --onnx --out onnx
-refused_export 'are float32' runs/one --onnx --out onnx --dtype bfloat16
+refused_export 'with float32 weights' runs/one --onnx --out onnx --dtype bfloat16
 exits 0 'export of a checkpoint' \
   "$binary" checkpoint export runs/one/checkpoints/step-00000004 --onnx --out onnx --force
 cmp first.onnx onnx/model.onnx || fail 'the checkpoint of a run is other bytes than the run'
 refused_export 'is no size' runs/one --onnx --out onnx --inline-limit big
 refused_export 'is no size' runs/one --onnx --out onnx --inline-limit '2 GiB'
-refused_export 'is no directory' runs/one --onnx --out text
-refused_export 'nothing can be written' runs/one --onnx --out nowhere/model.onnx
+refused_export 'not a directory' runs/one --onnx --out text
+refused_export 'cannot write this file' runs/one --onnx --out nowhere/model.onnx
 rm -r runs/four/checkpoints/step-*
 refused_export 'no checkpoint' runs/four --onnx --out onnx
 cmp first.onnx onnx/model.onnx || fail 'a refused export changed the model'

@@ -51,7 +51,7 @@ refused "its config.toml has them in $PWD/elsewhere" ck --set run.steps=7
 grep -q -- '--from-scratch' message || fail 'the message does not name --from-scratch'
 cmp -s kept runs/ck/metrics.jsonl || fail 'a refused launch changed metrics.jsonl'
 mv elsewhere away
-refused 'where there is none now' ck --set run.steps=7
+refused 'which has none' ck --set run.steps=7
 refused 'has trained 6 steps, but there is no checkpoint in' ck --set checkpoint.dir=elsewhere
 cmp -s kept runs/ck/metrics.jsonl || fail 'a refused launch changed metrics.jsonl'
 train ck --set run.steps=3 --from-scratch
@@ -73,7 +73,7 @@ done
 kill -KILL "$(cat /proc/[0-9]*/status 2> /dev/null |
   awk -v parent=$! '$1 == "Pid:" { pid = $2 } $1 == "PPid:" && $2 == parent { print pid }')"
 wait
-refused 'ended before its first one (checkpoint.every = 0)' killed
+refused 'stopped before its first one (checkpoint.every = 0)' killed
 grep -q '"end":null,"exit":null' runs/killed/launches.jsonl || fail 'a killed launch has an end'
 
 # One line a launch.

@@ -114,7 +114,7 @@ refused "model.width = 32, but the model of model.from has 16" train "${classify
 refused "model.context = 64" train "${classify[@]}" model.from=runs/masked model.context=64 run.name=x
 refused "model.bert.hidden = 0" train "${classify[@]}" model.from=runs/masked model.bert.hidden=0 run.name=x
 refused "model.head = \"new\", but this task has no classes" train model.family=bert data.text=text.txt model.from=runs/masked model.head=new run.name=x
-refused "model.head = \"new\", but model.from names no model" train "${classify[@]}" model.head=new run.name=x
+refused "model.head = \"new\" requires model.from" train "${classify[@]}" model.head=new run.name=x
 refused "model.classes = 5, but" train "${classify[@]}" model.from=runs/from-1-parallel.pp=1 model.classes=5 run.name=x
 sed -i 's/hidden = 40/hidden = 48/' runs/masked/config.toml
 refused "the tensor 002.mlp/down.weight has the shape [40, 16], this model's has [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x

@@ -58,7 +58,7 @@ for family in gpt llama; do
   run 1 eval runs/$family-classes --json --files classes.tsv
   grep -q "\"split\":\"test\".*\"tokens\":$(($(wc -l <classes.tsv) - 1))," out || die "not all rows: $(cat out)"
   same="$(sed -n 's/"seconds":[^,]*,//p' out)"
-  refused "names a text" eval runs/$family-classes --text classes.tsv
+  refused "--text is not available" eval runs/$family-classes --text classes.tsv
   run 1 eval runs/$family-classes --json --split test
   [ "$(sed -n 's/"seconds":[^,]*,//p' out)" = "$same" ] || die "the test files are others: $(cat out)"
   run 1 checkpoint export runs/$family-classes --out $family-classes --shard-size 8KB
@@ -119,7 +119,7 @@ grep -q '"BertForSequenceClassification"' sentiment/config.json || die "no class
 rm -r runs/gpt2/checkpoints/step-*
 run 1 checkpoint import "$published/gpt2" --out runs/gpt2
 run 1 checkpoint verify runs/gpt2
-refused "this run is there already" checkpoint import "$published/gpt2" --out runs/gpt2
+refused "the run already exists" checkpoint import "$published/gpt2" --out runs/gpt2
 mkdir gpt2/.partial
 echo left >gpt2/.partial/model-00001-of-00002.safetensors
 refused "there is a file already" checkpoint export runs/gpt2 --out gpt2

@@ -71,8 +71,8 @@ grep -q 'without the reduction of gradients: this run has no costs.json' out ||
   fail 'a report without costs.json does not say so'
 
 report runs/silent && grep -q 'no step was recorded' out || fail 'a run without a trace'
-refused 'this is not a run directory' runs
-refused 'this is not a run directory' nowhere
+refused 'not a run directory' runs
+refused 'not a run directory' nowhere
 head -c 5000 runs/stages/trace.json > short && mv short runs/stages/trace.json
 refused 'runs/stages/trace.json' runs/stages
 exit $bad

@@ -80,17 +80,17 @@ hostile() {
   [ "$(wc -c < err)" -lt 2000 ] || fail "$2: the message is too long"
 }
 sed 's/drawn/hostile/; /^command = "python3/d' drawn.toml > hostile.toml
-hostile 1 binary "it said '\\x1b[31m', which is no JSON object"
-hostile 1 daemon 'it ended without an answer (exit code 3)'
-hostile 1 dies 'it ended without an answer (exit code 3)'
-hostile 2 rundir "run.dir is the study's own"
-hostile 1 empty 'it said {"set":{}} where'
+hostile 1 binary "it sent '\\x1b[31m', which is not a JSON object"
+hostile 1 daemon 'it exited without an answer (exit code 3)'
+hostile 1 dies 'it exited without an answer (exit code 3)'
+hostile 2 rundir "run.dir is set by the study"
+hostile 1 empty 'got {"set":{}}'
 hostile 2 ranks 'ranks = "many"'
 hostile 2 'no ranks' 'ranks = -3'
-hostile 1 note 'it said {"set":{"optimizer.lr":0.001},"note":1} where'
+hostile 1 note 'got {"set":{"optimizer.lr":0.001},"note":1}'
 hostile 1 'not done' 'it said {"done":false'
 hostile 2 word "at: the sampler's answer for trial 1: optimizer.lr"
-hostile 2 null 'data.text = null is no value of a key'
+hostile 2 null 'data.text = null is not a valid assignment'
 exits 0 'going on after a hostile sampler' "$binary" study run hostile.toml --sampler 'python3 hostile.py well'
 [ "$(ended hostile)" = '1,done 2,done 3,done' ] || fail "hostile: $(ended hostile)"
 # A metric that no result has: the sampler would search blindly.

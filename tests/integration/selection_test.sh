@@ -139,5 +139,5 @@ one_message 'checkpoint.best = "accuracy": no evaluation of this task has that' 
 expect 2 0 bad $wild --set data.validation=0
 one_message 'checkpoint.best goes by evaluations, and nothing is held out' 'nothing held out'
 expect 2 0 bad --set run.patience=1 --set eval.every=0
-one_message 'run.patience = 1, but no evaluation comes before the last step' 'no evaluations'
+one_message 'run.patience = 1, but there is no evaluation before the last step' 'no evaluations'
 exit $bad

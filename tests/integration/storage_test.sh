@@ -120,7 +120,7 @@ train 0 old --set checkpoint.every=1 --set checkpoint.keep=1
 for part in metrics.jsonl events.jsonl tfevents.; do
   name=without-$(echo $part | cut -c 1-3)
   failing "write 1 1000 $ENOSPC $part" 0 "$name"
-  [ "$(grep -c 'warning.*lacks lines' err)" = 1 ] || fail "$part: not one warning"
+  [ "$(grep -c 'warning.*lines are lost' err)" = 1 ] || fail "$part: not one warning"
   same_bits "$name"
   commits "$name" 6
 done

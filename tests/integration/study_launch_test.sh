@@ -45,7 +45,7 @@ study killed "sh -c 'kill -9 \$\$; : {args}'"
 runs 1 killed --retry-failed
 says err 'killed by signal 9 (exit code 137); try: study run with --retry-failed'
 grep -q 'an old one' err && fail 'the error of an earlier launch is shown'
-says out 'the same command with --retry-failed'
+says out 'rerun with --retry-failed'
 
 # Preempted again and again, without a checkpoint in between, a trial fails.
 study stuck "sh -c 'exit 75; : {args}'"
@@ -78,7 +78,7 @@ grep -lsaE '^sleep.65' /proc/[0-9]*/cmdline > /dev/null && fail 'what cleared it
 # A folder that is removed while the study runs does not come back as half a study.
 study removed "sh -c 'rm -rf studies/removed; : {args}'"
 runs 1 removed
-one_message "the study's folder is gone" 'a removed folder'
+one_message "the study's folder was removed or moved" 'a removed folder'
 [ -e studies/removed ] && fail 'a removed folder came back'
 
 # A directory in the place of a file.

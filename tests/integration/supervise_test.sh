@@ -238,7 +238,7 @@ fi
 launcher="bash -c 'mkdir passed 2>/dev/null && exit 7; ${usual//\'/}'"
 supervised passes
 ended 0
-refused 'is not a command that goes on' run --ranks 2 -- eval runs/clean
-refused 'does not say how many ranks' run -- train data.text=text.txt
+refused 'cannot be supervised' run --ranks 2 -- eval runs/clean
+refused 'the number of ranks is unknown' run -- train data.text=text.txt
 refused 'is not there, or cannot be executed' run --ranks 2 --launcher 'no-such-launcher {program} {args}' -- train data.text=text.txt
 echo "1 passed, 0 failed"

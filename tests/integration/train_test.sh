@@ -110,7 +110,7 @@ done
 cmp -s loss.1 loss.4 && cmp -s loss.1 loss.2 || fail 'eval differs'
 refused 2 'is a schedule for 2 ranks, but the run has 3 ranks' 3 bad --set parallel.schedule=own.csv
 refused 2 'has 6 microbatches per replica, but a step has 12 for 1 replica' 2 bad --set parallel.schedule=own.csv
-refused 2 'there is no such schedule file' 2 bad --set parallel.schedule=other.csv
+refused 2 'schedule file not found' 2 bad --set parallel.schedule=other.csv
 sed 's/0B0/0B1/' own.csv > twice.csv
 refused 2 'repeats' 4 bad --set parallel.schedule=twice.csv
 rm own.csv

@@ -35,9 +35,11 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
     const auto found = values.find(name);
     if (found == values.end() && is_placeholder(word, open, name))
       throw_input(fmt::format("unknown placeholder {{{}}} in the launcher command", name), where,
-                  name == "hosts" ? "--hosts node1:4,node2:4"
-                             : fmt::format("{{ranks}}, {{program}} and {{args}}; for braces of "
-                                           "a shell write {{ {} }}",
+                  name == "hosts"
+                      ? "--hosts node1:4,node2:4"
+                      : fmt::format("{{ranks}}, {{program}} and {{args}}; for braces of "
+                                    "a shell write {{ {} }}",
+                                    name));
     // Keeps braces that belong to the shell.
     text += word.substr(at, open - at) +
             (found == values.end() ? word.substr(open, close - open + 1) : found->second);

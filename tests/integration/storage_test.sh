@@ -211,7 +211,7 @@ kill -0 $process 2> /dev/null || fail 'a touched text ended the run'
 printf X | dd of=moving bs=1 seek=50 conv=notrunc 2> /dev/null
 wait $process
 [ $? = 1 ] || fail 'a text that changed under the run went unnoticed'
-one_message 'the text was changed' 'a text edited in place'
+one_message 'the text changed' 'a text edited in place'
 cp text moving
 exits 0 'with the text as it was' "$binary" train runs/moving --set run.steps=100
 

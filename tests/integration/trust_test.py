@@ -154,7 +154,7 @@ def check_own_snapshots():
     run, prefix, _ = killed_run("vain")
     code, said = call("run", "--ranks", "1", "--max-restarts", "0", "--launcher", "bash -c 'exit 7; {program} {args}'", "--", *TRAIN,
                       "run.name=vain", user=VICTIM)
-    assert code == 1 and re.search(r"step \d+ is in memory alone", said) and prefix in said, said
+    assert code == 1 and re.search(r"step \d+ is only in memory", said) and prefix in said, said
     for left in pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*"):
         left.unlink()
 

@@ -128,7 +128,7 @@ grep -q 'no checkpoint of step 4' err || fail 'a checkpoint that failed is not t
 # One that was removed.
 rm -r runs/whole/checkpoints/step-*$best
 exits 2 'eval without the best' "$binary" eval runs/whole
-one_message "the run's best checkpoint by validation_loss, of step $best, is not here" 'eval without the best'
+one_message "the run's best checkpoint by validation_loss, of step $best, is missing" 'eval without the best'
 taken "step $newest: held-out" eval runs/whole --newest
 expect 0 0 whole $wild --set run.patience=5
 grep -q "the best checkpoint by validation_loss, of step $best, is not in" err || fail 'a best commit that is gone is not told'

@@ -190,7 +190,7 @@ commit=runs/newer/checkpoints/step-00000006
 sed -i 's/"metadata":{/"metadata":{"model.rope":"true",/' $commit/manifest.json
 (cd $commit && sha256sum manifest.json > manifest.sha256)
 train 2 newer --set run.steps=8
-one_message 'model.rope = true, which this version does not know' 'a key of a newer version'
+one_message 'model.rope = true, which is unknown to this version' 'a key of a newer version'
 
 # The text may not change under a run; a new time of change alone is harmless.
 cp text moving

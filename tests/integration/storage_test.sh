@@ -169,7 +169,7 @@ for command in 'eval runs/whole --json' 'schedule show 1f1b --ranks 2 --microbat
   'checkpoint inspect runs/whole' '--help'; do
   "$binary" $command > /dev/full 2> err
   [ $? = 1 ] || fail "$command > /dev/full does not exit with 1"
-  one_message 'could not be written' "$command > /dev/full"
+  one_message 'cannot write the output' "$command > /dev/full"
 done
 
 # A state that has diverged is never committed, and good commits are kept.

@@ -61,9 +61,8 @@ class ChangePolicy {
                        const std::string& source) = 0;
 };
 
-/// Adopts `change` if all ranks have enough memory. Otherwise adds the reason to an event of
-/// `change` and leaves the run as it is. Adds the durations to the event that caused the change.
-/// Collective.
+/// Adopts `change` and adds its durations to the event that caused it. If a rank lacks memory, adds
+/// that reason to an event of `change` and leaves the run as it is. Collective.
 std::optional<Adoption> adopt_change(Change& change, Trainer& trainer, int threads);
 
 }  // namespace concertina

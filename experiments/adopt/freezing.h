@@ -28,8 +28,7 @@ class Freezing final : public ChangePolicy {
   Freezing(const RunConfig& config, const Job& job);
 
   /// Records the metrics of the step. At a decision point, requests and records the policy's
-  /// decision, even one that changes nothing, and takes a snapshot of the weights if the policy
-  /// needs one.
+  /// decision, even an empty one, and takes a snapshot of the weights if the policy needs one.
   void consider(const RunView& view, Trainer& trainer, Change& change) override;
 
   const char* name() const override { return "freezing"; }

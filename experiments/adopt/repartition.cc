@@ -61,8 +61,7 @@ std::string unlike_ranks(const std::vector<double>& factors) {
   return unlike == 0 ? "" : text + " as long as the others for the same layers";
 }
 
-/// Returns ", batch 8 -> 16" and the reason if it is less than `wanted`; empty if the batch stays
-/// as wanted.
+/// ", batch 8 -> 16" and why it is less than `wanted`; empty if the batch stays as wanted.
 std::string batch_text(std::int64_t before, std::int64_t after, std::int64_t wanted,
                        std::int64_t steps_left) {
   if (after == before && after >= wanted) return "";

@@ -46,8 +46,7 @@ std::string idle_cache(const RunConfig& config);
 CacheRoom cache_room(const RunConfig& config, const ModelSpec& model, std::uint64_t samples);
 
 /// The number of units whose output is cached: all frozen ones in the first stage of every
-/// pipeline. All pipelines share this number, since a sample moves to another pipeline in each
-/// epoch.
+/// pipeline. The same for all pipelines: samples move between them in each epoch.
 int cached_units(const Layout& layout);
 
 }  // namespace concertina

@@ -12,8 +12,7 @@ namespace concertina {
 
 class PrefixDigests {
  public:
-  /// `numerics`: what determines bits besides model and weights. `trainer` must outlive this
-  /// object.
+  /// `numerics`: what determines bits besides model and weights. `trainer` outlives this.
   PrefixDigests(const Trainer& trainer, std::string numerics);
 
   /// Called on every rank after each change of the assignment, before the next step: forgets the

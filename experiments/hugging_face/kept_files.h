@@ -1,5 +1,4 @@
-// The parts of its tokenizer and data that a run keeps, so that its model can be exported when both
-// are gone.
+// The parts of tokenizer and data that a run keeps for the export of its model.
 #pragma once
 
 #include <span>

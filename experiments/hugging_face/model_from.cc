@@ -87,8 +87,7 @@ void adopt_model_from(RunConfig& config) {
   adopt_tokenizer(published, config);
   adopt_class_names(published, config);
   require_classes(config);
-  // Checked before memory is allocated according to config.json. A config.json alone can be
-  // planned.
+  // Checks config.json before memory is allocated. A config.json alone can be planned.
   if (has_safetensors(config.model.from)) PublishedWeights(config.model.from, published, config);
 }
 

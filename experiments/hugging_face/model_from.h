@@ -9,8 +9,7 @@
 
 namespace concertina {
 
-/// The run that model.from names; nullopt if it is a folder with a config.json. Input error: it is
-/// neither.
+/// The run that model.from names; nullopt for a folder with a config.json. Input error: neither.
 std::optional<StoredRun> model_from_run(const RunConfig& config);
 
 /// Takes the keys of [model] from model.from, if that is not empty. A config that has them all,

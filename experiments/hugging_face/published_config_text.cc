@@ -122,8 +122,7 @@ void erase(PublishedJson& file, std::string_view key) {
   if (object->empty()) file.erase(object);
 }
 
-/// The config.json that the model of a run came with; nullopt if the model was created by
-/// Concertina.
+/// The config.json that the model of a run came with; nullopt if it came without one.
 std::optional<PublishedConfig> kept_config(const RunConfig& config) {
   if (std::error_code error; !std::filesystem::exists(kept_folder(config) + "/config.json", error))
     return std::nullopt;

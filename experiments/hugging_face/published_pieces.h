@@ -1,5 +1,4 @@
-// One of our tensors as the tensors of a published model that it consists of: maps their elements
-// to ours.
+// Maps the elements of the tensors of a published model to one of our tensors.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +25,13 @@ class PublishedPieces {
   const StoredElsewhere& rule() const { return rule_; }
   const std::vector<PublishedPiece>& all() const { return pieces_; }
   std::int64_t elements() const { return rows_ * columns_; }
-  /// Whether a tensor of `shape` matches `piece` or, if the rule allows it, has more rows at its
-  /// end.
+  /// Whether a tensor of `shape` matches `piece`, possibly with more rows at its end if allowed.
   bool fits(const PublishedPiece& piece, const std::vector<std::int64_t>& shape) const;
   /// The first element of theirs that is one of ours, and their number.
   std::int64_t first(const PublishedPiece& piece) const;
   std::int64_t count(const PublishedPiece& piece) const { return rows_ * piece.columns; }
 
-  /// Copies `theirs`, elements [first, first + count) of `piece`, to their positions in `ours`
-  /// [rows, columns].
+  /// Copies `theirs`, elements [first, first + count) of `piece`, into `ours` [rows, columns].
   void place(const PublishedPiece& piece, std::span<const float> theirs,
              std::span<float> ours) const;
   /// Collects all elements of `piece` from ours; elements that we do not have are 0.

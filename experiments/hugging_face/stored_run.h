@@ -33,20 +33,17 @@ struct StoredRun {
 /// inside one. nullopt if `path` does not exist, or neither it nor a parent has a config.toml.
 /// Input error: an invalid config.toml.
 std::optional<StoredRun> find_stored_run(const std::string& path);
-/// Throws the input error for a `path` at which there is no run. `instead`: further advice that is
-/// put first.
+/// Throws the input error for a `path` without a run. `instead`: further advice, put first.
 [[noreturn]] void refuse_stored(const std::string& path, const std::string& instead = "");
 /// Like find_stored_run(), but throws an input error if there is no run.
 StoredRun require_stored_run(const std::string& path);
 /// Input error: the run has no commit, or a damaged one.
 CheckpointReader open_stored(const StoredRun& run);
 /// The name of the embedding's separate token table in a checkpoint whose head continued to train
-/// without the embedding (freeze.tied); empty if both share a table. `config`: a model with these
-/// tensors.
+/// without the embedding (freeze.tied); empty if both share a table. `config`: that of the model.
 std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& config);
 /// Returns the commit at `path`, even if it is damaged: the newest of a run or of a directory of
-/// checkpoints, which need not be in a run. Input errors: those of require_stored_run() and
-/// open_stored().
+/// checkpoints, which need not be in a run. Input errors: as above.
 std::string stored_commit(const std::string& path);
 
 /// Sets the keys of [model] that follow from the run's, and its tokenizer, unless a file or --set

@@ -58,8 +58,7 @@ std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
 nlohmann::ordered_json launch_facts(const Launch& launch, std::int64_t from);
 
 /// The line of one launch in launches.jsonl. It is written at the start; it has no end while the
-/// launch runs or if it was killed. Lines of other launches stay unchanged, and no failure here
-/// aborts a run.
+/// launch runs or if it was killed. Other lines stay unchanged, and no failure here aborts a run.
 class LaunchRecord {
  public:
   /// Appends `facts`, without an end, to `path`.

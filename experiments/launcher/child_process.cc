@@ -27,8 +27,7 @@ namespace fs = std::filesystem;
 constexpr const char* kMark = "CONCERTINA_MARK";
 
 /// Adds the files that MPI has created for `process`, as far as it has mapped them: the shared
-/// memory of its transports and Open MPI's session folder, "ompi.HOST.UID/pid.N", or "ompi.N" in
-/// version 5.
+/// memory of its transports and Open MPI's session folder, "ompi.HOST.UID/pid.N" or "ompi.N".
 void add_shared_files(pid_t process, std::set<std::string>& files) {
   std::ifstream maps(fmt::format("/proc/{}/maps", process));
   for (std::string line; std::getline(maps, line);) {
@@ -46,8 +45,7 @@ void add_shared_files(pid_t process, std::set<std::string>& files) {
   }
 }
 
-/// Adds the Open MPI session folder of `launcher`, which may have exited before a rank used the
-/// folder.
+/// Adds the Open MPI session folder of `launcher`, which a rank may not have used before it exited.
 void add_session(pid_t launcher, std::set<std::string>& files) {
   std::error_code error;
   for (const fs::directory_entry& entry :
@@ -82,8 +80,7 @@ std::size_t ranks_beside(pid_t process) {
   return 0;
 }
 
-/// Whether `path` is the session folder of a live process, such as a daemon that serves other
-/// launches.
+/// Whether `path` is the session folder of a live process, such as a daemon.
 bool is_in_use(const fs::path& path) {
   const std::string name = path.filename(), extension = path.extension();  // ".N"
   if (!name.starts_with("pid.") && !name.starts_with("ompi.")) return false;
@@ -103,8 +100,7 @@ std::string link_of(pid_t process, const char* name) {
   return fs::read_symlink(fmt::format("/proc/{}/{}", process, name), unknown).string();
 }
 
-/// Whether `process` is alive and executes `program`; a program rebuilt since appears as "PATH
-/// (deleted)".
+/// Whether `process` is alive and executes `program`; "PATH (deleted)" means it was rebuilt.
 bool executes(pid_t process, const std::string& program) {
   return link_of(process, "exe").starts_with(executable_of(program));
 }

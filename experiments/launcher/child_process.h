@@ -1,7 +1,6 @@
-// A launcher as a child process, with all its descendants. Invariant: it runs on the given CPUs
-// only, in a separate process group, and is sent a signal when this process dies. kill_all() kills
-// all descendants in any group, except those that both left its group and cleared their
-// environment.
+// A launcher as a child process, with all its descendants. Invariant: it runs only on the given
+// CPUs, in a separate process group, and is signalled when this process dies. kill_all() kills all
+// descendants except those that left its group and cleared their environment.
 #pragma once
 
 #include <optional>
@@ -51,8 +50,7 @@ class ChildProcess {
   ProcessFacts look();
   /// Sends a signal to its process group.
   void signal(int number) const { process_.signal(number); }
-  /// Sends SIGKILL to the processes that run ChildOptions::program here, so that the launcher can
-  /// clean up.
+  /// Sends SIGKILL to the processes of ChildOptions::program, so that the launcher can clean up.
   void kill_program();
   void kill_all();
 

@@ -13,8 +13,7 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
-/// Parses "a:2,b" in the format of mpirun's -H; host b has one slot. Throws Error{bad_input} that
-/// names `where`.
+/// Parses "a:2,b" in the format of mpirun's -H; host b has one slot. Throws Error{bad_input}.
 std::vector<Host> parse_hosts(const std::string& text, const std::string& where);
 
 /// Returns text such as "a:2,b:1".

@@ -14,17 +14,15 @@ namespace concertina {
 /// model may contain any bytes.
 std::string terminal_text(const std::string& text);
 
-/// Prints "concertina: error: WHAT\n  at: WHERE\n  try: FIX\n" to stderr; names the rank unless it
-/// is negative.
+/// Prints "concertina: error: WHAT\n  at: WHERE\n  try: FIX\n" to stderr; names the rank if >= 0.
 void print_error(const Error& error, int rank);
 
 /// Runs `body` and returns its exit code. If it throws, prints the error with its place and fix to
 /// stderr and aborts all ranks.
 ///
 /// Most errors, such as a wrong key, occur on all ranks at once, but the user needs only one
-/// message. So rank 0 reports at once, and the others wait for it to abort them. A rank that is
-/// still alive afterwards has its own error and reports it. Without communication, this cannot
-/// hang.
+/// message. So rank 0 reports at once, and the others wait for it to abort them. A rank that
+/// survives has its own error and reports it. Without communication, this cannot hang.
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body);
 
 }  // namespace concertina

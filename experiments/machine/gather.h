@@ -29,8 +29,7 @@ std::vector<nlohmann::json> gather_json_on_first(Communicator& world, const nloh
 void together(Communicator& world, const std::function<void()>& work,
               const std::function<void()>& cleanup = {});
 
-/// Returns the result of `make` on rank 0 to every rank; if it throws there, all ranks throw.
-/// Collective.
+/// Returns rank 0's `make()` to every rank; if it throws there, all ranks throw. Collective.
 nlohmann::json from_first(Communicator& world, const std::function<nlohmann::json()>& make);
 
 /// `mine` of every rank, concatenated; equal lengths on all ranks. Collective.

@@ -1,8 +1,7 @@
 // Watches a launch while its main thread is in a step, which never ends after the death or stop of
 // another rank or the loss of a host, and detects a launcher that is about to kill the ranks before
 // the step ends. Invariant: it only reports what happened and how to fix it, and aborts a launch
-// that cannot continue; a launch with a stopped rank or a lost host only if a supervisor restarts
-// it.
+// that cannot continue; one with a stopped rank or a lost host only if it is supervised.
 #pragma once
 
 #include <atomic>
@@ -25,8 +24,7 @@ void tell_of_death(const std::vector<int>& ranks, int by, bool in_place);
 
 class LaunchWatch {
  public:
-  /// Starts a thread if there are other ranks. `mpi` must be started and must outlive the watch.
-  /// Collective.
+  /// Starts a thread if there are other ranks. `mpi` has started and outlives this. Collective.
   explicit LaunchWatch(MpiEnvironment& mpi);
   ~LaunchWatch();
   LaunchWatch(const LaunchWatch&) = delete;

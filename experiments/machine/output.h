@@ -18,8 +18,7 @@ Error lost_output();
 /// The number of columns of the terminal that `stream` writes to; 80 if unknown.
 int terminal_columns(std::FILE* stream);
 
-/// A progress line at the bottom of a terminal. Write errors, such as a log on a full disk, never
-/// stop the work.
+/// A progress line at the bottom of a terminal. Write errors never stop the work.
 class StatusLine {
  public:
   explicit StatusLine(std::FILE* stream);
@@ -30,8 +29,7 @@ class StatusLine {
   bool on_terminal() const { return terminal_; }
   /// Maximum length of a line; one column stays free, as a full line wraps on some terminals.
   int columns() const { return terminal_columns(stream_) - 1; }
-  /// Draws `text`, truncated to one line, over the current line; like say() if there is no
-  /// terminal.
+  /// Draws `text`, truncated to one line, over the current line; without a terminal, like say().
   void draw(const std::string& text);
   /// Removes the line. Must be called before anything else writes to the terminal.
   void clear();

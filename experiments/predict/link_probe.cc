@@ -59,8 +59,7 @@ class End {
     return agree(std::min(bytes, std::max(kTrial, static_cast<std::size_t>(most))));
   }
 
-  /// The size of the largest message that is sent without a receiver, accurate to a sixteenth; at
-  /// most kMostEager.
+  /// The largest message sent without a receiver, accurate to a sixteenth; at most kMostEager.
   std::size_t eager() {
     std::size_t most = 0, least = 1024;
     while (least <= kMostEager && leaves(least)) most = std::exchange(least, 2 * least);
@@ -161,8 +160,7 @@ struct LinkFigures {
 };
 
 /// Used between hosts. Measures the second half of a message, because bytes that pass at once (a
-/// switch's buffer, a full token bucket) are in the first half and would overestimate the rate of a
-/// short message.
+/// switch's buffer, a full token bucket) are in the first half and would inflate the rate.
 double stream_seconds(const LinkFigures& lead, double handshake) {
   const double first = lead.half - lead.latency - (lead.bytes / 2 > lead.eager ? handshake : 0);
   const double whole = lead.message - lead.latency - (lead.bytes > lead.eager ? handshake : 0);

@@ -81,8 +81,7 @@ class RankColumns {
   std::size_t width_;
 };
 
-/// Returns the cost of all updates of a step in elements: all.sum(kTrained), except for rules with
-/// matrix products.
+/// The cost of a step's updates, in elements: all.sum(kTrained), except for rules with products.
 double update_cost(const Assignment& assignment) {
   double cost = 0;
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {

@@ -15,8 +15,7 @@ namespace concertina {
 struct LinkOptions {
   std::string links{};  // a machine file or a run; empty: those of the run with the costs
   std::optional<double> boundary_bytes{};  // per message, if not given by a run's model
-  /// Seconds per message between ranks, which occupies no rank (Costs::latency_alone); replaces
-  /// links.
+  /// Seconds per message, which occupies no rank (Costs::latency_alone); replaces links.
   std::optional<double> latency{};
 };
 
@@ -28,11 +27,9 @@ class ScheduleCosts {
   explicit ScheduleCosts(const std::vector<std::string>& words, const LinkOptions& links = {});
 
   bool measured() const { return source_.has_value(); }
-  /// The number of units of the run's model, which bounds the number of stages; nullopt without a
-  /// model.
+  /// Units of the run's model, an upper bound for stages; nullopt without a model.
   std::optional<int> units() const;
-  /// The number of rows of a file of costs, which is the number of stages per pipeline; nullopt
-  /// without a file.
+  /// Rows of a file of costs, the number of stages per pipeline; nullopt without a file.
   std::optional<int> rows() const;
   /// `share`: the fraction of the three numbers per stage. `leaves` of the gradient sum; 0: as many
   /// as the layout's pipelines need, or the default. Throws Error{bad_input} if a pipeline does not

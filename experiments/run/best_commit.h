@@ -1,6 +1,5 @@
 // The best model of a run by the evaluations during its training: checkpoint.best. Invariant: only
-// the newest commit states which commit is best, so that there is no contradiction; no run removes
-// the best commit.
+// the newest commit states which commit is best; no run removes the best commit.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,7 @@ std::optional<BestCommit> best_commit_of(const nlohmann::json& metadata);
 /// error: the best commit is missing or damaged.
 std::optional<OpenCommit> open_best(const std::string& checkpoints);
 
-/// Returns "step 40, the best of the run by accuracy (0.9123)", or "step 60", for a commit with
-/// this metadata.
+/// "step 40, the best of the run by accuracy (0.9123)" or "step 60", for this metadata.
 std::string step_text(std::int64_t step, const nlohmann::json& metadata);
 
 }  // namespace concertina

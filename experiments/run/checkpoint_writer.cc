@@ -93,8 +93,7 @@ nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
 
 }  // namespace
 
-/// Whether there is memory for a copy of this rank's part. The other ranks of the host need as
-/// much.
+/// Whether there is memory for a copy of this rank's part. Other ranks need as much.
 bool CheckpointWriter::make_copy_room() {
   const auto rank = static_cast<std::size_t>(trainer_.world().rank());
   const std::uint64_t bytes =

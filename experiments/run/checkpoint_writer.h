@@ -33,13 +33,11 @@ struct SavedCheckpoint {
 
 class CheckpointWriter {
  public:
-  /// `directory`: that of the commits, which all ranks see. `trainer` has started and outlives
-  /// this.
+  /// `directory`: for commits, seen by all ranks. `trainer` has started and outlives this.
   CheckpointWriter(Trainer& trainer, std::string directory)
       : trainer_(trainer), directory_(std::move(directory)) {}
 
-  /// What the rank that commits does next, possibly on a thread. `led_on`: a step followed that of
-  /// the state.
+  /// The next action of the rank that commits. `led_on`: a step followed that of the state.
   using After = std::function<void(bool led_on)>;
 
   /// Starts to write the state after step `step`. `beside`: return as soon as there is a copy of

@@ -46,7 +46,7 @@ Request request_of(const RunConfig& config, int world, std::vector<int> hosts = 
 
 /// The assignment for `config`. Throws Error{bad_input} if world size, model and layout are
 /// incompatible. If the layout fits another number N of ranks, the error suggests `launch` with N
-/// for its {}.
+/// for {}.
 Assignment assignment_of(const RunConfig& config, const Job& job, int world,
                          const std::string& launch = {}, std::vector<int> hosts = {});
 

@@ -1,6 +1,5 @@
 // The identity of a run: everything that determines its bits. Invariant: pure; a checkpoint stores
-// the identity of its run, and a launch with another one is refused, with an error that names the
-// key.
+// the identity of its run, and a launch with another one is refused.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -27,8 +26,7 @@ inline constexpr const char* kUnread = "unread";
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint);
 
 /// Whether a run may resume with another value of this key of its identity: the precision, the
-/// device, the instruction set, oneDNN's version, the end of the learning-rate schedule. The change
-/// is logged.
+/// device, the instruction set, oneDNN's version, the end of the learning-rate schedule. Logged.
 bool may_change(std::string_view key);
 
 /// Returns the value of a key in the identity `stored`, or the default of a config key that did not

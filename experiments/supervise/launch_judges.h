@@ -112,8 +112,7 @@ class RestartPolicy {
 
   /// The reason for not starting another launch; nullopt if there is to be one.
   std::optional<Stop> after(const EndedLaunch& launch);
-  /// Seconds before the next launch: 0 after a launch that made progress, otherwise doubling with
-  /// each launch.
+  /// Seconds before the next launch: 0 after a launch that made progress, otherwise doubling.
   double pause() const;
 
  private:

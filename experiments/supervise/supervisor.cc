@@ -80,8 +80,7 @@ bool put_damaged_aside(const std::string& checkpoints, const std::string& why) {
   return true;
 }
 
-/// Removes snapshots on this host of a former run that had the same directory, which was removed
-/// since.
+/// Removes this host's snapshots of a former run in the same directory.
 void forget_former_runs(const std::string& directory) {
   for (const auto& [prefix, set] : own_snapshot_sets())
     if (set.directory == directory && prefix != snapshot_prefix(directory))

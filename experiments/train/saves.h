@@ -24,8 +24,7 @@ class Saves {
   /// Starts the checkpoint of the state after `step`, written beside the steps that follow. `wait`:
   /// return only when it exists. `last`: the last checkpoint of this launch, which must succeed.
   /// `progress`: called once the previous checkpoint has finished. `changed`: the data may have
-  /// changed since the start of the run, which is otherwise an error. Collective, like all
-  /// functions below.
+  /// changed since the start of the run, which is otherwise an error. Collective, as is all below.
   void save(std::int64_t step, const std::function<nlohmann::json()>& progress, bool last,
             bool wait, bool changed = false);
   /// The value to pass to the other ranks after a step.
@@ -35,8 +34,7 @@ class Saves {
   void after_step(std::span<const double> news, bool finite);
   /// Waits for the checkpoint that is being written, if any.
   void finish();
-  /// The same when all working ranks, and possibly no others, know that the state has diverged
-  /// since.
+  /// The same when all working ranks, and possibly no others, know that the state diverged.
   void finish_diverged();
   /// Called after a change of the assignment.
   void changed();

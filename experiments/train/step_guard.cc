@@ -17,8 +17,7 @@
 namespace concertina {
 namespace {
 
-/// The first tensor of this rank, in model order, that has a non-finite weight; empty if there is
-/// none.
+/// This rank's first tensor, in model order, with a non-finite weight; empty if there is none.
 std::string first_bad_weight(const State& state) {
   std::string name;
   std::vector<std::byte> scratch;

@@ -24,7 +24,7 @@ class StepGuard {
   explicit StepGuard(TrainLaunch& launch);
 
   /// Trains step `step`. Returns nullopt if the run must go back (TrainLaunch::go_back()), and a
-  /// result with a fault if the step was passed over. Throws a failure if the run cannot continue.
+  /// result with a fault if the step was passed over. Throws if the run cannot continue.
   /// Collective.
   std::optional<StepResult> train(std::int64_t step, BatchSource& source);
 

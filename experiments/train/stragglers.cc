@@ -25,8 +25,8 @@ double noise(std::span<const double> values) {
   return 1.4826 * median(off);
 }
 
-/// How far the window of `row` is above the cells before it; 0 unless that exceeds `least` and the
-/// noise in both.
+/// How far the window of `row` is above the cells before it; 0 unless that exceeds `least` and
+/// noise.
 double rise(const std::vector<double>& row, std::size_t before, double least) {
   const std::span<const double> all(row), old = all.first(before), window = all.subspan(before);
   const double size = median({window.begin(), window.end()}) - median({old.begin(), old.end()});

@@ -1,7 +1,6 @@
 // Finds the rank, or the link between two stages, that has become slower than the others.
 // Invariants: pure; a slowdown of all ranks alike is not a straggler; each straggler is reported
-// once until it recovers; a step costs one sum per rank, and decisions are made at most twice a
-// second.
+// once until it recovers; a step costs one sum per rank; decides at most twice a second.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +35,7 @@ class Stragglers {
   std::optional<Straggler> add(std::span<const StepPace> paces, double seconds);
 
   // A cell is a step, or all steps of half a second if they are shorter: scheduler effects within
-  // less time are noise. A straggler is found in a window of cells, compared with the cells before
-  // it.
+  // less time are noise. A straggler is found by comparing a window of cells with those before it.
   static constexpr double kCellSeconds = 0.5;
   static constexpr std::size_t kWarmUp = 2, kWindow = 10, kLeastBefore = 20, kMostBefore = 64;
   static constexpr std::size_t kCompared = 8;  // ranks with which one is compared

@@ -1,6 +1,5 @@
 // The end of `train`: costs.json, result.json, the final output. Invariant: on rank 0, after the
-// last checkpoint; a file that cannot be written causes only a warning if the run is complete
-// without it.
+// last checkpoint; an optional file that cannot be written causes only a warning.
 #pragma once
 
 #include <optional>

@@ -298,8 +298,7 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
   return result;
 }
 
-/// Returns the cache that the layout policy may rely on, without frontiers that were found not to
-/// pay.
+/// Returns the cache that the layout policy may rely on, without frontiers that do not pay.
 CacheForecast Training::cache_forecast() const {
   if (!cache_) return {};
   const CacheOutlook outlook = cache_->outlook();

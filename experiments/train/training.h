@@ -19,8 +19,7 @@
 
 namespace concertina {
 
-/// A number that a rank contributes after each step, and the action on those of all working ranks,
-/// in their order.
+/// A number that ranks contribute after each step, and the action on all of them in rank order.
 struct StepHook {
   std::function<double()> news;
   std::function<void(const std::vector<double>& all)> heard;

@@ -73,7 +73,7 @@ for given in '' /usr/bin/true; do
   [ -z "$given" ] || ln -sf "$given" none/scontrol
   SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST='n[1-2]' PATH="$PWD/none" \
     "$binary" run --ranks 2 -- train data.text=none > out 2> err && fail 'a job of Slurm without its programs'
-  one_message "and there is no ${given:+srun}" 'a job of Slurm without its programs'
+  one_message "but ${given:+srun}" 'a job of Slurm without its programs'
 done
 
 # A build from source: the text that quickstart.sh makes, or how to make it.
@@ -142,7 +142,7 @@ done
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 >plan.csv
 refused 'gpipe' schedule check nothing-like-it
 refused 'not in range 1 to 4096' schedule show 1f1b --ranks 0
-refused '2 costs are given' schedule simulate 1f1b --costs 1,2
+refused 'expected three costs, got 2' schedule simulate 1f1b --costs 1,2
 printf 'ranks_per_host = 1\n[remote]\nlatency_s = 1.0\nbytes_per_s = 10.0\n' >machine.toml
 links='--costs 1,1,1 --links machine.toml --boundary-bytes'
 # F, a message of 2 s and 1 s of latency, F and B, the same back, B, and ranks meet in STEP: 1 s more.
@@ -151,13 +151,13 @@ ok 'links: from machine.toml, all ranks on 2 hosts' schedule simulate 1f1b --ran
 ok 'links: none given: transfers are free' schedule simulate 1f1b
 ok 'links: from machine.toml' schedule search --ranks 2 --microbatches 2 --max-chunks 2 $links 20
 refused '--costs F,I,W --links machine.toml' schedule simulate 1f1b --costs machine.toml
-refused '--boundary-bytes N as well' schedule simulate 1f1b --links machine.toml
+refused '--boundary-bytes N: samples' schedule simulate 1f1b --links machine.toml
 refused '--links machine.toml as well' schedule simulate 1f1b --boundary-bytes 20
 refused 'not in range' schedule simulate 1f1b --links machine.toml --boundary-bytes -1
 # Costs of each stage; a latency in place of links, and the bubbles that papers define.
 printf 'F,I,W\n1,2,3\n4,5,6\n' >stages.csv
 ok 'makespan 36 ' schedule simulate gpipe --ranks 2 --microbatches 2 --costs stages.csv
-refused 'costs of 2 stages, a pipeline here has 4 stages' schedule simulate gpipe --costs stages.csv
+refused 'costs of 2 stages, but a pipeline has 4 stages' schedule simulate gpipe --costs stages.csv
 published='--ranks 8 --microbatches 24 --costs 18.522,18.086,9.337 --latency 0.601'
 ok 'zero_bubble   0.2431' schedule simulate 1f1b $published
 ok 'zero_bubble   0.1585' schedule simulate zb-h1 $published
@@ -168,14 +168,14 @@ assert list(definitions) == ["zero_bubble", "megatron", "idle_share"], definitio
 assert abs(definitions["megatron"]["value"] - 3 / 8) < 1e-12
 assert all(one["formula"] and one["source"] for one in definitions.values())' ||
   fail 'definitions of the bubble in JSON'
-refused 'a latency is given, and links as well' schedule simulate 1f1b --latency 1 $links 20
+refused '--latency cannot be combined with --links' schedule simulate 1f1b --latency 1 $links 20
 for figure in nan inf -1 1e308 1e-308 x ''; do
   refused --latency schedule simulate 1f1b --latency="$figure"
   refused --latency schedule search --latency="$figure"
 done
 small='schedule search --ranks 4 --microbatches 8 --max-chunks 1'
 ok 'bubble zero_bubble ' $small --objective span --memory 4 --kept-for-w 0.4
-ok 'keeps weights twice: left out (--opposite)' $small
+ok 'keeps weights twice: omitted without --opposite' $small
 ok 'found (search)            1         13 ' schedule search --microbatches 4 --max-chunks 1 --opposite
 ok 'found (zb-h1) ' schedule search --microbatches 4 --max-chunks 1
 refused 'not in {step,span}' $small --objective steps
@@ -184,8 +184,8 @@ refused --kept-for-w $small --kept-for-w nan
 refused 'the file has costs of 2 stages for 4 ranks' $small --costs stages.csv
 # Numbers that are none, or beyond all sense, are refused wherever they enter; nothing hangs.
 for figure in nan inf -1 1e308 1e-308 '' x; do
-  refused "'$figure' is no cost" schedule simulate 1f1b --costs "1,$figure,1"
-  refused "'$figure' is no cost" schedule search --costs "1,$figure,1"
+  refused "'$figure' is not a number of seconds" schedule simulate 1f1b --costs "1,$figure,1"
+  refused "'$figure' is not a number of seconds" schedule search --costs "1,$figure,1"
 done
 for figure in nan inf -1 1e308 x; do
   refused --boundary-bytes schedule simulate 1f1b --links machine.toml --boundary-bytes=$figure
@@ -202,7 +202,7 @@ done
 refused "'010' is no whole number" schedule check 1f1b --ranks 010
 refused "'0x10' is no whole number" schedule check 1f1b --microbatches 0x10
 refused 'not in range 1 to 4096' schedule check 1f1b --ranks 99999999999999999999
-refused '2 costs are given' schedule simulate 1f1b --costs ,, --json
+refused 'expected three costs, got 2' schedule simulate 1f1b --costs ,, --json
 printf '[[pair]]\nfrom = 1\nlatency_s = 1\n' >bad.toml
 refused "a pair has no 'to'" schedule simulate 1f1b --links bad.toml --boundary-bytes 1
 printf '[local]\nlatency_s = 1\n[[pair]]\nfrom = 1\nto = 4\nlatency_s = 1\n' >bad.toml
@@ -299,9 +299,9 @@ done
 # What a layout or a model finds wrong with a key says where that key is.
 printf '[parallel]\npp = 99\n' >deep.toml
 printf 'model = {layers = 8, width = 512, heads = 8, context = 512}\n' >search.toml
-ok 'what would help most' plan search @search.toml --world 8 --machine laptop --device-memory 4GiB
+ok 'largest gain' plan search @search.toml --world 8 --machine laptop --device-memory 4GiB
 json plan search @search.toml --world 8 --machine laptop --top 2 --json
-refused 'a search needs to know the machine' plan search @search.toml --world 8
+refused 'a search needs a machine' plan search @search.toml --world 8
 refused 'try: a100-80gb (one of' plan search @search.toml --world 8 --machine a100-80gib
 refused 'try: a100-40gb (one of' plan search @search.toml --world 8 --machine a100
 refused 'fits into 1 MiB per device; the nearest, tp1' plan search @search.toml --world 8 --machine laptop --device-memory 1MiB
@@ -310,7 +310,7 @@ refused 'at: --schedules' plan search @search.toml --machine laptop --schedules 
 ok "zero-bubble paper's B" schedule search --help
 # A signal ends a search with the best so far.
 code=0; timeout -s INT --preserve-status 3 "$binary" schedule search --ranks 16 --microbatches 64 --memory 12 >out 2>err || code=$?
-[ "$code" = 75 ] && grep -q 'best so far; not everything' out || fail "schedule search at SIGINT: exit $code"
+[ "$code" = 75 ] && grep -q 'best schedule so far' out || fail "schedule search at SIGINT: exit $code"
 refused 'one of: concertina, megatron, deepspeed' plan search @search.toml --machine h100 --software x
 for rate in 0 -1 nan inf; do refused --rate plan search @search.toml --machine laptop --rate=$rate; done
 for list in --tp --pp --microbatch --chunks; do
@@ -319,7 +319,7 @@ done
 ok laptop plan @search.toml --world 2 --machine laptop
 ok laptop plan show --world 2 --machine laptop @search.toml
 # Each command of `plan` has its own options; what they were before says what they are now.
-ok 'travel between ranks' plan move --world 4 --from parallel.pp=4 --to parallel.pp=2
+ok 'sent between ranks' plan move --world 4 --from parallel.pp=4 --to parallel.pp=2
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer --epochs 3 --samples 64 --rate 50
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer freeze.alpha=0.5 --samples 64 --rate 50
 refused 'nothing freezes' plan freeze --samples 64
@@ -514,9 +514,9 @@ while IFS='|' read -r path text; do
     esac
   done
 done << 'END'
-nowhere|there is no such file or directory
-untrained/checkpoints/step-00000003|there is no such file or directory
-empty|there is neither a run nor a checkpoint here
+nowhere|no such file or directory
+untrained/checkpoints/step-00000003|no such file or directory
+empty|neither a run nor a checkpoint
 untrained|there is no checkpoint here
 untrained/checkpoints|there is no checkpoint here
 END

@@ -283,7 +283,7 @@ TEST(Launcher, RefusesWhatStandsForNothing) {
   expect_has(refusal([&] { words("mpirun -n {rank} {program}"); }), "{rank}");
   const std::vector<std::string> shell = {"sh", "-c", "a=${rank} {1..2} {a,b} { true; } {}"};
   EXPECT_EQ(words("sh -c 'a=${rank} {1..2} {a,b} { true; } {}'"), shell);
-  expect_has(refusal([] { study("[launch]\ncommand = \"\"\n"); }), "no command");
+  expect_has(refusal([] { study("[launch]\ncommand = \"\"\n"); }), "command is empty");
 }
 
 TEST(ErrorInLog, IsOfThisLaunchAndTakesNoMoreThanTheEnd) {

@@ -273,7 +273,7 @@ s.toml | not evaluated before the end of a trial |  | [set]\nrun.steps = 9\n[sto
 s.toml:3:9: stop.above | stop.above = nan is out of range |  | [stop]\nmetric = 'loss'\nabove = nan
 s.toml:3 | has no condition |  | [set]\nrun.steps = 9\n[stop]\nmetric = 'loss'
 s.toml:2:11: launch.command | no place |  | [launch]\ncommand = 'mpirun'
-s.toml:2:11 | there is no command |  | [launch]\ncommand = ''
+s.toml:2:11 | the command is empty |  | [launch]\ncommand = ''
 s.toml:2:14 | time_limit |  | [launch]\ntime_limit = -1
 s.toml:1 | not valid TOML |  | [grid\n
 s.toml:2 | unknown key search.metirc | metric ( | [search]\nmetirc = 'loss'

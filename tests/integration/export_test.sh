@@ -50,7 +50,7 @@ exits 0 'export with weights apart' \
 [ -s apart.onnx_data ] || fail 'no file of weights'
 [ "$(ls -d apart* onnx/* | wc -l)" = 3 ] || fail "something is left: $(ls -d apart* onnx/*)"
 
-refused_export 'there is no such file or directory' runs/one/checkpoints/step-00000003 --onnx --out onnx
+refused_export 'no such file or directory' runs/one/checkpoints/step-00000003 --onnx --out onnx
 refused_export 'with float32 weights' runs/one --onnx --out onnx --dtype bfloat16
 exits 0 'export of a checkpoint' \
   "$binary" checkpoint export runs/one/checkpoints/step-00000004 --onnx --out onnx --force

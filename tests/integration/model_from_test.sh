@@ -108,8 +108,8 @@ mv runs/masked gone
 run 1 train runs/from-1-parallel.pp=1 run.steps=4 run.threads=1
 mv gone runs/masked
 
-refused "there is no such file or directory" train "${classify[@]}" model.from=nowhere run.name=x
-refused "there is neither a run nor a checkpoint here" train "${classify[@]}" model.from=runs run.name=x
+refused "no such file or directory" train "${classify[@]}" model.from=nowhere run.name=x
+refused "neither a run nor a checkpoint" train "${classify[@]}" model.from=runs run.name=x
 refused "model.width = 32, but the model of model.from has 16" train "${classify[@]}" model.from=runs/masked model.width=32 run.name=x
 refused "model.context = 64" train "${classify[@]}" model.from=runs/masked model.context=64 run.name=x
 refused "model.bert.hidden = 0" train "${classify[@]}" model.from=runs/masked model.bert.hidden=0 run.name=x
@@ -117,7 +117,7 @@ refused "model.head = \"new\", but this task has no classes" train model.family=
 refused "model.head = \"new\" requires model.from" train "${classify[@]}" model.head=new run.name=x
 refused "model.classes = 5, but" train "${classify[@]}" model.from=runs/from-1-parallel.pp=1 model.classes=5 run.name=x
 sed -i 's/hidden = 40/hidden = 48/' runs/masked/config.toml
-refused "the tensor 002.mlp/down.weight has the shape [40, 16], this model's has [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x
+refused "the tensor 002.mlp/down.weight has the shape [40, 16], but this model needs [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x
 mv kept moved
 refused "there is no checkpoint" train "${classify[@]}" model.from=runs/masked run.name=x
 [ ! -e runs/x/config.toml ] || die "a refused run left something"

@@ -150,7 +150,7 @@ printf '\1' | dd of=second/model/model.safetensors bs=1 seek=5000 conv=notrunc s
 apart "reads another model than rank 0" x
 mv second/model second/folder
 cp -r runs/gpt2 second/model
-apart "it is a run on rank 1, and a folder of Hugging Face on rank 0" x
+apart "model.from is a run on rank 1, but a Hugging Face folder on rank 0" x
 rm -r first/model
 cp -r runs/gpt2 first/model
 sed -i 'y/0123456789abcdef/123456789abcdef0/' second/model/checkpoints/step-*/manifest.sha256
@@ -160,10 +160,10 @@ apart "reads another model than rank 0" x
 cp -r "$published/gpt2" wrong
 printf '\0\0\300\177' | dd of=wrong/model.safetensors bs=1 seek="$(($(stat -c %s wrong/model.safetensors) - 4))" \
   conv=notrunc status=none
-refused "the weights have a NaN, an infinity" checkpoint import wrong --out runs/wrong
+refused "have a NaN, an infinity" checkpoint import wrong --out runs/wrong
 [ ! -e runs/wrong/config.toml ] || die "a refused import left something"
 
-refused "there is no such file or directory" checkpoint export runs/none --out x
+refused "no such file or directory" checkpoint export runs/none --out x
 refused "config.json" checkpoint import "$published" --out x
 [ ! -e x ] || die "a refused import left something"
 echo "1 passed, 0 failed"

@@ -94,10 +94,10 @@ done
 # Launchers that cannot be meant are refused, and nothing is made.
 study wrong 'mpirun -n {rank} {program} {args}'
 runs 2 wrong
-one_message 'the launcher has {rank}, which stands for nothing' 'a wrong placeholder'
+one_message 'unknown placeholder {rank} in the launcher command' 'a wrong placeholder'
 grep -q '{ranks}, {program} and {args}' err || fail 'the known placeholders are not listed'
 study wrong ''
 runs 2 wrong
-one_message 'there is no command' 'an empty launcher'
+one_message 'the command is empty' 'an empty launcher'
 [ -e studies/wrong ] && fail 'a refused study made a folder'
 exit $bad

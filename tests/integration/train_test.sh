@@ -91,7 +91,7 @@ small="--set run.steps=4"
 expect 0 1 plain $small
 expect 0 1 narrow $small
 expect 0 2 narrow --set run.steps=6 --set numerics.compute=bf16 --set parallel.pp=2
-grep -qF 'trained in "fp32" so far, goes on in "bf16"' out err || fail 'the other precision is not told'
+grep -qF 'trained with "fp32" so far, continuing with "bf16"' out err || fail 'the other precision is not told'
 (cd runs && timeout 60 "$binary" eval narrow --json) > out 2> err || fail 'eval of a run in bf16'
 "$binary" schedule show 1f1b --ranks 2 --microbatches 6 --chunks 2 --compute-only > own.csv
 expect 0 4 own $small --set parallel.schedule=own.csv --set run.steps=2

@@ -145,7 +145,8 @@ TEST(PlanReport, AdviceIsALayoutThatFits) {
   const std::size_t needed = report(config, 2, kPlenty)["peak_bytes"];
   const auto tight = report(config, 2, needed - 1);
   ASSERT_EQ(tight["warnings"].size(), 1U);
-  expect_has(tight["warnings"][0].get<std::string>(), "what fits: parallel.pp=2 parallel.dp=1");
+  expect_has(tight["warnings"][0].get<std::string>(),
+             "layouts that fit: parallel.pp=2 parallel.dp=1");
   EXPECT_LT(report(small({"parallel.pp=2"}), 2, kPlenty)["peak_bytes"], needed);
   expect_has(report(config, 2, 1)["warnings"][0].get<std::string>(), "no layout of 2 ranks");
   expect_has(report(config, 2, needed)["warnings"][0].get<std::string>(), "at most 1 of them");

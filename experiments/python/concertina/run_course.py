@@ -273,7 +273,7 @@ def _cache_text(result: Line) -> str:
     samples, slots = number(use, "samples"), number(use, "slots")
     if misses and samples > 0:
         said += f"; {misses:,} were computed, each sample at least once"
-        said += f": the budgets hold {int(slots):,} of the {int(samples):,} of an epoch" if slots < samples else ""
+        said += f": the budgets hold {int(slots):,} of the {int(samples):,} samples of an epoch" if slots < samples else ""
     return said
 
 

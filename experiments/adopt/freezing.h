@@ -1,6 +1,6 @@
 // The freeze policy of a run. It receives every step and decides at its decision points.
 // Invariants: decisions depend only on values that have the same bits in every layout, so all ranks
-// decide alike; its state is plain data that is stored in checkpoints.
+// make the same decisions; its state is plain data that is stored in checkpoints.
 #pragma once
 
 #include <vector>

@@ -85,7 +85,7 @@ Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backen
       outlook_(std::move(outlook)),
       costs_(trainer.job().model),
       start_(start_of(trainer.asked(), trainer.assignment())) {
-  start_.frozen_units = config.freeze.units;  // a checkpoint has more
+  start_.frozen_units = config.freeze.units;  // a checkpoint may have more
 }
 
 void Repartition::consider(const RunView& view, Trainer& trainer, Change& change) {
@@ -100,7 +100,7 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   wanted_.reset();
   if ((!change.next && !view.due(config_.elastic.every)) || settled_ < kMeasuredSteps) return;
   // A longer run.steps may resume from here and must then have made the decisions of a run planned
-  // that long. By measured times a change after the last step never pays.
+  // that long. With measured times, a change after the last step never pays.
   if (policy_.by_times && view.step == view.steps) return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
   const double began = concertina::now();

@@ -1,5 +1,5 @@
 // Tests whether a sample has the same bits at every place in its microbatch. Kernels split the rows
-// of a microbatch into tiles and may sum in another order in a shorter or otherwise placed tile.
+// of a microbatch into tiles and may sum in another order in a shorter tile or at another position.
 // This depends on processor, library and shape, so it is tested by running them.
 #pragma once
 

@@ -26,8 +26,8 @@ namespace {
 constexpr std::string_view kFloatingPoint = "floating-point arithmetic";
 constexpr std::size_t kMostText = 100;  // maximum length of a value in the message
 
-/// Whether ranks may differ in the key: each host has its own directories and cores, and the
-/// contents of files are compared separately.
+/// Whether ranks may differ in the key: hosts have separate directories and cores; the contents of
+/// files are compared separately.
 bool may_differ(KeyRole role) {
   return role == KeyRole::run_place || role == KeyRole::host_place || role == KeyRole::host ||
          role == KeyRole::files;
@@ -101,7 +101,7 @@ nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const 
                       find_key(key) != nullptr ? config.where(key) + " (rank 0)" : key,
                       names_key(key) ? fmt::format("mpirun -x {}, to set it on all ranks", key)
                       : key == kFloatingPoint
-                          ? "no library that changes it, on any rank (LD_PRELOAD; -ffast-math)"
+                          ? "remove the library that changes it (LD_PRELOAD; -ffast-math)"
                           : "the same program, options and files for all ranks");
   }
   return refusal_of("the ranks do not agree", "start of the run", "one program for all ranks");

@@ -63,7 +63,7 @@ void receive_shard(Communicator& world, const std::string& path, std::uint64_t b
   SnapshotSlot slot(path);
   try {
     slot.open(bytes);
-  } catch (const Error&) {  // it is sent all the same
+  } catch (const Error&) {  // sent anyway
     std::vector<std::byte> nowhere(bytes);
     world.irecv(nowhere, from).wait();
     throw;

@@ -225,8 +225,8 @@ void TrainLaunch::refuse_from_scratch() const {
               checkpoints, "another run.name, or move these checkpoints away");
 }
 
-/// Sets the step at which the learning-rate schedule ends: that of the config, or else that of the
-/// start of the run. Rank 0 reads the run directory and broadcasts it.
+/// Sets the step at which the learning-rate schedule ends: that of the config, otherwise that of
+/// the start of the run. Rank 0 reads the run directory and broadcasts it.
 void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   std::int64_t steps = lr_steps(config);
   if (leads() && config.lr.steps == 0 && done > 0) {

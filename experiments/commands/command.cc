@@ -79,10 +79,8 @@ void add_config_options(CLI::App& app, ConfigOptions& options) {
                  "@FILE.toml (later files override earlier ones), a run directory, or an "
                  "assignment as for --set")
       ->type_name("@FILE|RUN|TABLE.KEY=VALUE");
-  app.add_option(
-         "--set", options.sets,
-         "set a config key, overriding files and variables such as CONCERTINA__RUN__STEPS; may be "
-         "repeated")
+  app.add_option("--set", options.sets,
+                 "set a config key, overriding files and environment variables; may be repeated")
       ->type_name("TABLE.KEY=VALUE")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -177,9 +177,9 @@ int run(int argc, char** argv, const char* name, std::span<const Entry<Command>>
         MpiEnvironment& mpi) {
   log::init(launcher_rank(), std::max(1, expected_world_size()));
   CLI::App app(
-      "Trains transformers with pipeline stages x data-parallel replicas. Runs are elastic: layers can "
-      "be frozen, the layout can change between steps, and a run can resume with any layout, with "
-      "bit-identical results.",
+      "Trains transformers with pipeline stages x data-parallel replicas. Runs are elastic: layers "
+      "can be frozen, the layout can change between steps, and a run can resume with any layout, "
+      "with bit-identical results.",
       name);
   app.require_subcommand(1);
   Runner runner;

@@ -57,8 +57,7 @@ int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
 
 void add_train_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--from-scratch", options.mode.from_scratch,
-               "start at step 0 if a run has logs but no checkpoint; moves the logs to another "
-               "name");
+               "start at step 0 if a run has logs but no checkpoint; renames the logs");
   app.add_flag("--dry-run", options.mode.dry_run,
                "prepare everything up to the first step, describe the run and write nothing");
 }

@@ -314,8 +314,7 @@ std::int64_t freeze_after(const RunConfig& config) {
 FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model) {
   const int layers = static_cast<int>(model.layer_ends.size());
   if (layers == 0 && config.freeze.policy != "none")
-    throw_input(fmt::format("freeze.policy = \"{}\" freezes layers, but model.family = \"{}\" has "
-                            "none",
+    throw_input(fmt::format("freeze.policy = \"{}\", but model.family = \"{}\" has no layers",
                             config.freeze.policy, config.model.family),
                 config.where("freeze.policy"), "freeze.policy = \"none\"");
   return rules_for(config, layers, most_frozen_layers(model));

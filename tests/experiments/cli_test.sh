@@ -49,7 +49,7 @@ for columns in 40 100; do
   "$binary" --help | tr -s ' \n' '\n' > whole
   tr -s ' \n' '\n' < help | cmp -s - whole || fail "help has other words in $columns columns"
 done
-ok 'freezes layers' --help
+ok 'layers can be frozen' --help
 
 # A run or its name mistyped.
 mkdir -p runs/bible && : > runs/bible/config.toml

@@ -56,7 +56,7 @@ TEST(FreezeKeys, NeedAModelWithLayers) {
   EXPECT_EQ(freeze_rules(RunConfig(), ModelSpec{}).most, 0);
   expect_has(
       input_error([] { freeze_rules(with_set("freeze.policy=linear"), ModelSpec{}); }).message(),
-      "freezes layers");
+      "has no layers");
 }
 
 TEST(FreezeKeys, OfOtherPoliciesAreNotWritten) {

@@ -82,7 +82,7 @@ def check_checkpoint(concertina, np):
     with open(shard, "r+b") as file:
         file.seek(checkpoint._pieces[name][0].parts["weight"][0] + 1)  # a byte within the weight
         file.write(b"\x99")
-    refuses(concertina.DamagedCheckpoint, f"{name}/weight is not what was written", lambda: checkpoint.read(name))
+    refuses(concertina.DamagedCheckpoint, f"SHA-256 mismatch in {name}/weight", lambda: checkpoint.read(name))
     checkpoint.read(name, "m")
     with open(checkpoint.path / "manifest.json", "a", encoding="utf-8") as file:
         file.write(" ")

@@ -121,8 +121,7 @@ int run_data_inspect(const InspectOptions& options) {
 
 void add_inspect_options(CLI::App& app, InspectOptions& options) {
   add_data_options(app, options,
-                   "token file, or with --format any files or globs, or @FILE.toml with keys of "
-                   "[data]");
+                   "token file; with --format files or globs; or @FILE.toml with keys of [data]");
   app.add_flag("--verify", options.verify, "read the whole token file and compare its hash");
   app.add_flag("--quality", options.quality,
                "find faulty rows of tables: duplicates, held-out rows in the training data, empty "

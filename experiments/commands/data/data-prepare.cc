@@ -125,8 +125,7 @@ void declare_prepare(CLI::App& app, PrepareCommand& command) {
           std::vector<std::string>(std::begin(kDocumentRules), std::end(kDocumentRules))))
       ->capture_default_str();
   app.add_flag("--append-end", command.append_end,
-               "replace trailing line breaks of each document with the tokenizer's end-of-text "
-               "token");
+               "replace trailing line breaks of documents with the end-of-text token");
   app.add_option("--chunk", command.chunk_kib,
                  "KiB of text that a rank encodes at a time; does not affect the result")
       ->check(whole_number(1, std::int64_t{1} << 20))

@@ -22,8 +22,7 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
   LayoutSearchOptions& layouts = options.layouts;
   add_world_option(app, layouts.world);
   app.add_option("--machine", layouts.machine,
-                 "machine: a preset (a100-40gb, a100-80gb, h100, h200, laptop) or a machine "
-                 "file")
+                 "preset (a100-40gb, a100-80gb, h100, h200, laptop) or machine file")
       ->type_name("NAME|FILE");
   app.add_option("--rate", layouts.gflops, "GFLOP/s of one rank (default: the machine's)")
       ->type_name("GFLOPS")

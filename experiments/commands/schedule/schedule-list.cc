@@ -34,7 +34,7 @@ void print_details() {
   }
   fmt::print(
       "\np ranks, m microbatches, v chunks (stages) per rank. bubble: idle over ideal time between "
-      "a\n"
+      "a "
       "rank's first and last action, at F = I = W; saves: maximum microbatch-stages at a time\n");
 }
 

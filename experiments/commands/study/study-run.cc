@@ -91,8 +91,7 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
     std::vector<int> numbers;
     for (const auto& [number, who] : summary.elsewhere) numbers.push_back(number);
     text += fmt::format(
-        "skipped, since other processes run them: {}; when they have exited: concertina study "
-        "collect {}\n",
+        "skipped, since other processes run them: {}; afterwards: concertina study collect {}\n",
         to_ranges(numbers), folder.paths().root);
   }
   if (summary.failed + summary.timed_out > 0)

@@ -139,8 +139,7 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
       ->check(CLI::IsMember({"strong", "weak"}))
       ->capture_default_str();
   app.add_option("--grow", options.grow,
-                 "what grows with the ranks: replicas (dp) or the pipeline (pp); the other is the "
-                 "config's")
+                 "what grows with the ranks: replicas (dp) or the pipeline (pp)")
       ->check(CLI::IsMember({"dp", "pp"}))
       ->capture_default_str();
   app.add_option("--measure", options.measure,

@@ -45,9 +45,9 @@ int submit_study(const StudySubmitCommand& options) {
 void add_study_submit_options(CLI::App& app, StudySubmitCommand& options) {
   add_study_file_options(app, options, "submit", "the script, without submitting or writing it");
   add_text_option(app, "--partition", "NAME", "partition of the cluster");
-  add_text_option(app, "--time", "MIN",
-                  "minutes per task; a trial that takes longer writes a checkpoint and resumes in "
-                  "the next task")
+  add_text_option(
+      app, "--time", "MIN",
+      "minutes per task; a longer trial writes a checkpoint and resumes in the next task")
       ->check(whole_number(1, 1 << 24));
   add_text_option(app, "--nodes", "N", "number of nodes per task")->check(whole_number(1, 1 << 20));
   add_text_option(app, "--cpus-per-task", "C", "cores per rank")->check(whole_number(1, 1 << 20));

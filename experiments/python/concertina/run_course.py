@@ -118,8 +118,8 @@ class Course:
 
     def _effect(self, change: Change) -> list[str]:
         segment = self.segment_after(change)
-        said = [("took", change.cost), ("took, as predicted,", change.predicted_cost), ("steps of", segment.mean if segment else NAN),
-                ("steps, as predicted, of", change.predicted_step)]
+        said = [("took", change.cost), ("predicted to take", change.predicted_cost), ("steps of", segment.mean if segment else NAN),
+                ("predicted steps of", change.predicted_step)]
         parts = [f"{word} {duration_text(value)}" for word, value in said if not math.isnan(value)]
         parts += [f"{segment.speed_up:.2f}x as fast as at first"] if segment else []
         return [f"    {'; '.join(parts)}"] if parts else []

@@ -225,7 +225,7 @@ def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> 
     drawn = chart("held-out loss, per target", lines, x="seconds of training",
                   note="Training time includes decisions and layout changes, but not evaluations.")
     return section("Effect on the loss", [drawn], f"This run trained for {duration_text(mine_end)} and ended at a held-out loss of "
-                   f"{mine[-1]:.4f}. {name} was at {then} after as many seconds, and reached {mine[-1]:.4f} "
+                   f"{mine[-1]:.4f}. {name} was at {then} after the same time, and reached {mine[-1]:.4f} "
                    f"{_reached(their_at, theirs, mine[-1])}. It trained for {duration_text(their_end)} and ended at {theirs[-1]:.4f}, which "
                    f"this run reached {_reached(mine_at, mine, theirs[-1])}.")
 

@@ -88,7 +88,8 @@ TEST(IdlePolicies, AreNamedWhereNoDecisionComesBeforeTheEnd) {
     expect_has(idle({set}, pace), "decides every 100 steps, but the run has only 30 steps");
     expect_has(idle({set}, last), "decides every 30 steps, but the run has only 30 steps");
   }
-  expect_has(idle({"freeze.policy=weights-only"}, epochs), "no weight gradient will ever be skipped");
+  expect_has(idle({"freeze.policy=weights-only"}, epochs),
+             "no weight gradient will ever be skipped");
   EXPECT_EQ(idle({"freeze.policy=none"}, epochs), "");
 }
 

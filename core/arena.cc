@@ -54,8 +54,8 @@ void* Arena::take(std::size_t bytes, std::string_view name) {
 
 void* Arena::take_any(std::size_t bytes, std::string_view name) {
   const std::size_t padded = align_up(bytes);
-  CONCERTINA_CHECK(used_ + padded <= capacity_, "{}: {} bytes do not fit, {} of {} are taken", name,
-                   bytes, used_, capacity_);
+  CONCERTINA_CHECK(used_ + padded <= capacity_, "{}: {} bytes do not fit, {} of {} are in use",
+                   name, bytes, used_, capacity_);
   void* at = block_ + used_;
   used_ += padded;
   return at;

@@ -1,6 +1,6 @@
-// The one block of memory that a rank's tensors share.
-// Invariant: an Arena never grows after `reserve`; a take beyond it is an error that names the
-// buffer, so a step cannot allocate by accident.
+// The single block of memory that a rank's tensors share.
+// Invariant: an Arena never grows after `reserve`. Taking more is an error that names the buffer,
+// so a step cannot allocate by accident.
 #pragma once
 
 #include "core/memory.h"
@@ -18,19 +18,19 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Allocates the block, zeroed. Once only. `memory` outlives the arena.
+  /// Allocates the block, zeroed. May be called only once. `memory` must outlive the arena.
   void reserve(std::size_t bytes, Memory& memory = host_memory());
-  /// Nothing is taken any more, of a block of `bytes`: the first ones of this block, whose pages a
-  /// new one would have to get from the system one by one. False where that cannot be.
+  /// Empties the arena and shrinks its block to `bytes`, keeping pages that a new block would have
+  /// to fault in one by one. Returns false if that is not possible.
   bool renew(std::size_t bytes);
-  /// The next `bytes`, zeroed and aligned to kAlignment; `name` is for the error when it does not
-  /// fit.
+  /// Returns the next `bytes`, zeroed and aligned to kAlignment. `name` is used in the error if
+  /// they do not fit.
   void* take(std::size_t bytes, std::string_view name);
-  /// The same for what is written before it is read: its content is any.
+  /// Like take(), for buffers that are written before they are read: the content is unspecified.
   void* take_any(std::size_t bytes, std::string_view name);
   View take(std::size_t count, DType dtype, std::string_view name);
 
-  /// The start of the block; null before `reserve`.
+  /// Returns the start of the block; null before `reserve`.
   void* data() const { return block_; }
   std::size_t capacity() const { return capacity_; }
   std::size_t used() const { return used_; }
@@ -39,7 +39,7 @@ class Arena {
   Memory* memory_ = nullptr;
   std::byte* block_ = nullptr;
   std::size_t capacity_ = 0, used_ = 0;
-  bool written_ = false;  // by what had it before
+  bool written_ = false;  // by the previous users of the memory
 };
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
-// A backend around another one: it forwards every call, and a hook sees each kernel before it is
-// issued and after. To time kernels, to move their tensors, to watch what they touch.
-// Invariant: kernels reach the inner backend in their order, with the views that the hook leaves.
+// A wrapper around another backend: it forwards every call, and hooks run before and after each
+// kernel, for example to time kernels, move their tensors, or record what they access.
+// Invariant: kernels reach the inner backend in order, with the views that the hook leaves.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace concertina {
 
 class BackendAround : public Backend {
  public:
-  explicit BackendAround(Backend& inner) : inner_(inner) {}  // which outlives it
+  explicit BackendAround(Backend& inner) : inner_(inner) {}  // must outlive the wrapper
   explicit BackendAround(std::unique_ptr<Backend> inner)
       : owned_(std::move(inner)), inner_(*owned_) {}
 
@@ -34,7 +34,7 @@ class BackendAround : public Backend {
     inner_.run(own);
   }
 
-  // records_passes() and repeat() stay those of Backend: the hook sees every kernel.
+  // records_passes() and repeat() are inherited from Backend, so hooks run for every kernel.
   void forget_passes() override { inner_.forget_passes(); }
   PassCounts pass_counts() const override { return inner_.pass_counts(); }
   Memory& memory() override { return inner_.memory(); }
@@ -50,8 +50,8 @@ class BackendAround : public Backend {
     ~After() { around.after(); }
   };
 
-  /// `op` is about to be issued. A hook may put other buffers in the place of its own: all of them
-  /// may be read, and all but packed weights that a product uses, written.
+  /// Runs before `op` is issued. A hook may substitute the buffers of `op`. A kernel may read all
+  /// of them, and write all except the packed weights of a product.
   virtual void before(Op& /*op*/) {}
   virtual void after() {}
 

@@ -1,7 +1,7 @@
-// bfloat16, the upper half of a float: range of fp32, 8 bits of precision.
-// Invariant: one rounding on every instruction set, also of denormals: integer arithmetic, since
-// AVX512-BF16's vcvtneps2bf16 flushes denormals and others have no such instruction. Functions are
-// always inlined: per-ISA sources include this file (core/cpu/loops.h).
+// bfloat16, the upper half of a float: the range of fp32 with 8 bits of precision.
+// Invariant: rounding is the same on every instruction set, including denormals. It uses integer
+// arithmetic, because AVX512-BF16's vcvtneps2bf16 flushes denormals and other instruction sets lack
+// one. Functions are always inlined, because per-ISA sources include them (core/cpu/loops.h).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Bf16 {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16);
 }
 
-/// Rounds to the nearest value of type T (float or Bf16), ties to even; NaN stays NaN.
+/// Rounds to the nearest value of type T (float or Bf16), ties to even. NaN stays NaN.
 template <class T>
 [[gnu::always_inline]] inline T rounded(float x);
 

@@ -1,4 +1,4 @@
-// Seconds on this process' steady clock, and the time of day.
+// Seconds on the process's steady clock, and the time of day.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// "2026-11-22T02:15:09.042Z": ISO 8601, UTC.
+/// Returns the time in ISO 8601, UTC: "2026-11-22T02:15:09.042Z".
 std::string utc_text();
 
 }  // namespace concertina

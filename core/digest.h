@@ -1,4 +1,4 @@
-// A digest of memory, to find out whether it has changed.
+// A digest of memory for detecting changes.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace concertina {
 
-/// XXH3 of the elements of `tensor` (64 bits; Collet 2019), after all kernels issued so far, in
-/// pieces of `scratch`. It misses a change with a chance of about 2^-64.
+/// Returns the 64-bit XXH3 hash (Collet 2019) of `tensor` after all kernels issued so far, reading
+/// it in pieces of `scratch`. It misses a change with a probability of about 2^-64.
 std::uint64_t digest_of(Memory& memory, View tensor, std::vector<std::byte>& scratch);
 
-/// What `scratch` has to have: digest_of() allocates nothing then.
+/// Returns scratch large enough for digest_of() to run without allocating.
 std::vector<std::byte> digest_scratch(const Memory& memory);
 
 }  // namespace concertina

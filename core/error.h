@@ -1,6 +1,6 @@
-// One error type for the whole program: what is wrong, where, and what would be right.
-// Invariant: every failure that a user can cause or see leaves through Error; `main` prints it
-// once and ends all ranks with `code()`.
+// The error type of the whole program: what is wrong, where, and how to fix it.
+// Invariant: every failure that a user can cause or see is reported as an Error. `main` prints it
+// once and terminates all ranks with `code()`.
 #pragma once
 
 #include <fmt/core.h>
@@ -16,9 +16,9 @@ enum class Exit : int { ok = 0, failure = 1, bad_input = 2, preempted = 75 };
 
 class Error : public std::runtime_error {
  public:
-  /// `what`: one line, what is wrong. `where`: file:line:column and key, or rank and operation.
-  /// `fix`: one line, what would be right; may be empty when nobody can know.
-  /// `system_error`: errno of the system call that failed, 0 if none did.
+  /// `what` says in one line what is wrong. `where` is file:line:column and key, or rank and
+  /// operation. `fix` suggests a correction in one line; it may be empty. `system_error` is the
+  /// errno of the failed system call, or 0.
   Error(Exit code, std::string what, std::string where, std::string fix, int system_error = 0);
 
   Exit code() const { return code_; }
@@ -33,10 +33,10 @@ class Error : public std::runtime_error {
   int system_error_;
 };
 
-/// The user's input is wrong: exit code 2.
+/// Throws for incorrect user input: exit code 2.
 [[noreturn]] void throw_input(std::string what, std::string where, std::string fix);
 
-/// Something failed at run time (a file, a rank, a library): exit code 1.
+/// Throws for a failure at run time (of a file, a rank, a library): exit code 1.
 [[noreturn]] void throw_failure(std::string what, std::string where, std::string fix = {});
 
 /// Throws a failure with errno's text for a failed system call on `path`.
@@ -46,7 +46,7 @@ namespace detail {
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, std::string why);
 }
 
-/// A programming error, not an input error: always compiled in.
+/// Checks for a programming error, as opposed to an input error. It is always compiled in.
 #define CONCERTINA_CHECK(condition, ...)                                 \
   do {                                                                   \
     if (!(condition)) [[unlikely]]                                       \

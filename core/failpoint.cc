@@ -15,36 +15,37 @@
 namespace concertina {
 namespace {
 
-/// Each is where it says in the code.
+/// The name of each failpoint and the place that checks it.
 constexpr std::array<std::string_view, 9> kFailpoints{
     "activation-nan",    // models/model_stage.cc: an element of a unit's output
-    "weight-bit",        // parallel/runtime/state_check.cc: of a weight, before a step
-    "weight-bit-after",  // likewise, after its update, before anything is recorded
-    "optimizer-bit",     // likewise, of the optimizer state, before a step
-    "hang",              // parallel/runtime/executor.cc: after a compute action, using the core
-    "block",             // likewise, without a core
-    "unread",            // parallel/runtime/step_engine.cc: of a sample of a step
+    "weight-bit",        // parallel/runtime/state_check.cc: a weight, before a step
+    "weight-bit-after",  // likewise, after the update and before anything is recorded
+    "optimizer-bit",     // likewise, the optimizer state, before a step
+    "hang",              // parallel/runtime/executor.cc: after a compute action, busy
+    "block",             // likewise, idle
+    "unread",            // parallel/runtime/step_engine.cc: a sample of a step
     "unread-held-out",   // likewise, of an evaluation; the step is its batch, from 1
-    "lost-message",      // parallel/runtime/transfers.cc: one between stages is not sent
+    "lost-message",      // parallel/runtime/transfers.cc: a message between stages is not sent
 };
 
 struct Armed {
   std::string name;
   std::map<std::string, std::int64_t, std::less<>> facts;
   std::int64_t times = 1;
-  std::map<std::int64_t, std::int64_t> happened;  // by rank: threads may be ranks
+  std::map<std::int64_t, std::int64_t> happened;  // by rank, because ranks may be threads
 };
 
 std::mutex mutex;
 std::vector<Armed> armed;
 
 [[noreturn]] void refuse(std::string_view text) {
-  throw_input(fmt::format("'{}' says of no fault where it happens", text),
-              fmt::format("environment variable {}", kFailpointsVariable),
-              fmt::format("name@STEP:rank=R, with a name of: {}", fmt::join(kFailpoints, ", ")));
+  throw_input(
+      fmt::format("'{}' is not a failpoint", text),
+      fmt::format("environment variable {}", kFailpointsVariable),
+      fmt::format("name@STEP:rank=R, where name is one of: {}", fmt::join(kFailpoints, ", ")));
 }
 
-/// Takes the text up to `end`, and `end`, off the front of `text`.
+/// Removes and returns the front of `text` up to `end`, which is removed, too.
 std::string_view next_part(std::string_view& text, char end) {
   const std::string_view part = text.substr(0, text.find(end));
   text.remove_prefix(std::min(text.size(), part.size() + 1));

@@ -1,6 +1,6 @@
-// Named places where a fault can be made to happen, so that a test sees what the program makes of
-// it. All are compiled in. Invariant: none does anything unless the environment asks for it; then a
-// place costs one relaxed load and a branch.
+// Named places where tests can inject faults. All are compiled in.
+// Invariant: a failpoint does nothing unless the environment enables it. Otherwise it costs one
+// relaxed load and a branch.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// What a place knows: "rank", 3.
+/// A fact at a failpoint, such as {"rank", 3}.
 struct FailpointFact {
   std::string_view key;
   std::int64_t value;
@@ -21,15 +21,15 @@ extern std::atomic<bool> failpoints_armed;
 bool failpoint_hit(std::string_view name, std::initializer_list<FailpointFact> facts);
 }  // namespace detail
 
-/// The environment variable that main() arms them by.
+/// The environment variable from which main() arms failpoints.
 inline constexpr const char* kFailpointsVariable = "CONCERTINA_FAILPOINTS";
 
-/// Arms "name@STEP:key=value,...;name...": a fault happens where all that the text says of it is
-/// so, `times` times on each rank (1 unless it is said). In place of what was armed before. Throws
-/// bad input for a name that is none, or text of another form.
+/// Arms "name@STEP:key=value,...;name...", replacing any previous ones. A fault happens where all
+/// of its conditions hold, `times` times per rank (default: 1). Throws Error{bad_input} for an
+/// unknown name or a syntax error.
 void arm_failpoints(std::string_view text);
 
-/// Whether the fault `name` happens here. May be called by any thread.
+/// Whether the fault `name` happens here. Thread-safe.
 inline bool failpoint(std::string_view name, std::initializer_list<FailpointFact> facts) {
   if (!detail::failpoints_armed.load(std::memory_order_relaxed)) [[likely]]
     return false;

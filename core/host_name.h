@@ -5,7 +5,7 @@
 
 namespace concertina {
 
-/// As gethostname(2) has it; "unknown" where that fails.
+/// Returns the result of gethostname(2), or "unknown" if that fails.
 std::string host_name();
 
 }  // namespace concertina

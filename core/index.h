@@ -1,11 +1,11 @@
-// Numbers of ranks, stages, units and microbatches are ints; what they index is not.
+// Ranks, stages, units and microbatches are numbered by int, but containers are indexed by size_t.
 #pragma once
 
 #include <cstddef>
 
 namespace concertina {
 
-/// A number that is not negative, as an index.
+/// Converts a nonnegative number to an index.
 inline constexpr std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }

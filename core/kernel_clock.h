@@ -1,13 +1,13 @@
 // When kernels run, on the host's clock.
-// On a CPU a kernel has ended when its call returns. A GPU works through what the host issued
-// ahead of it, so that the clock between two calls would show how long issuing takes. A mark is a
-// point between kernels: it passes when all kernels issued before it have ended, and not before
-// the host has issued it.
+// On a CPU, a kernel has finished when its call returns. A GPU executes what the host issued
+// earlier, so reading the clock around a call would measure the time to issue it. A mark is a point
+// between kernels: it passes when all kernels issued before it have finished, and not before the
+// host has issued it.
 //
-// All times of a rank are marks. An action lasts from the mark in front of its first kernel to the
-// one after its last, with the gaps inside it. A rank idles between
-// two actions where the device has nothing to do. A host that waits for a message while the device
-// still computes costs nothing: both ends of its wait pass when the device is through.
+// All times of a rank are marks. An action lasts from the mark before its first kernel to the mark
+// after its last, including the gaps. A rank idles between two actions while the device has no
+// work. Waiting on the host for a message while the device still computes costs nothing, because
+// both ends of the wait pass when the device finishes.
 #pragma once
 
 #include <cstddef>
@@ -17,29 +17,29 @@ namespace concertina {
 class KernelClock {
  public:
   virtual ~KernelClock() = default;
-  /// Makes room for `marks` more marks between two calls of settle(), which then allocate nothing.
+  /// Reserves `marks` more marks between two calls of settle(), so that they do not allocate.
   virtual void reserve(std::size_t marks) = 0;
-  /// All who reserved room are gone: those who come next share it.
+  /// Discards all reservations.
   virtual void forget_room() = 0;
-  /// A point after all kernels issued so far: the argument of time().
+  /// Sets a mark after all kernels issued so far, and returns the argument for time().
   virtual double mark() = 0;
-  /// Waits until all marks have passed. The next mark() forgets them.
+  /// Waits until all marks have passed. The next mark() discards them.
   virtual void settle() = 0;
-  /// The time of `mark` in seconds on the clock of now(). Call it after settle().
+  /// Returns the time of `mark` in seconds, on the clock of now(). Valid after settle().
   virtual double time(double mark) const = 0;
-  /// About what a mark costs the device; two in a row may be that far apart.
+  /// Returns the approximate device time per mark, by which two consecutive marks may differ.
   virtual double mark_seconds() const = 0;
 
-  /// For profilers: what the host issues until leave() belongs to `name`, which stays where it is.
+  /// For profilers: attributes what the host issues until leave() to `name`, which must outlive it.
   virtual void enter(const char* /*name*/) {}
   virtual void leave() {}
 };
 
-/// For kernels that run within their calls: marks are readings of the host's clock.
+/// Returns the clock for kernels that run within their calls. Its marks read the host's clock.
 KernelClock& host_clock();
 
-/// The seconds of the kernels that `issue` issues, outside of a step: marks that wait for a
-/// settle() are lost.
+/// Returns the seconds taken by the kernels that `issue` issues. Must be called outside of a step,
+/// because it discards pending marks.
 template <class F>
 double kernel_seconds(KernelClock& clock, F&& issue) {
   const double start = clock.mark();

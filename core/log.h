@@ -1,5 +1,5 @@
-// Levelled log lines to stderr, prefixed with the rank; stdout stays free for results.
-// The library below (spdlog) is included by log.cc alone: it would take 2 s of each file's compile.
+// Leveled log lines on stderr, prefixed with the rank; stdout is reserved for results.
+// Only log.cc includes the underlying library (spdlog), which would add 2 s to compiling each file.
 #pragma once
 
 #include <fmt/core.h>
@@ -8,15 +8,15 @@
 
 namespace concertina::log {
 
-/// Sets prefix and level. Ranks other than 0 print warnings and errors only, unless `all_ranks`.
+/// Sets prefix and level. Ranks other than 0 print only warnings and errors, unless `all_ranks`.
 void init(int rank, int size, const std::string& level = "info", bool all_ranks = false);
 
-/// Writes out what is buffered.
+/// Writes out buffered lines.
 void flush();
 
 enum class Level { debug, info, warn, error };
 
-/// Writes one line, unless the level is below the one that init() set; it never throws.
+/// Writes one line, unless the level is below that of init(). Never throws.
 void write(Level level, fmt::string_view format, fmt::format_args arguments) noexcept;
 
 template <class... T>

@@ -18,8 +18,8 @@ class HostMemory final : public Memory {
     if (block == MAP_FAILED)
       throw_failure(
           fmt::format("cannot allocate {} bytes of memory", bytes), std::string(name),
-          "a smaller model, batch or more stages; `concertina plan` prints what is needed");
-    // Few page faults and TLB misses: buffers are large and live for the whole run.
+          "a smaller model or batch, or more stages; `concertina plan` prints the memory required");
+    // Huge pages reduce page faults and TLB misses: buffers are large and live for the whole run.
     ::madvise(block, bytes, MADV_HUGEPAGE);
     return block;
   }
@@ -35,7 +35,7 @@ class HostMemory final : public Memory {
   bool on_host() const override { return true; }
 };
 
-/// The staging of a memory whose copies are complete on return.
+/// Staging for memory whose copies are complete on return.
 class PromptStaging final : public Staging {
  public:
   PromptStaging(Memory& memory, std::size_t bytes) : memory_(memory), buffer_(bytes) {}

@@ -19,7 +19,7 @@ struct Flops {
   double operator()(const AttentionForward& op) const {
     return 2 * attention_product_flops(op.attention.shape());
   }
-  /// Four products; the recomputation of the probabilities is not counted.
+  /// Four products; recomputing the probabilities is not counted.
   double operator()(const AttentionBackward& op) const {
     return 4 * attention_product_flops(op.attention.shape());
   }
@@ -38,21 +38,21 @@ double attention_product_flops(const AttentionShape& s) {
 }
 
 Attention::Attention(const AttentionShape& shape) : shape_(shape) {
-  CONCERTINA_CHECK(shape.kv() > 0 && shape.heads % shape.kv() == 0,
-                   "{} heads of queries, {} of keys", shape.heads, shape.kv());
+  CONCERTINA_CHECK(shape.kv() > 0 && shape.heads % shape.kv() == 0, "{} query heads, {} key heads",
+                   shape.heads, shape.kv());
 }
 
 void Attention::require(View lengths, const DropoutMask& mask, View starts) const {
   const std::int64_t rows = shape_.packed ? shape_.samples * shape_.tokens : 0;
   CONCERTINA_CHECK(std::cmp_equal(starts.count, rows) && (!shape_.packed || shape_.causal),
-                   "{} starts for {} rows of packed documents", starts.count, rows);
+                   "{} starts for {} packed rows", starts.count, rows);
   const std::size_t expected = shape_.padded ? static_cast<std::size_t>(shape_.samples) : 0;
   CONCERTINA_CHECK(lengths.count == expected && (expected == 0 || lengths.dtype == DType::i32),
                    "{} lengths for {} samples{}", lengths.count, shape_.samples,
                    shape_.padded ? "" : " without padding");
   CONCERTINA_CHECK(
       mask.share == 0 || (shape_.drops && mask.sample_elements == shape_.mask_elements()),
-      "a mask of {} elements where attention {}", mask.sample_elements,
+      "a mask of {} elements, but attention {}", mask.sample_elements,
       shape_.drops ? fmt::format("has {}", shape_.mask_elements()) : "drops nothing");
 }
 

@@ -1,11 +1,11 @@
-// The kernels, as values: one struct per kernel, which names what it reads and writes. All of them
-// pass through one door, Backend::run(), where they can be counted, timed and moved.
-// Invariants: an op owns nothing; what it points to outlives the kernel. Every size follows from
-// the views and numbers in it.
+// The kernels, as values: one struct per kernel, which names what it reads and writes. All are
+// issued through Backend::run(), where they can be counted, timed and moved.
+// Invariants: an op owns nothing, and what it refers to outlives the kernel. All sizes follow from
+// its views and numbers.
 //
-// Legend: R rows (= microbatch samples x T), T tokens a sample, C width, H heads of D columns, K of
-// keys and values, V vocabulary, I inputs and O outputs of a linear map. All matrices are
-// row-major.
+// Dimensions: R rows (= microbatch samples x T), T tokens per sample, C width, H query heads of D
+// columns, K key and value heads, V vocabulary, I inputs and O outputs of a linear map. All
+// matrices are row-major.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@
 
 namespace concertina {
 
-/// An op that a Linear or an Attention does: it knows which.
+/// An op that a Linear or an Attention implements, to which it refers.
 template <class T>
 concept OperatorOp = requires(const T& op) {
   op.run();
 };
 
-/// Packs the stored weight of a linear map; the packed bytes stay valid until the next time.
+/// Packs the stored weight of a linear map. The result is valid until the next packing.
 struct PackWeights {
   static constexpr std::string_view kName = "pack weights";
   Linear& map;
@@ -64,8 +64,8 @@ struct LinearInput {
   void run() const { map.backward_input(*this); }
 };
 
-/// dweight (shape of the stored weight) and dbias[O] (each may be empty) = (accumulate ? old : 0)
-/// + x^T dy and column sums of dy.
+/// dweight (in the shape of the stored weight) and dbias[O] = (accumulate ? old : 0) + x^T dy and
+/// the column sums of dy. Either may be empty.
 struct LinearWeight {
   static constexpr std::string_view kName = "linear weight gradient";
   Linear& map;
@@ -76,17 +76,16 @@ struct LinearWeight {
   void run() const { map.backward_weight(*this); }
 };
 
-/// y[R,HD] = softmax(mask(q k^T / sqrt(D))) v; lse[samples,H,T] keeps log-sum-exp of each row. Keys
-/// at or after lengths[samples] (int32; may be empty: T) are seen by no query; a length below 1
-/// counts as 1, one above T as T. A query there is one like any other. Where the mask's share is
-/// not 0, it drops probabilities: v is weighted with what is kept of them, scaled; lse is of all.
-/// Where the shape is packed, starts[R] (int32) parts a sample into documents: neighbouring rows of
-/// equal starts are one, whose queries see its own keys alone, by the same bits as if it were a
-/// sample of its own.
+/// y[R,HD] = softmax(mask(q k^T / sqrt(D))) v; lse[samples,H,T] is the log-sum-exp of each row.
+/// Keys at or after lengths[samples] (int32, clamped to [1, T]; empty means T) are masked; queries
+/// there are computed as usual. If its share is not 0, `mask` drops probabilities: the kept ones
+/// are scaled and weigh v, while lse includes all. If the shape is packed, starts[R] (int32)
+/// divides samples into documents, which are runs of rows with equal starts. Queries see only keys
+/// of their document, and the result has the same bits as if the document were a sample.
 struct AttentionForward {
   static constexpr std::string_view kName = "attention forward";
   Attention& attention;
-  View qkv, lengths{};  // [R,(H+2K)D]: q, k, v side by side, heads contiguous inside each
+  View qkv, lengths{};  // [R,(H+2K)D]: q, k, v side by side, each with contiguous heads
   View y, lse;
   DropoutMask mask{};  // see AttentionShape::mask_row()
   View starts{};
@@ -94,9 +93,9 @@ struct AttentionForward {
   void run() const { attention.forward(*this); }
 };
 
-/// dqkv[R,(H+2K)D] from dy[R,HD], recomputing the probabilities from qkv and lse (FlashAttention,
-/// Dao et al. 2022, algorithm 4). dk and dv are summed over the heads that share them, in their
-/// order, before they are rounded, and 0 for keys that no query sees.
+/// Computes dqkv[R,(H+2K)D] from dy[R,HD], recomputing the probabilities from qkv and lse
+/// (FlashAttention, Dao et al. 2022, algorithm 4). dk and dv are summed over the heads that share
+/// them, in order, before rounding. They are 0 for keys that no query sees.
 struct AttentionBackward {
   static constexpr std::string_view kName = "attention backward";
   Attention& attention;
@@ -108,9 +107,9 @@ struct AttentionBackward {
   void run() const { attention.backward(*this); }
 };
 
-/// Layer norm (Ba et al. 2016): y[R,C] = (x - mean) rstd gamma + beta, statistics kept in mean[R],
-/// rstd[R]. Not centered, RMSNorm (Zhang & Sennrich 2019): y = x rstd gamma, rstd[R] = 1 /
-/// sqrt(mean(x^2) + eps); beta and mean are empty there, and so they are below.
+/// Layer norm (Ba et al. 2016): y[R,C] = (x - mean) rstd gamma + beta, with statistics mean[R] and
+/// rstd[R]. If not centered, RMSNorm (Zhang & Sennrich 2019): y = x rstd gamma, rstd[R] = 1 /
+/// sqrt(mean(x^2) + eps); beta and mean are empty, also in the gradients below.
 template <bool kCentered>
 struct NormForward {
   static constexpr std::string_view kName = kCentered ? "layer norm" : "rms norm";
@@ -122,8 +121,8 @@ struct NormForward {
 using LayerNorm = NormForward<true>;
 using RmsNorm = NormForward<false>;
 
-/// dx[R,C] = residual_grad[R,C] + d norm / dx applied to dy[R,C]. residual_grad may be empty (then
-/// 0), and dx may be residual_grad or dy itself.
+/// dx[R,C] = residual_grad[R,C] + the gradient of the norm for dy[R,C]. residual_grad may be empty
+/// (0). dx may alias residual_grad or dy.
 template <bool kCentered>
 struct NormInput {
   static constexpr std::string_view kName =
@@ -148,9 +147,9 @@ struct NormWeight {
 using LayerNormWeight = NormWeight<true>;
 using RmsNormWeight = NormWeight<false>;
 
-/// table[T,P] fp32, P = spec.columns: of position t and pair i < P/2 the cosine of its angle, and
-/// P/2 further its sine, both times spec.magnitude; computed in fp64, then rounded. To be made
-/// once, before the first Rotate.
+/// Fills table[T,P] fp32, P = spec.columns, with the cosine of the angle at position t and pair i <
+/// P/2, and P/2 columns further its sine, both times spec.magnitude. Computed in fp64, then
+/// rounded. Must run once, before the first Rotate.
 struct RotaryTable {
   static constexpr std::string_view kName = "rotary table";
   RotarySpec spec;
@@ -159,12 +158,11 @@ struct RotaryTable {
   auto views() { return std::array{&table}; }
 };
 
-/// Rotates elements i and i + P/2 of the first `heads` heads of D columns of each row of
+/// Rotates elements i and i + P/2 of the first `heads` heads of D columns in each row of
 /// x[R,stride], in place, by the angles of the row's position (RoPE, Su et al. 2021, with the pairs
-/// of Hugging Face's Llama); a head's columns after the first P = `columns` stay. For qkv together:
-/// heads = query heads + key heads. `inverse`: the transposed rotation, which brings gradients
-/// back. The position of row r is r % T, from the place starts[r] on where starts[R] (int32) are
-/// given.
+/// of Hugging Face's Llama). The columns of a head after the first P = `columns` do not change. For
+/// a joint qkv, heads = query heads + key heads. `inverse` applies the transposed rotation, for
+/// gradients. The position of row r is r % T, minus starts[r] if starts[R] (int32) is given.
 struct Rotate {
   static constexpr std::string_view kName = "rotary embedding";
   View x, table;  // table[T,P]
@@ -174,7 +172,7 @@ struct Rotate {
   auto views() { return std::array{&x, &table, &starts}; }
 };
 
-/// y[R,F] = silu(u[:, :F]) u[:, F:] of u[R,2F] (SwiGLU, Shazeer 2020), F = `width`.
+/// y[R,F] = silu(u[:, :F]) u[:, F:] for u[R,2F] (SwiGLU, Shazeer 2020), F = `width`.
 struct GatedSilu {
   static constexpr std::string_view kName = "gated silu";
   View u;
@@ -183,7 +181,7 @@ struct GatedSilu {
   auto views() { return std::array{&u, &y}; }
 };
 
-/// du[R,2F] of dy[R,F]; du may be u.
+/// Computes du[R,2F] from dy[R,F]; du may alias u.
 struct GatedSiluInput {
   static constexpr std::string_view kName = "gated silu input gradient";
   View dy, u;
@@ -192,7 +190,7 @@ struct GatedSiluInput {
   auto views() { return std::array{&dy, &u, &du}; }
 };
 
-/// y = tanh(x); y may be x.
+/// y = tanh(x); y may alias x.
 struct Tanh {
   static constexpr std::string_view kName = "tanh";
   View x;
@@ -200,7 +198,7 @@ struct Tanh {
   auto views() { return std::array{&x, &y}; }
 };
 
-/// dx = dy (1 - y^2); dx may be dy.
+/// dx = dy (1 - y^2); dx may alias dy.
 struct TanhInput {
   static constexpr std::string_view kName = "tanh input gradient";
   View dy, y;
@@ -208,8 +206,8 @@ struct TanhInput {
   auto views() { return std::array{&dy, &y, &dx}; }
 };
 
-/// dx = dy f'(u), of what the epilogue `kind` of a linear map, an activation f, kept of u in aux:
-/// its gradient where no product comes before it. dx may be dy.
+/// dx = dy f'(u), where f is the activation `kind` of a linear map's epilogue, which saved aux for
+/// u. Used if no product computes it. dx may alias dy.
 struct ActivationInput {
   static constexpr std::string_view kName = "activation input gradient";
   Epilogue::Kind kind;
@@ -219,8 +217,8 @@ struct ActivationInput {
 };
 
 /// x[R,C] = wte[token] + wtt[type] + wpe[position]; tokens[R] int32 in [0, V), types[R] int32 in
-/// [0, K), R = samples x T. wpe may be empty (Llama), and wtt (all but BERT); without types, all
-/// are of type 0. Positions are as those of Rotate.
+/// [0, K), R = samples x T. wpe may be empty (Llama), and wtt, too (all but BERT). Without types,
+/// all are of type 0. Positions are as in Rotate.
 struct Embed {
   static constexpr std::string_view kName = "embedding";
   View tokens, wte, wpe{};  // wpe[T,C]
@@ -232,7 +230,7 @@ struct Embed {
 };
 
 /// dwte[V,C], dwpe[T,C], dwtt[K,C] = (accumulate ? old : 0) + sums of dx[R,C] over rows, in an
-/// order of the sizes alone. Empty ones are left out.
+/// order determined by the sizes alone. Empty views are skipped.
 struct EmbedWeight {
   static constexpr std::string_view kName = "embedding gradient";
   View tokens, dx;
@@ -244,9 +242,9 @@ struct EmbedWeight {
   auto views() { return std::array{&tokens, &dx, &dwte, &dwpe, &types, &dwtt, &starts}; }
 };
 
-/// patches[S N, channels P P] of image[S,channels,height,width] fp32: N patches of P x P pixels in
-/// rows from the upper left, each in the order (channel, y, x) of a convolution's weight; P divides
-/// height and width.
+/// patches[S N, channels P P] from image[S,channels,height,width] fp32: the N patches of P x P
+/// pixels, row by row from the upper left, each in the order (channel, y, x) of a convolution's
+/// weight. P divides height and width.
 struct ImagePatches {
   static constexpr std::string_view kName = "image patches";
   View image;
@@ -255,7 +253,7 @@ struct ImagePatches {
   auto views() { return std::array{&image, &patches}; }
 };
 
-/// y[S (N+1),C]: of each sample cls[C], then its N rows of x[S N,C], plus wpe[N+1,C].
+/// y[S (N+1),C]: cls[C], then the N rows of x[S N,C], for each sample, plus wpe[N+1,C].
 struct JoinClass {
   static constexpr std::string_view kName = "class token";
   View x, cls, wpe;
@@ -281,8 +279,8 @@ struct SplitClass {
   auto views() { return std::array{&dy, &dx}; }
 };
 
-/// places[S] (int32): the last of the lengths[S] rows of each sample, which has t. A length below 1
-/// counts as 1, one above t as t.
+/// places[S] (int32): the last of the first lengths[S] rows of each sample, which has t rows.
+/// Lengths are clamped to [1, t].
 struct FindLastRows {
   static constexpr std::string_view kName = "last rows found";
   View lengths;
@@ -291,8 +289,8 @@ struct FindLastRows {
   auto views() { return std::array{&lengths, &places}; }
 };
 
-/// places[S,M], taken[S,M] (int32): the rows of each sample of targets[S,T] that have one, in
-/// order, and their targets; kIgnored where it has fewer than M. It must not have more.
+/// places[S,M], taken[S,M] (int32): the rows of each sample of targets[S,T] that have a target, in
+/// order, and these targets; kIgnored if there are fewer than M. There must not be more.
 struct FindTargets {
   static constexpr std::string_view kName = "targets found";
   View targets;
@@ -301,8 +299,8 @@ struct FindTargets {
   auto views() { return std::array{&targets, &places, &taken}; }
 };
 
-/// y[S M,C] = the rows of x[S T,C] that places[S,M] (int32) names, from 0 in each of the S samples;
-/// 0 where a place is negative. Where places are empty, M is 1: the first row.
+/// y[S M,C] = the rows of x[S T,C] selected by places[S,M] (int32), which count from 0 in each
+/// sample; 0 for negative places. If `places` is empty, M is 1 and the first row is selected.
 struct TakeRows {
   static constexpr std::string_view kName = "rows taken";
   View x, places{};
@@ -311,8 +309,8 @@ struct TakeRows {
   auto views() { return std::array{&x, &places, &y}; }
 };
 
-/// The gradient of TakeRows: dx[S T,C] is dy[S M,C] in the rows that were taken, 0 elsewhere. No
-/// place may be named twice.
+/// The gradient of TakeRows: dx[S T,C] is dy[S M,C] in the selected rows and 0 elsewhere. Places
+/// must not repeat.
 struct SpreadRows {
   static constexpr std::string_view kName = "rows spread";
   View dy, places{};
@@ -321,11 +319,11 @@ struct SpreadRows {
   auto views() { return std::array{&dy, &places, &dx}; }
 };
 
-/// Softmax cross-entropy of logits[R,V] at targets[R] (int32; < 0 is ignored). row_loss[R] gets
-/// -log p(target), 0 where ignored. If `training`, logits become their own gradient times
-/// loss_scale (rows that are ignored become 0); else they stay. `smoothing` is the share of the
-/// target that all V classes have alike (Szegedy et al. 2016), as PyTorch's label_smoothing: the
-/// loss is then (1 - smoothing) times the above plus smoothing times the mean of -log p.
+/// Softmax cross-entropy of logits[R,V] with targets[R] (int32; < 0 is ignored). row_loss[R] is
+/// -log p(target), or 0 if ignored. If `training`, the logits are replaced by their gradient times
+/// loss_scale (0 in ignored rows). `smoothing` is the fraction of the target that is spread evenly
+/// over all V classes (Szegedy et al. 2016), like PyTorch's label_smoothing: the loss is (1 -
+/// smoothing) times the above plus smoothing times the mean of -log p.
 struct CrossEntropy {
   static constexpr std::string_view kName = "cross entropy";
   View logits, targets;
@@ -336,11 +334,11 @@ struct CrossEntropy {
   auto views() { return std::array{&logits, &targets, &row_loss}; }
 };
 
-/// The loss of a span: row_loss[S] = (CE of logits[:, 0] at starts[S] + CE of logits[:, 1] at
-/// ends[S]) / 2, each a softmax cross-entropy over the T positions of a sample, logits[S T, 2].
-/// A target (int32) outside [0, T) is ignored: its half of the loss counts 0, its gradient is 0,
-/// the other half stays. (transformers ignores the same targets, but divides by those left in a
-/// batch.) If `training`, logits become their own gradient times loss_scale; else they stay.
+/// The loss of a span: row_loss[S] = (CE of logits[:, 0] with starts[S] + CE of logits[:, 1] with
+/// ends[S]) / 2, where both are softmax cross-entropies over the T positions of a sample in
+/// logits[S T, 2]. A target (int32) outside [0, T) is ignored: its half of the loss and its
+/// gradient are 0. (transformers ignores the same targets, but divides by the number of the others
+/// in a batch.) If `training`, the logits are replaced by their gradient times loss_scale.
 /// `smoothing` is as above, over the T positions.
 struct SpanCrossEntropy {
   static constexpr std::string_view kName = "span cross entropy";
@@ -353,10 +351,10 @@ struct SpanCrossEntropy {
   auto views() { return std::array{&logits, &starts, &ends, &row_loss}; }
 };
 
-/// The loss of logits[R,K] x at scores[R,K] y, fp32: row_loss[R] is the sum of (x - y)^2, or of
-/// -y log p - (1 - y) log(1 - p) with p = 1 / (1 + e^-x), over the K of a row. A score that is
-/// kNoScore (core/model/batch.h) is ignored: its loss and its gradient are 0. If `training`, logits
-/// become their own gradient times loss_scale; else they stay.
+/// The loss of logits[R,K] x with scores[R,K] y in fp32: row_loss[R] is the sum over a row of (x -
+/// y)^2, or of -y log p - (1 - y) log(1 - p) with p = 1 / (1 + e^-x). A score of kNoScore
+/// (core/model/batch.h) is ignored: its loss and gradient are 0. If `training`, the logits are
+/// replaced by their gradient times loss_scale.
 struct ScoreLoss {
   static constexpr std::string_view kName = "score loss";
   enum class Kind { squares, binary };
@@ -368,8 +366,8 @@ struct ScoreLoss {
   auto views() { return std::array{&logits, &scores, &row_loss}; }
 };
 
-/// y[R,C] = residual[R,C] + what `mask` keeps of u[R,C], scaled; the others become 0. residual may
-/// be empty (then 0), and y may be u. It is its own gradient, with u = dy.
+/// y[R,C] = residual[R,C] + u[R,C] where kept by `mask`, scaled, and 0 elsewhere. residual may be
+/// empty (0), and y may alias u. The gradient is the same op with u = dy.
 struct ApplyDropout {
   static constexpr std::string_view kName = "dropout";
   DropoutMask mask;
@@ -388,7 +386,7 @@ struct Axpby {
   auto views() { return std::array{&x, &y}; }
 };
 
-/// fp64 sums of squares, each of `block` elements of x (the last of fewer), by synchronize().
+/// fp64 sums of squares over blocks of `block` elements of x. Valid after synchronize().
 struct SumSquares {
   static constexpr std::string_view kName = "norm";
   View x;
@@ -397,7 +395,7 @@ struct SumSquares {
   auto views() { return std::array{&x}; }
 };
 
-/// All kernels that are no operator's. Backends declare a function for each from this list.
+/// All kernels that are not operators. Backends declare a function for each from this list.
 #define CONCERTINA_KERNELS(KERNEL) \
   KERNEL(LayerNorm)                \
   KERNEL(LayerNormInput)           \
@@ -440,7 +438,7 @@ inline constexpr auto kOpNames = []<class... Ops>(std::type_identity<std::varian
   return std::array{Ops::kName...};
 }(std::type_identity<Op>{});
 
-/// The operations of a product, as it is really computed; every other kernel counts 0.
+/// Returns the operations of a product as actually computed, or 0 for every other kernel.
 double flops_of(const Op& op);
 
 }  // namespace concertina

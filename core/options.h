@@ -1,5 +1,5 @@
-// The options of a registry's entry: of a policy, a model family, an optimizer, a data format.
-// They become keys of the config.
+// Options of a registry entry: a policy, a model family, an optimizer, a data format. They become
+// config keys.
 #pragma once
 
 #include <cstdint>
@@ -22,36 +22,36 @@ using OptionValues = std::map<std::string, OptionValue, std::less<>>;
 
 struct Option {
   std::string_view name;
-  OptionValue usual;  // its default, which says the type too
+  OptionValue usual;  // the default, which also determines the type
   std::string_view help;
-  double low = -std::numeric_limits<double>::infinity();  // numbers only; both ends included
+  double low = -std::numeric_limits<double>::infinity();  // numbers only; bounds are inclusive
   double high = std::numeric_limits<double>::infinity();
   std::vector<std::string_view> choices{};  // strings only; empty: any text
-  bool above_low = false;                   // `low` itself is excluded
-  bool only_checks = false;  // it says which input is accepted, and decides no number of a run
+  bool above_low = false;                   // excludes `low` itself
+  bool only_checks = false;  // restricts the accepted input, but does not affect results
 };
 
-/// An option whose values are words.
+/// Returns an option with a fixed set of values.
 inline Option choice(std::string_view name, std::string_view usual, std::string_view help,
                      std::vector<std::string_view> words) {
   return {.name = name, .usual = std::string(usual), .help = help, .choices = std::move(words)};
 }
 
-/// The value of an option, which is there and of this type: an entry asks for its own.
+/// Returns the value of an option, which must exist and have this type.
 template <class T>
 const T& option(const OptionValues& options, std::string_view name) {
   const auto found = options.find(name);
-  CONCERTINA_CHECK(found != options.end(), "there is no option {}", name);
+  CONCERTINA_CHECK(found != options.end(), "unknown option {}", name);
   return std::get<T>(found->second);
 }
 
-/// Its default for each option that is not among `set`.
+/// Adds the default of each option that is not in `set`.
 inline OptionValues with_usual(const std::vector<Option>& declared, OptionValues set = {}) {
   for (const Option& one : declared) set.emplace(std::string(one.name), one.usual);
   return set;
 }
 
-/// The options of several lists, in their order.
+/// Returns the options of several lists, in order.
 inline std::vector<Option> joined(std::initializer_list<std::vector<Option>> lists) {
   std::vector<Option> all;
   for (const std::vector<Option>& list : lists) all.insert(all.end(), list.begin(), list.end());

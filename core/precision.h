@@ -12,31 +12,31 @@
 
 namespace concertina {
 
-/// The type of the factors that linear maps multiply; sums are fp32 in any case.
-/// `tf32`: fp32 cut to 10 bits. `fp8`: E4M3, output gradients E5M2, one scale a tensor.
+/// The operand type of linear maps; sums are always fp32. `tf32` is fp32 truncated to 10 bits;
+/// `fp8` is E4M3, or E5M2 for output gradients, with one scale per tensor.
 enum class Products : std::uint8_t { as_stored, tf32, fp8 };
 
 struct Precision {
-  DType storage = DType::f32;  // of activations and their gradients
+  DType storage = DType::f32;  // type of activations and their gradients
   Products products = Products::as_stored;
 
   constexpr Precision() = default;
-  /// A type alone is the precision of that name.
+  /// Converts a plain type to the precision of the same name.
   constexpr Precision(DType type, Products factors = Products::as_stored)
       : storage(type), products(factors) {}
   bool operator==(const Precision&) const = default;
 };
 
-/// All precisions that a backend may be asked for.
+/// All precisions.
 inline constexpr std::array kPrecisions{
     Precision(DType::f32), Precision(DType::f32, Products::tf32), Precision(DType::bf16),
     Precision(DType::bf16, Products::fp8)};
 
-/// "fp32", "tf32", "bf16", "fp8".
+/// Returns "fp32", "tf32", "bf16" or "fp8".
 std::string_view name_of(const Precision& precision);
-/// The one of kPrecisions that has this name; empty where none has.
+/// Returns the precision with this name, if there is one.
 std::optional<Precision> find_precision(std::string_view name);
-/// "fp32, bf16".
+/// Returns a list such as "fp32, bf16".
 std::string list_names(std::span<const Precision> precisions);
 
 }  // namespace concertina

@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// What a stat file says after the program's name, which may hold anything.
+/// Returns the contents of a stat file after the program's name, which may contain any characters.
 std::string stat_of(const std::string& folder) {
   std::ifstream file(folder + "/stat");
   std::string text;

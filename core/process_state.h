@@ -1,4 +1,4 @@
-// What the system says of another process, and of the threads of this one.
+// What the operating system reports about another process, and about the threads of this one.
 #pragma once
 
 #include <sys/types.h>
@@ -7,18 +7,17 @@
 
 namespace concertina {
 
-/// Whether a signal such as SIGSTOP has stopped `process`, as opposed to a debugger, or storage
-/// that is slow.
+/// Whether a signal such as SIGSTOP has stopped `process`, as opposed to a debugger or slow
+/// storage.
 bool stands_still(pid_t process);
 
-/// What a thread of this process has done so far. Where the system does not say, it has done
-/// nothing.
+/// The activity of a thread of this process so far; all zero if the system does not report it.
 struct ThreadActivity {
-  char state = '?';            // R runs or wants to, S sleeps, D waits for storage
-  double cpu_seconds = 0;      // in steps of the system's tick, 10 ms
-  double queued_seconds = 0;   // it could run, and had no core
+  char state = '?';            // R running or runnable, S sleeping, D waiting for storage
+  double cpu_seconds = 0;      // in units of the system's 10 ms tick
+  double queued_seconds = 0;   // runnable, but without a core
   std::uint64_t io_bytes = 0;  // read or written: files, pipes, most sockets
-  std::uint64_t faults = 0;    // pages that came from storage
+  std::uint64_t faults = 0;    // pages read from storage
 };
 ThreadActivity activity_of(pid_t thread);
 

@@ -8,13 +8,13 @@
 namespace concertina {
 namespace {
 
-/// One kernel between two marks, and where its time belongs.
+/// One kernel between two marks, and the entry that its time is added to.
 struct Timed {
   KernelTime *kernel = nullptr, *product = nullptr;
   double start = 0, end = 0;
 };
 
-/// The inner backend's clock, which also tells kernels their times.
+/// The inner backend's clock, which also adds the kernels' times to the profile.
 class ProfileClock final : public KernelClock {
  public:
   explicit ProfileClock(KernelClock& inner) : inner_(inner) {}
@@ -51,7 +51,7 @@ class ProfileBackend final : public BackendAround {
   }
 
   std::shared_ptr<Linear> linear(const LinearShape& shape) override {
-    profile_.products[shape];  // also of a map that nothing calls
+    profile_.products[shape];  // so that unused maps are listed, too
     return BackendAround::linear(shape);
   }
   bool records_passes() const override {

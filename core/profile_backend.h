@@ -1,6 +1,6 @@
-// A backend that times another one's kernels: the breakdown of `bench step`.
-// Invariant: it forwards every call unchanged (core/backend_around.h); a kernel costs two marks of
-// the inner backend's clock more, and a product a look-up.
+// A backend that times the kernels of another one, for the breakdown of `bench step`.
+// Invariant: it forwards every call unchanged (core/backend_around.h). A kernel costs two
+// additional marks of the inner backend's clock, and a product a lookup.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace concertina {
 struct KernelTime {
   std::int64_t calls = 0;
   double seconds = 0;
-  double flops = 0;  // of products only, as really computed
+  double flops = 0;  // products only, as actually computed
 };
 
 /// The three products of one linear map.
@@ -27,16 +27,16 @@ struct LinearOrder {
   bool operator()(const LinearShape& a, const LinearShape& b) const;
 };
 
-/// Seconds are those up to the last settle() of its backend's clock.
+/// Times are up to date as of the last settle() of the backend's clock.
 struct Profile {
-  bool active = true;   // else kernels pass by, neither timed nor counted
-  bool repeats = true;  // while not active: repeated passes may be replayed (Backend::repeat)
+  bool active = true;   // otherwise kernels are neither timed nor counted
+  bool repeats = true;  // if not active, passes may be replayed (Backend::repeat)
   std::map<std::string_view, KernelTime> kernels;
   std::map<LinearShape, ProductTimes, LinearOrder> products;
   void reset();
 };
 
-/// `inner` and `profile` outlive the result.
+/// `inner` and `profile` must outlive the result.
 std::unique_ptr<Backend> make_profile_backend(Backend& inner, Profile& profile);
 
 }  // namespace concertina

@@ -1,5 +1,5 @@
-// Lookup by name in a table that meson generates from a list of files.
-// Invariant: no static initialisers; an unknown name is an error that lists the valid ones.
+// Lookup by name in a table that Meson generates from a list of files.
+// Invariant: no static initializers. An unknown name is an error that lists the valid ones.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::vector<std::string_view> names_of(std::span<const Entry<T>> table) {
   return names;
 }
 
-/// `kind` and `where` are for the error: "schedule", "parallel.schedule".
+/// `kind` and `where` are used in the error: "schedule", "parallel.schedule".
 template <class T>
 const Entry<T>& lookup_entry(std::span<const Entry<T>> table, std::string_view name,
                              std::string_view kind, std::string_view where) {

@@ -1,5 +1,5 @@
-// The angles of rotary position embeddings (Su et al. 2021) and of the ways to stretch them over
-// longer texts, one source for every backend.
+// The angles of rotary position embeddings (Su et al. 2021), with scaling to longer contexts,
+// shared by all backends.
 #pragma once
 
 #include <algorithm>
@@ -9,24 +9,24 @@
 
 namespace concertina {
 
-/// Which columns of a head turn with the position, and how fast.
+/// Which columns of a head rotate with the position, and how fast.
 struct RotarySpec {
   enum class Scaling {
     none,
     linear,  // positions are divided by `factor` (Chen et al. 2023)
-    llama3,  // wavelengths above original / low_factor are, those below original / high_factor not,
-             // those between partly (Llama 3.1, Dubey et al. 2024)
-    yarn     // the same by the turns that a pair makes over `original`, between fast and slow, and
-             // cosine and sine grow by `magnitude` (Peng et al. 2023)
+    llama3,  // scales wavelengths above original / low_factor fully, those below original /
+             // high_factor not at all, and those between partially (Llama 3.1, Dubey et al. 2024)
+    yarn     // likewise by the turns of a pair over `original`, between fast and slow, and
+             // multiplies cosine and sine by `magnitude` (Peng et al. 2023)
   };
-  double theta = 0;          // base of the wavelengths; 0: nothing turns
-  std::int64_t columns = 0;  // of each head, from its first: even
+  double theta = 0;          // base of the wavelengths; 0: no rotation
+  std::int64_t columns = 0;  // rotated columns at the start of each head, even
   Scaling scaling = Scaling::none;
-  double factor = 1;                       // how many times longer the texts are
-  double original = 0;                     // positions of the texts before
-  double low_factor = 1, high_factor = 4;  // of llama3
-  double fast_turns = 32, slow_turns = 1;  // of yarn
-  double magnitude = 1;                    // of yarn
+  double factor = 1;                       // ratio of the new context length to the original one
+  double original = 0;                     // original context length
+  double low_factor = 1, high_factor = 4;  // for llama3
+  double fast_turns = 32, slow_turns = 1;  // for yarn
+  double magnitude = 1;                    // for yarn
   bool operator==(const RotarySpec&) const = default;
 
   bool turns() const { return theta > 0; }
@@ -34,8 +34,8 @@ struct RotarySpec {
 
 namespace rotary {
 
-/// The share, in [0, 1], of a pair's frequency that is as it was, where the rest is divided by the
-/// factor.
+/// Returns the fraction, in [0, 1], of a pair's frequency that is not scaled; the rest is divided
+/// by the factor.
 inline double kept_share(const RotarySpec& spec, double frequency, std::int64_t pair) {
   constexpr double kTurn = 2 * std::numbers::pi;
   switch (spec.scaling) {
@@ -49,7 +49,7 @@ inline double kept_share(const RotarySpec& spec, double frequency, std::int64_t 
     }
     case RotarySpec::Scaling::yarn: {
       const auto d = static_cast<double>(spec.columns);
-      // The pair that makes so many turns; whole, as in the authors' code.
+      // The pair that makes this many turns, as an integer as in the authors' code.
       const auto pair_of = [&](double turns) {
         return d * std::log(spec.original / (turns * kTurn)) / (2 * std::log(spec.theta));
       };
@@ -64,7 +64,7 @@ inline double kept_share(const RotarySpec& spec, double frequency, std::int64_t 
 
 }  // namespace rotary
 
-/// Radians per position by which pair `pair` of a head turns.
+/// Returns the rotation of pair `pair` of a head in radians per position.
 inline double rotary_frequency(const RotarySpec& spec, std::int64_t pair) {
   const double frequency =
       std::pow(spec.theta, -2.0 * static_cast<double>(pair) / static_cast<double>(spec.columns));

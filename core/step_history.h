@@ -1,5 +1,5 @@
-// Figures of the last steps, and what is typical of them.
-// Invariant: no allocation after the constructor until typical().
+// Values measured in recent steps, and their typical value.
+// Invariant: nothing allocates between the constructor and typical().
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 
 namespace concertina {
 
-/// The middle value, the mean of the two middle ones of an even number; 0 of none.
+/// Returns the median; the mean of the middle two for an even number of values; 0 for none.
 double median(std::vector<double> values);
 
-/// Whether a multiple of `every` is reached on the way from `before` steps to `step`; never for 0.
-/// A step of the run may do several at once.
+/// Whether a multiple of `every` lies in (before, step]; always false if `every` is 0. A call may
+/// span several steps.
 inline bool is_due(std::int64_t before, std::int64_t step, std::int64_t every) {
   return every > 0 && step / every > before / every;
 }
 
-/// Every how many steps to do what takes `share` of a step's time, so that it takes at most
-/// `most_share` of it in the mean.
+/// Returns the number of steps between runs of work that takes `share` of a step's time, so that on
+/// average it takes at most `most_share` of it.
 inline std::int64_t steps_between(double share, double most_share) {
   constexpr double kMostSteps = 1e6;
   return static_cast<std::int64_t>(std::ceil(std::clamp(share / most_share, 1.0, kMostSteps)));
@@ -29,14 +29,14 @@ inline std::int64_t steps_between(double share, double most_share) {
 
 class StepHistory {
  public:
-  /// `width` figures a step.
+  /// `width` is the number of values per step.
   explicit StepHistory(std::size_t width);
 
   void record(std::span<const double> figures);
   std::size_t steps() const { return steps_; }
-  /// Means over the typical steps: of the last kKept (the first kWarmUp of all left out where there
-  /// are more) the middle half by the sum of their figures. Medians figure by figure would sum to
-  /// less than a median step, since what disturbs a step hits any of them.
+  /// Returns the means over the middle half, by the sum of their values, of the last kKept steps
+  /// (without the first kWarmUp of all if there are more). Separate medians would sum to less than
+  /// a median step, because disturbances affect different values.
   std::vector<double> typical() const;
 
   static constexpr std::size_t kKept = 64, kWarmUp = 2;

@@ -1,4 +1,4 @@
-// Element types, and views into memory that somebody else owns.
+// Element types, and nonowning views of memory.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ enum class DType : std::uint8_t { f32, bf16, i32 };
 std::size_t size_of(DType type);
 std::string_view name_of(DType type);
 
-/// Bytes that every buffer starts at and is padded to: a cache line and an AVX-512 register.
+/// Alignment and padding of every buffer in bytes: a cache line and an AVX-512 register.
 inline constexpr std::size_t kAlignment = 64;
 inline constexpr std::size_t align_up(std::size_t bytes, std::size_t to = kAlignment) {
   return (bytes + to - 1) / to * to;
@@ -28,7 +28,7 @@ inline constexpr DType kTypeOf<Bf16> = DType::bf16;
 template <>
 inline constexpr DType kTypeOf<std::int32_t> = DType::i32;
 
-/// `count` elements of `dtype` at `data`; a value, owns nothing. An empty view has data == null.
+/// `count` elements of `dtype` at `data`, without ownership. An empty view has data == null.
 struct View {
   void* data = nullptr;
   std::size_t count = 0;
@@ -36,7 +36,7 @@ struct View {
 
   bool empty() const { return data == nullptr; }
   std::size_t bytes() const { return count * size_of(dtype); }
-  /// The elements as what they are; null if empty.
+  /// Returns the elements as a typed pointer; null if empty.
   template <class T>
   T* as() const {
     if (dtype != kTypeOf<T> && !empty()) expect(kTypeOf<T>);
@@ -44,14 +44,14 @@ struct View {
   }
   float* f32() const { return as<float>(); }
   std::int32_t* i32() const { return as<std::int32_t>(); }
-  /// Elements [begin, begin + n).
+  /// Returns elements [begin, begin + n).
   View slice(std::size_t begin, std::size_t n) const;
 
  private:
   void expect(DType wanted) const;
 };
 
-/// A copy of the elements of a view of fp32 or bf16.
+/// Returns a copy of the elements of an fp32 or bf16 view as floats.
 std::vector<float> to_floats(View view);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// The kernels of optimizers, as values: see core/ops.h.
+// The kernels of optimizers, as values; see core/ops.h.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct AdamWUpdate {
   auto views() { return std::array{&w, &m, &v, &g}; }
 };
 
-/// One step of stochastic gradient descent (core/update_rules.h): w and m change.
+/// One step of stochastic gradient descent (core/update_rules.h). Updates w and m.
 struct SgdUpdate {
   static constexpr std::string_view kName = "sgd";
   SgdRule rule;
@@ -26,7 +26,7 @@ struct SgdUpdate {
   auto views() { return std::array{&w, &m, &g}; }
 };
 
-/// One step of Lion (core/update_rules.h): w and m change.
+/// One step of Lion (core/update_rules.h). Updates w and m.
 struct LionUpdate {
   static constexpr std::string_view kName = "lion";
   LionRule rule;
@@ -34,8 +34,8 @@ struct LionUpdate {
   auto views() { return std::array{&w, &m, &g}; }
 };
 
-/// One step of LAMB (core/update_rules.h) on a whole tensor: w, m and v change, and g becomes the
-/// direction u.
+/// One step of LAMB (core/update_rules.h) on a whole tensor. Updates w, m and v, and replaces g by
+/// the direction u.
 struct LambUpdate {
   static constexpr std::string_view kName = "lamb";
   LambRule rule;
@@ -43,7 +43,7 @@ struct LambUpdate {
   auto views() { return std::array{&w, &m, &v, &g}; }
 };
 
-/// x = x / max(|x|, least), with the norm of all elements in fp64.
+/// x = x / max(|x|, least), with the norm over all elements in fp64.
 struct ScaleToUnit {
   static constexpr std::string_view kName = "scale to unit";
   View x;
@@ -51,7 +51,7 @@ struct ScaleToUnit {
   auto views() { return std::array{&x}; }
 };
 
-/// y[R,first_y + j] = x[R,first_x + j] for j in [0, columns); x has x_columns in all, y y_columns.
+/// y[R,first_y + j] = x[R,first_x + j] for j in [0, columns); x has x_columns, y has y_columns.
 struct CopyColumns {
   static constexpr std::string_view kName = "copy columns";
   View x;

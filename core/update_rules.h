@@ -1,4 +1,4 @@
-// The constants that every element of an update by AdamW, SGD, Lion or LAMB shares.
+// The constants of an AdamW, SGD, Lion or LAMB update, shared by all elements.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@ namespace concertina {
 /// AdamW: decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2). `step` counts from 1.
 struct AdamW {
   float lr = 0, beta1 = 0.9F, beta2 = 0.999F, eps = 1e-8F, weight_decay = 0;
-  float grad_scale = 1;  // clipping: the gradient is multiplied by this first
+  float grad_scale = 1;  // for clipping: multiplies the gradient first
   std::int64_t step = 1;
 };
 
-/// The constants that all elements of one update share.
+/// Constants derived for one update.
 struct AdamWConstants {
   float lr, beta1, beta2, eps, decay;          // decay = lr * weight_decay
   float grad_scale, correction1, correction2;  // 1/(1-beta1^t), 1/sqrt(1-beta2^t)
 };
 AdamWConstants constants_of(const AdamW& update);
 
-/// SGD with momentum (Sutskever et al. 2013) as torch.optim.SGD: d = scale g + decay w;
-/// m = momentum m + fresh d; w -= lr (d + momentum m) with Nesterov's momentum, else lr m.
+/// SGD with momentum (Sutskever et al. 2013), as in torch.optim.SGD: d = scale g + decay w; m =
+/// momentum m + fresh d; w -= lr (d + momentum m) with Nesterov momentum, else lr m.
 struct SgdRule {
   float lr = 0, momentum = 0;
-  float fresh = 1;  // 1 - dampening, and 1 at the first step
+  float fresh = 1;  // 1 - dampening, or 1 at the first step
   float decay = 0;
-  float grad_scale = 1;  // clipping: the gradient is multiplied by this first
+  float grad_scale = 1;  // for clipping: multiplies the gradient first
   bool nesterov = false;
 };
 
@@ -35,14 +35,14 @@ struct LionRule {
   float lr = 0, beta1 = 0.9F, beta2 = 0.99F, decay = 0, grad_scale = 1;
 };
 
-/// LAMB (You et al. 2020, algorithm 2): m and v as Adam's, corrected for their start;
-/// u = m / (sqrt(v) + eps) + weight_decay w; w -= lr (|w| / |u|) u over a whole tensor. The ratio
-/// is 1 where a norm is 0, and for a tensor that does not `adapt`.
+/// LAMB (You et al. 2020, algorithm 2): m and v as in Adam, with bias correction; u = m / (sqrt(v)
+/// + eps) + weight_decay w; w -= lr (|w| / |u|) u over a whole tensor. The ratio is 1 if a norm is
+/// 0, and for a tensor that does not `adapt`.
 struct LambRule {
   AdamW moments;
   bool adapt = true;
 
-  /// The constants of the direction u: its rate is 1, that of the step comes after it.
+  /// Returns the constants for the direction u. Its rate is 1; the step's rate is applied later.
   AdamWConstants constants() const {
     AdamW unit = moments;
     unit.lr = 1;

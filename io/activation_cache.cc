@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kProbes = 32, kProbeBytes = 32 << 20;
 
-/// Slots that are spread over the whole tier, as those of a step are.
+/// Slots spread over the whole tier, like those of a step.
 std::vector<std::uint64_t> probe_slots(const CacheSlots& slots) {
   const std::uint64_t count =
       std::min({slots.count, kProbes, std::max<std::uint64_t>(1, kProbeBytes / slots.entry_bytes)});
@@ -26,13 +26,13 @@ std::vector<std::uint64_t> probe_slots(const CacheSlots& slots) {
 }
 
 std::string why_off(const char* tier, const Error& error) {
-  return fmt::format("no activations are kept in {}: {} ({})", tier, error.message(),
+  return fmt::format("activations are not cached in {}: {} ({})", tier, error.message(),
                      error.where());
 }
 
-/// Seconds of a hit, the median; 0: there was none.
+/// Returns the median seconds of a hit, or 0 if there was none.
 double hit_seconds(CacheTier& tier) {
-  // The same in every process: they may measure at the same time.
+  // The data is the same in every process: they may measure at the same time.
   std::vector<std::byte> data(tier.slots().entry_bytes);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 131 >> 3);
   const Sha256Digest prefix = prefix_digest("measurement", "", {});
@@ -41,7 +41,7 @@ double hit_seconds(CacheTier& tier) {
   std::vector<double> seconds;
   for (const std::uint64_t slot : slots) {
     const double start = now();
-    // Another process may have cleared it by now: that is no read.
+    // Another process may have cleared the slot by now, which makes this a miss.
     if (tier.read({slot, 0, prefix}, data) == CacheOutcome::hit) seconds.push_back(now() - start);
   }
   for (const std::uint64_t slot : slots) tier.clear(slot);
@@ -53,17 +53,17 @@ double hit_seconds(CacheTier& tier) {
 CacheVerdict cache_pays(std::uint64_t entry_bytes, double read_seconds, double forward_seconds) {
   if (!(read_seconds > 0) || !(forward_seconds > 0) || !std::isfinite(read_seconds) ||
       !std::isfinite(forward_seconds))
-    return {false, "it is not known what reading and computing an entry cost"};
+    return {false, "the cost of reading or computing an entry is unknown"};
   const double ratio = read_seconds / forward_seconds;
   return {ratio < 1,
-          fmt::format("reading {:.1f} KiB takes {:.3g} ms, computing them {:.3g} ms: {:.3g}%",
+          fmt::format("reading {:.1f} KiB takes {:.3g} ms, recomputing it {:.3g} ms: {:.3g}%",
                       static_cast<double>(entry_bytes) / 1024, read_seconds * 1e3,
                       forward_seconds * 1e3, ratio * 100)};
 }
 
 ActivationCache::ActivationCache(const CacheOptions& options, const nlohmann::json& leader)
     : options_(options) {
-  CONCERTINA_CHECK(options.entry_bytes > 0, "{} bytes an entry", options.entry_bytes);
+  CONCERTINA_CHECK(options.entry_bytes > 0, "{} bytes per entry", options.entry_bytes);
   CONCERTINA_CHECK(options.disk_bytes == 0 || !options.disk_directory.empty(), "no directory");
   std::string faults;
   const auto attempt = [&](Tier& tier, const std::function<void()>& make) {
@@ -93,8 +93,9 @@ void ActivationCache::make(Tier& tier, const std::string& directory, std::uint64
   if (slots.count > 0)
     tier.file.emplace(CacheTier::create(directory, slots));
   else if (first < options_.samples)
-    throw_input(fmt::format("{} bytes hold no entry of {} bytes", budget, options_.entry_bytes),
-                tier.name, "a larger budget, or 0");
+    throw_input(
+        fmt::format("no entry of {1} bytes fits into {0} bytes", budget, options_.entry_bytes),
+        tier.name, "use a larger budget, or 0");
 }
 
 nlohmann::json ActivationCache::shared() const {
@@ -129,7 +130,7 @@ bool ActivationCache::read(const CacheKey& key, std::span<std::byte> out) {
     turn_off(*tier, error);
   }
   if (outcome == CacheOutcome::damaged)
-    fault(fmt::format("{} has a damaged entry in slot {} ({}): it is computed again", tier->name,
+    fault(fmt::format("{} has a damaged entry in slot {} ({}); recomputing it", tier->name,
                       key.slot, tier->file->directory()));
   ++(outcome == CacheOutcome::hit ? tier->hits : misses_);
   return outcome == CacheOutcome::hit;

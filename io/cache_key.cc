@@ -7,7 +7,7 @@ namespace concertina {
 Sha256Digest prefix_digest(std::string_view model, std::string_view numerics,
                            std::span<const std::string> tensors) {
   Sha256 hash;
-  // Lengths keep what ends one text from beginning the next.
+  // The lengths make the concatenation unambiguous.
   const auto add = [&](std::string_view text) {
     hash.update(fmt::format("{}:", text.size()));
     hash.update(text);

@@ -14,18 +14,18 @@
 namespace concertina {
 namespace {
 
-/// Before the data of each entry. All zero: the slot is empty.
+/// Precedes the data of each entry. All zero means that the slot is empty.
 struct EntryHeader {
   Sha256Digest prefix{};
   std::uint64_t sample = 0, slot = 0;
   std::uint64_t data_hash = 0;  // XXH3 of the data
-  std::uint32_t write = 0;      // no two writes of a slot have the same soon after one another
-  std::uint32_t own_hash = 0;   // the low half of XXH3 of all above
+  std::uint32_t write = 0;      // differs between successive writes of a slot
+  std::uint32_t own_hash = 0;   // low half of XXH3 of all members above
   bool operator==(const EntryHeader&) const = default;
 };
 static_assert(sizeof(EntryHeader) == 64);
 
-// Slots begin on a page and on a cache line.
+// Slots are aligned to a page and a cache line.
 constexpr std::uint64_t kPage = 4096, kCacheLine = 64;
 
 template <class Header>
@@ -38,7 +38,7 @@ std::uint64_t xxh3(std::span<const std::byte> data) {
   return XXH3_64bits(data.data(), data.size());
 }
 
-/// The header with the hash of all its members but the last, which is that hash.
+/// Returns the header with `own_hash` set to the hash of the other members.
 template <class Header>
 Header sealed(Header header) {
   const auto above = bytes_of(header).first(sizeof header - sizeof header.own_hash);
@@ -47,7 +47,7 @@ Header sealed(Header header) {
 }
 
 EntryHeader entry_header(const CacheKey& key, std::span<const std::byte> data) {
-  // The clock is the same for all processes of the host; its low half comes again after 4 s.
+  // The clock is the same for all processes of the host; its low half wraps around after 4 s.
   const auto time = std::chrono::steady_clock::now().time_since_epoch().count();
   return sealed(EntryHeader{key.prefix, key.sample, key.slot, xxh3(data),
                             static_cast<std::uint32_t>(time), 0});
@@ -57,7 +57,7 @@ std::uint64_t slot_bytes(std::uint64_t entry_bytes) {
   return (sizeof(EntryHeader) + entry_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
-/// A full disk is an error here, not in the middle of a step.
+/// Reports a full disk here, not in the middle of a step.
 void reserve_slots(File& file, const CacheSlots& slots) {
   try {
     file.reserve(slots.file_bytes());
@@ -65,10 +65,10 @@ void reserve_slots(File& file, const CacheSlots& slots) {
     if (error.system_error() != ENOSPC) throw;
     std::error_code ignored;
     const auto space = std::filesystem::space(file.path(), ignored);
-    throw_failure(fmt::format("no room for {:.1f} MiB: {:.1f} MiB are free",
+    throw_failure(fmt::format("not enough space for {:.1f} MiB: {:.1f} MiB are free",
                               static_cast<double>(slots.file_bytes()) / (1 << 20),
                               static_cast<double>(space.available) / (1 << 20)),
-                  file.path(), "a smaller budget, or free space there");
+                  file.path(), "use a smaller budget, or free space there");
   }
 }
 
@@ -80,14 +80,14 @@ std::uint64_t CacheSlots::file_bytes() const {
 
 CacheSlots fit_slots(std::uint64_t first, std::uint64_t samples, std::uint64_t entry_bytes,
                      std::uint64_t budget) {
-  // A file system gives whole pages.
+  // File systems allocate whole pages.
   const std::uint64_t usable = budget / kPage * kPage;
   const std::uint64_t fit = usable <= kPage ? 0 : (usable - kPage) / slot_bytes(entry_bytes);
   return {first, first < samples ? std::min(fit, samples - first) : 0, entry_bytes};
 }
 
 CacheTier::CacheTier(File file, const CacheSlots& slots) : file_(std::move(file)), slots_(slots) {
-  // Samples come in random order: reading ahead, some MiB on many systems, would be for others.
+  // Samples are read in random order: read-ahead (some MiB on many systems) would be wasted.
   ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_RANDOM);
 }
 
@@ -108,11 +108,11 @@ nlohmann::json CacheTier::shared() const {
 
 CacheTier CacheTier::open(const nlohmann::json& shared) {
   const std::string file = shared["file"], directory = shared["directory"];
-  // Another container may have another process of that number.
+  // The PID may belong to a different process in another container.
   const auto require_same = [&](bool same) {
     if (!same)
-      throw_input("another rank of this host has a file that this one cannot see", directory,
-                  "the ranks of a host in one container");
+      throw_input("cannot open a cache file created by another rank of this host", directory,
+                  "run all ranks of a host in one container");
   };
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   require_same(descriptor >= 0);
@@ -124,7 +124,8 @@ CacheTier CacheTier::open(const nlohmann::json& shared) {
 }
 
 std::uint64_t CacheTier::offset(std::uint64_t slot) const {
-  CONCERTINA_CHECK(slots_.holds(slot), "slot {} of [{}, +{})", slot, slots_.first, slots_.count);
+  CONCERTINA_CHECK(slots_.holds(slot), "slot {} not in [{}, +{})", slot, slots_.first,
+                   slots_.count);
   return kPage + (slot - slots_.first) * slot_bytes(slots_.entry_bytes);
 }
 
@@ -136,8 +137,8 @@ std::optional<CacheKey> CacheTier::held(std::uint64_t slot) const {
 }
 
 CacheOutcome CacheTier::read(const CacheKey& key, std::span<std::byte> out) const {
-  CONCERTINA_CHECK(out.size() == slots_.entry_bytes, "{} bytes for an entry of {}", out.size(),
-                   slots_.entry_bytes);
+  CONCERTINA_CHECK(out.size() == slots_.entry_bytes, "buffer of {} bytes for an entry of {}",
+                   out.size(), slots_.entry_bytes);
   const std::uint64_t at = offset(key.slot);
   EntryHeader header, again;
   file_.read_at(at, bytes_of(header));
@@ -147,15 +148,15 @@ CacheOutcome CacheTier::read(const CacheKey& key, std::span<std::byte> out) cons
     file_.read_at(at + sizeof header, out);
     if (header.data_hash == xxh3(out)) return CacheOutcome::hit;
   }
-  // A writer empties the header before it touches the data, and ends with another one: if it is as
-  // it was, none was there.
+  // A writer clears the header before it touches the data and ends with a different one. If the
+  // header is unchanged, there was no writer.
   file_.read_at(at, bytes_of(again));
   return again == header ? CacheOutcome::damaged : CacheOutcome::miss;
 }
 
 void CacheTier::write(const CacheKey& key, std::span<const std::byte> data) {
-  CONCERTINA_CHECK(data.size() == slots_.entry_bytes, "{} bytes for an entry of {}", data.size(),
-                   slots_.entry_bytes);
+  CONCERTINA_CHECK(data.size() == slots_.entry_bytes, "buffer of {} bytes for an entry of {}",
+                   data.size(), slots_.entry_bytes);
   EntryHeader header = entry_header(key, data);
   clear(key.slot);
   const std::uint64_t at = offset(key.slot);
@@ -169,7 +170,7 @@ void CacheTier::clear(std::uint64_t slot) {
 }
 
 void CacheTier::prefetch(std::uint64_t slot) const {
-  // The kernel reads no more than its read-ahead window per call, 128 KiB unless it was changed.
+  // The kernel reads at most its read-ahead window per call (128 KiB by default).
   constexpr std::uint64_t kWindow = 128 << 10;
   const std::uint64_t begin = offset(slot), end = begin + slot_bytes(slots_.entry_bytes);
   for (std::uint64_t at = begin; at < end; at += kWindow)

@@ -16,14 +16,14 @@ std::string quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Microseconds, to the nanosecond.
+/// Formats seconds as microseconds with three decimals.
 std::string micros(double seconds) {
   return fmt::format("{:.3f}", seconds * 1e6);
 }
 
 [[noreturn]] void throw_damaged(const std::string& path, std::size_t line) {
-  throw_input("this is no trace that concertina wrote", fmt::format("{}:{}", path, line),
-              "the trace.json of a run directory, as it was written");
+  throw_input("not a trace written by concertina", fmt::format("{}:{}", path, line),
+              "use the unmodified trace.json of a run directory");
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ void ChromeTrace::track(int process, int track, std::string_view name) {
 
 void ChromeTrace::slice(int process, int track, std::string_view category, std::string_view name,
                         double start, double end, std::string_view args) {
-  // The end is rounded, not the duration: neighbours that touch stay neighbours.
+  // The end is rounded, not the duration, so that adjacent slices stay adjacent.
   const std::string ts = micros(start);
   const double duration = std::stod(micros(end)) - std::stod(ts);
   event(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"cat":{},"name":{},"ts":{},"dur":{:.3f}{}{}}})",
@@ -113,8 +113,8 @@ nlohmann::json read_chrome_trace(const std::string& path,
     each_line(path, from, read_line);
   } catch (const Error& error) {
     if (error.system_error() != ENOENT) throw;
-    throw_input("there is no trace here", path,
-                "a run that recorded one: log.trace above 0, and at least one step trained");
+    throw_input("no trace found", path,
+                "use a run with log.trace above 0 that has trained at least one step");
   }
   if (!ended) throw_damaged(path, number + 1);
   return about;

@@ -1,8 +1,8 @@
-// Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
-// Source: "Trace Event Format", the Chromium project. Processes have tracks; a track has slices,
-// which nest or follow each other; arrows lead from slice to slice; counters are of a process.
-// Invariants: one event a line, so that large files can be read piece by piece; times in the file
-// are microseconds, here they are seconds.
+// Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open. Source:
+// "Trace Event Format", the Chromium project. A process has tracks and counters, a track has
+// slices, which are nested or disjoint, and arrows connect slices. Invariants: each event is on a
+// separate line, so that large files can be read piecewise; times are microseconds in the file and
+// seconds in this interface.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@ namespace concertina {
 /// Builds the text of a trace.
 class ChromeTrace {
  public:
-  /// `about`: whatever describes the trace as a whole ("otherData").
+  /// `about` describes the trace as a whole ("otherData").
   explicit ChromeTrace(const nlohmann::ordered_json& about);
 
-  /// Names; processes and tracks appear in the order of their numbers.
+  /// Name a process or a track. Viewers show both in the order of their numbers.
   void process(int process, std::string_view name);
   void track(int process, int track, std::string_view name);
 
-  /// `args`: a JSON object, or empty.
+  /// `args` is a JSON object, or empty.
   void slice(int process, int track, std::string_view category, std::string_view name, double start,
              double end, std::string_view args = {});
-  /// Begins an arrow at the slice around `time` on one track; `id` and `name` belong to one arrow.
+  /// Starts an arrow at the slice around `time` on one track. `id` and `name` identify the arrow.
   void arrow_start(int process, int track, std::uint64_t id, double time,
                    std::string_view name = "send");
   void arrow_end(int process, int track, std::uint64_t id, double time,
                  std::string_view name = "send");
-  /// `values`: a JSON object of numbers, each one a series.
+  /// `values` is a JSON object of numbers; each member is a series.
   void counter(int process, std::string_view name, double time, std::string_view values);
 
-  /// The whole file.
+  /// Returns the complete text of the file.
   std::string finish();
 
  private:
@@ -44,8 +44,8 @@ class ChromeTrace {
   bool first_ = true;
 };
 
-/// Reads a file that ChromeTrace wrote: gives its `about` object, and `see` every event. Throws
-/// Error{bad_input} with the line if it is not such a file.
+/// Reads a file written by ChromeTrace, passes each event to `see` and returns the `about` object.
+/// Throws Error{bad_input} with the line number if the file is not in this format.
 nlohmann::json read_chrome_trace(const std::string& path,
                                  const std::function<void(const nlohmann::json& event)>& see);
 

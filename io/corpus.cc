@@ -22,13 +22,13 @@
 namespace concertina {
 namespace {
 
-/// A process may have some thousand files open, and 65,530 mappings.
+/// A process is limited to some thousand open files and 65,530 mappings.
 constexpr std::size_t kMostHeld = 512;
 
-/// The files that `pattern` names, in the order of their bytes (not of the locale).
+/// Returns the files that match `pattern` in bytewise order, independent of the locale.
 std::vector<std::string> match(const std::string& pattern, const std::string& where) {
   struct stat status {};
-  // A file whose own name has a '*' or '[' in it wins over the glob.
+  // A file whose name contains '*' or '[' takes precedence over the glob.
   if (::stat(pattern.c_str(), &status) == 0) return {pattern};
   glob_t found{};
   const int code = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_TILDE, nullptr, &found);
@@ -37,7 +37,7 @@ std::vector<std::string> match(const std::string& pattern, const std::string& wh
   ::globfree(&found);
   if (names.empty())
     throw_input(fmt::format("no file matches '{}'", pattern), where,
-                "a file, or a glob in quotes such as 'books/*.txt'");
+                "use a file name, or a quoted glob such as 'books/*.txt'");
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -46,13 +46,13 @@ void require_regular(const std::string& path, const std::string& where) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     throw_input(fmt::format("cannot read '{}': {}", path, std::strerror(errno)), where,
-                "a readable file");
+                "use a readable file");
   if (S_ISDIR(status.st_mode))
     throw_input(fmt::format("'{}' is a directory", path), where,
-                fmt::format("a glob of its files: '{}/*'", path));
+                fmt::format("use a glob for its files: '{}/*'", path));
   if (!S_ISREG(status.st_mode))
     throw_input(fmt::format("'{}' is not a regular file", path), where,
-                "a file on disk (a pipe or device cannot be read at random)");
+                "use a file on disk (pipes and devices do not support random access)");
 }
 
 File open_text(const std::string& path, const std::string& where) {
@@ -100,9 +100,9 @@ Corpus::Mapping::Mapping(Mapping&& other) noexcept
 
 void Corpus::Mapping::read(std::uint64_t at, std::span<std::byte> out) const {
   if (data_ == nullptr) return read_by_calls(at, out);
-  if (file_.size() < stamp_.size)  // touching what was cut off is a bus error
-    throw_failure("the text was cut short while in use", file_.path(),
-                  "leave the files of the data alone during a run");
+  if (file_.size() < stamp_.size)  // accessing truncated pages raises SIGBUS
+    throw_failure("the text was truncated while in use", file_.path(),
+                  "do not modify data files during a run");
   std::memcpy(out.data(), data_ + at, out.size());
 }
 
@@ -110,8 +110,8 @@ void Corpus::Mapping::read_by_calls(std::uint64_t at, std::span<std::byte> out) 
   if (data_ != nullptr) return file_.read_at(at, out);
   const File file(stamp_.path, File::Mode::read);
   if (stamp_of(file) != stamp_)
-    throw_failure("the file was changed while in use", stamp_.path,
-                  "leave the files of the data alone during a run");
+    throw_failure("the file was modified while in use", stamp_.path,
+                  "do not modify data files during a run");
   file.read_at(at, out);
 }
 
@@ -130,20 +130,21 @@ void require_utf8(std::string_view start, const std::string& path) {
   const bool halves = start.size() >= 16 && 4 * many > start.size() && 20 * few < start.size();
   if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff") || halves || quarters ||
       start.starts_with(std::string_view("\0\0\xfe\xff", 4)))
-    throw_input(fmt::format("the file begins as UTF-{} does", quarters ? 32 : 16), path + ":1",
-                "UTF-8, as iconv makes it");
+    throw_input(fmt::format("the file appears to be UTF-{}", quarters ? 32 : 16), path + ":1",
+                "convert the file to UTF-8, for example with iconv");
 }
 
 void require_distinct(const std::vector<std::string>& paths, const std::string& where) {
   std::map<std::pair<dev_t, ino_t>, std::string> seen;
   for (const std::string& path : paths) {
     struct stat status {};
-    if (::stat(path.c_str(), &status) != 0) continue;  // who reads it says why
+    if (::stat(path.c_str(), &status) != 0) continue;  // reading it will report the reason
     const auto [at, is_new] = seen.emplace(std::pair(status.st_dev, status.st_ino), path);
     if (!is_new)
-      throw_input(at->second == path ? fmt::format("'{}' is named twice", path)
-                                     : fmt::format("'{}' and '{}' are the same", at->second, path),
-                  where, "each file once; a larger data.weights has more samples of a source");
+      throw_input(at->second == path
+                      ? fmt::format("'{}' is listed twice", path)
+                      : fmt::format("'{}' and '{}' are the same file", at->second, path),
+                  where, "list each file once; use data.weights to sample a source more often");
   }
 }
 
@@ -161,13 +162,13 @@ Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& wher
   if (size_ == 0)
     throw_input(names_.size() == 1 ? fmt::format("'{}' is empty", names_[0])
                                    : fmt::format("all {} files are empty", names_.size()),
-                where, "a file with something in it");
+                where, "use a non-empty file");
 }
 
 void Corpus::read(std::uint64_t begin, std::span<std::byte> out) const {
-  CONCERTINA_CHECK(begin <= size_ && out.size() <= size_ - begin, "bytes [{}, +{}) of {}", begin,
-                   out.size(), size_);
-  // The first mapping that ends after `begin`.
+  CONCERTINA_CHECK(begin <= size_ && out.size() <= size_ - begin,
+                   "bytes [{}, +{}) are not in a corpus of {} bytes", begin, out.size(), size_);
+  // Find the first mapping that ends after `begin`.
   auto mapping = std::partition_point(mappings_.begin(), mappings_.end(),
                                       [&](const Mapping& m) { return m.end() <= begin; });
   for (; !out.empty(); ++mapping) {
@@ -185,8 +186,8 @@ void Corpus::require_utf8(bool mark) const {
     const std::string path = mapping.stamp().path;
     concertina::require_utf8(start, path);
     if (!mark && start.starts_with(kUtf8Mark))
-      throw_input("the file begins with a byte order mark, which would become a part of the text",
-                  path, "the file without its first 3 bytes: tail -c +4 FILE");
+      throw_input("the file begins with a byte order mark, which would become part of the text",
+                  path, "remove its first 3 bytes: tail -c +4 FILE");
   }
 }
 
@@ -230,7 +231,7 @@ std::string Corpus::fingerprint() const {
   hash.update(fmt::format("{} bytes\n", size_));
   std::vector<std::byte> buffer(kSample);
   for (std::uint64_t i = 0; i < samples; ++i) {
-    // Both ends are among the samples; all blocks are where samples == blocks.
+    // The samples include both ends; if samples == blocks, they are all blocks.
     const std::uint64_t block = samples == 1 ? 0 : i * (blocks - 1) / (samples - 1);
     const std::uint64_t begin = block * kSample;
     const std::span<std::byte> bytes(buffer.data(), std::min(kSample, size_ - begin));

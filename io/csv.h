@@ -1,5 +1,5 @@
-// Comma-separated values as RFC 4180 has them.
-// Invariant: parse_csv(csv_line(cells)) gives the cells back, whatever text is in them.
+// Comma-separated values (RFC 4180). Invariant: parse_csv(csv_line(cells)) returns the cells
+// unchanged, whatever text they contain.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace concertina {
 
-/// One line with its end; cells that need quotes have them.
+/// Returns one line including its line end. Cells are quoted where necessary.
 std::string csv_line(const std::vector<std::string>& cells);
-/// All lines; nothing if a quote is not closed, or stands where none may.
+/// Returns all lines, or nothing if a quote is unclosed or misplaced.
 std::optional<std::vector<std::vector<std::string>>> parse_csv(const std::string& text);
 
 }  // namespace concertina

@@ -34,15 +34,15 @@ std::string advice(int code) {
       {ENOSPC, "free space on this file system, or write to another one"},
       {EDQUOT, "free space within your quota, or write to another file system"},
       {EFBIG, "raise the file-size limit (`ulimit -f`)"},
-      {EACCES, "choose a path that you may read and write, or change its permissions"},
-      {EPERM, "choose a path that you may read and write, or change its permissions"},
+      {EACCES, "choose a path with read and write permission, or change its permissions"},
+      {EPERM, "choose a path with read and write permission, or change its permissions"},
       {EIO, "check the disk, or the network to it (`dmesg`), or write to another file system"},
-      {EROFS, "the file system is mounted read-only: choose another one"},
-      {ENOENT, "check the path: a part of it does not exist"},
-      {ENOTDIR, "check the path: a part of it is a file, not a directory"},
-      {EISDIR, "check the path: it is a directory where a file should be; move it elsewhere"},
-      {EMFILE, "raise the limit of open files (`ulimit -n`)"},
-      {ENFILE, "raise the limit of open files (`ulimit -n`)"}};
+      {EROFS, "choose another file system; this one is mounted read-only"},
+      {ENOENT, "check the path: a component of it does not exist"},
+      {ENOTDIR, "check the path: a component of it is a file, not a directory"},
+      {EISDIR, "move the directory at this path elsewhere; a file is expected"},
+      {EMFILE, "raise the limit on open files (`ulimit -n`)"},
+      {ENFILE, "raise the limit on open files (`ulimit -n`)"}};
   const auto* const found = std::ranges::find(kAdvice, code, &std::pair<int, const char*>::first);
   return found == std::end(kAdvice) ? "" : found->second;
 }
@@ -52,14 +52,14 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-/// The flags of open(2) for File::Mode, by its values: read, create, append, open_or_create.
+/// The flags of open(2) for each File::Mode, in order: read, create, append, open_or_create.
 constexpr int kOpenFlags[] = {O_RDONLY, O_RDWR | O_CREAT | O_EXCL, O_WRONLY | O_CREAT | O_APPEND,
                               O_RDWR | O_CREAT | O_NOFOLLOW};
 
-// One system call moves at most this much, so that `ssize_t` results stay well defined.
+// Maximum size of one transfer, so that `ssize_t` results are always well defined.
 constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
 
-/// Network file systems let signals interrupt any call: the result of the first that was not.
+/// Repeats a call until it is not interrupted: on network file systems signals interrupt any call.
 template <class Call>
 auto retried(const Call& call) {
   auto result = call();
@@ -68,11 +68,11 @@ auto retried(const Call& call) {
 }
 
 [[noreturn]] void refuse_file(const std::string& path, const std::string& why) {
-  throw_input(fmt::format("cannot read this file: {}", why), path, "move it away");
+  throw_input(fmt::format("cannot read this file: {}", why), path, "move it elsewhere");
 }
 
 File open_checked(const std::string& path, int flags, unsigned permissions) {
-  // O_NONBLOCK: a named pipe in place of a file must not make us wait for its other end.
+  // O_NONBLOCK: opening a named pipe must not block until its other end is opened.
   const int descriptor =
       retried([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, permissions); });
   if (descriptor >= 0) return {descriptor, path};
@@ -85,14 +85,14 @@ File open_checked(const std::string& path, int flags, unsigned permissions) {
   throw_io("open", path);
 }
 
-/// Whoever owns a directory may put anything there. One like /tmp is for everybody.
+/// The owner of a directory may put anything there, except in a shared one like /tmp.
 bool is_of_owner_of_directory(const std::string& path, uid_t owner) {
   struct stat directory {};
   return ::stat(parent_of(path).c_str(), &directory) == 0 &&
          (directory.st_mode & (S_ISVTX | S_IWOTH)) == 0 && directory.st_uid == owner;
 }
 
-/// Throws what open_regular() does.
+/// Throws as specified for open_regular().
 void require_place(const File& file, FilePlace place) {
   const std::string& path = file.path();
   struct stat status {};
@@ -106,7 +106,7 @@ void require_place(const File& file, FilePlace place) {
     refuse_file(path, fmt::format("it belongs to another user (uid {})", status.st_uid));
   const mode_t others = place == FilePlace::secret ? S_IRWXG | S_IRWXO : S_IWGRP | S_IWOTH;
   if ((status.st_mode & others) != 0)
-    refuse_file(path, fmt::format("its mode {:o} lets other users in", status.st_mode & 07777));
+    refuse_file(path, fmt::format("its mode {:o} lets others access it", status.st_mode & 07777));
 }
 
 }  // namespace
@@ -130,9 +130,9 @@ std::string why_not_writable(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   const fs::path parent = fs::path(path).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
-  if (fs::exists(status) && !fs::is_regular_file(status)) return "it is no regular file";
-  if (!fs::is_directory(directory, error)) return "its directory is not there";
-  if (access(directory.c_str(), W_OK | X_OK) != 0) return "its directory cannot be written to";
+  if (fs::exists(status) && !fs::is_regular_file(status)) return "it is not a regular file";
+  if (!fs::is_directory(directory, error)) return "its directory does not exist";
+  if (access(directory.c_str(), W_OK | X_OK) != 0) return "its directory is not writable";
   return {};
 }
 
@@ -159,15 +159,15 @@ void throw_io(std::string_view call, const std::string& path) {
 
 namespace {
 
-/// Throws bad input for what stands for a file in a repository that was cloned without git-lfs.
+/// Throws Error{bad_input} for a Git LFS pointer, left by cloning a repository without git-lfs.
 void refuse_pointer(const File& file) {
   constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/";
   constexpr std::int64_t kMost = 1024;
   std::string begin(kMost, '\0');
   const auto read = ::pread(file.descriptor(), begin.data(), begin.size(), 0);
   if (read > 0 && read < kMost && begin.starts_with(kPointer))
-    throw_input("this is a pointer of Git LFS, not the file that it stands for", file.path(),
-                "`git lfs pull` in its repository, with git-lfs installed");
+    throw_input("this is a Git LFS pointer, not the actual file", file.path(),
+                "install git-lfs and run `git lfs pull` in the repository");
 }
 
 }  // namespace
@@ -213,7 +213,7 @@ void File::append_whole(std::string_view text) {
     write(text);
   } catch (const Error&) {
     if (::ftruncate(descriptor_, static_cast<off_t>(before)) != 0)
-      log::warn("{}: ends in the middle of a record: {}", path_, std::strerror(errno));
+      log::warn("{}: the last record is incomplete: {}", path_, std::strerror(errno));
     throw;
   }
 }
@@ -234,7 +234,7 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
     const std::size_t n = read_some(offset, bytes);
     if (n == 0)
       throw_input(fmt::format("the file ends at byte {}, {} bytes too early", offset, bytes.size()),
-                  path_, "restore the file: it was truncated");
+                  path_, "restore the file; it was truncated");
     bytes = bytes.subspan(n);
     offset += n;
   }
@@ -251,10 +251,10 @@ std::size_t File::read_some(std::uint64_t offset, std::span<std::byte> bytes) co
 
 void File::reserve(std::uint64_t bytes) {
   if (bytes == 0) return;
-  // Not posix_fallocate: where the file system cannot reserve, that reads and writes every block.
+  // posix_fallocate() would read and write every block where the file system cannot reserve space.
   if (retried([&] { return ::fallocate(descriptor_, 0, 0, static_cast<off_t>(bytes)); }) == 0)
     return;
-  // ext2, NFS before 4.2, many FUSE file systems: a full disk shows in the writes.
+  // ext2, NFS before 4.2 and many FUSE file systems: writing will report a full disk.
   if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) throw_io("fallocate", path_);
   if (size() < bytes) truncate(bytes);
 }
@@ -290,7 +290,7 @@ File unnamed_file(const std::string& directory) {
       [&] { return ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR); });
   if (descriptor >= 0) return {descriptor, directory};
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) throw_io("open", directory);
-  std::string path = directory + "/concertina-XXXXXX";  // as on network file systems
+  std::string path = directory + "/concertina-XXXXXX";  // for network file systems
   descriptor = ::mkostemp(path.data(), O_CLOEXEC);
   if (descriptor < 0) throw_io("mkostemp", directory);
   ::unlink(path.c_str());
@@ -299,7 +299,7 @@ File unnamed_file(const std::string& directory) {
 
 File reserve_room(const std::string& directory, std::uint64_t bytes) {
   const std::string path = directory + "/room.tmp";
-  ::unlink(path.c_str());  // of a process that was killed before it did
+  ::unlink(path.c_str());  // left by a killed process
   File file(path, File::Mode::create);
   ::unlink(path.c_str());
   file.reserve(bytes);
@@ -325,8 +325,8 @@ std::string read_file(const std::string& path, std::uint64_t limit, FilePlace pl
   const File file = open_regular(path, place);
   const std::uint64_t size = file.size();
   if (size > limit)
-    throw_input(fmt::format("the file has {} bytes, more than the {} allowed here", size, limit),
-                path, "check that this is the file you mean");
+    throw_input(fmt::format("the file has {} bytes; at most {} are allowed here", size, limit),
+                path, "check that this is the intended file");
   std::string content(size, '\0');
   file.read_at(0, std::as_writable_bytes(std::span(content)));
   return content;
@@ -350,7 +350,7 @@ void atomic_replace(const std::string& path, std::string_view content, unsigned 
 
 void sync_directory(const std::string& directory) {
   File file(directory, File::Mode::read);
-  // Some network file systems have nothing to sync for a directory and say EINVAL.
+  // Some network file systems have nothing to sync for a directory and return EINVAL.
   if (retried([&] { return ::fsync(file.descriptor()); }) != 0 && errno != EINVAL)
     throw_io("fsync", directory);
 }

@@ -47,11 +47,10 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// When process `pid` of this host started; empty if there is none, or its parent alone has not
-/// taken note yet that it has ended.
+/// Returns when process `pid` of this host started; empty if there is none or it is a zombie.
 std::string start_of(long pid) {
   const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
-  // The name, in parentheses, may hold anything; the 20th field after it is the start time.
+  // The name, in parentheses, may contain anything; the 20th field after it is the start time.
   const std::size_t end = stat.rfind(')');
   if (end == std::string::npos) return {};
   std::istringstream fields(stat.substr(end + 1));
@@ -68,7 +67,7 @@ nlohmann::json to_json(const ProcessId& process) {
           {"started", process.started}};
 }
 
-/// Nothing if `text` names no process: it was not written whole, or by another program.
+/// Returns nothing if `text` is incomplete or written by another program.
 std::optional<ProcessId> parse_process(const std::string& text) {
   const nlohmann::json json = parse_json(text);
   if (!json.is_object()) return std::nullopt;
@@ -87,7 +86,7 @@ std::string read_or_empty(const std::string& path) {
   }
 }
 
-/// Whether it can be told from here that `process` has ended.
+/// Whether `process` is known to have exited, as far as this host can tell.
 bool has_ended(const ProcessId& process) {
   const ProcessId me = this_process();
   if (process.host != me.host) return false;
@@ -102,21 +101,21 @@ bool has_ended(const ProcessId& process) {
   throw_input(fmt::format("{} is using {}", who, what), path, fix);
 }
 
-/// Takes the file `made` of a process that has ended out of the way; false if it is not that file
-/// any more, because someone else was faster.
+/// Removes the file `made` of an exited process. Returns false if another process has already
+/// replaced that file.
 bool take_away(const std::string& made, const std::string& content) {
   const ProcessId me = this_process();
   const std::string aside = fmt::format("{}.{}.{}.tmp", made, me.host, me.pid);
   if (std::rename(made.c_str(), aside.c_str()) != 0) return errno == ENOENT;
   const bool same = read_or_empty(aside) == content;
-  // Another's fresh file goes back, unless there is a fresh one again.
+  // Restores another process's new file, unless there is yet another one.
   const bool back = same || ::link(aside.c_str(), made.c_str()) == 0 || errno == EEXIST;
   if (!back) throw_io("link", made);
   ::unlink(aside.c_str());
   return same;
 }
 
-/// The lock where the file system has none: only one process can create `made`.
+/// Fallback for file systems without locks: only one process can create `made`.
 void make_exclusively(const std::string& made, const std::string& what, const std::string& fix) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     try {
@@ -131,8 +130,8 @@ void make_exclusively(const std::string& made, const std::string& what, const st
     const auto holder = parse_process(content);
     if (!holder || !has_ended(*holder))
       throw_held(what, made, content,
-                 fmt::format("{}; if that process has ended, remove {}", fix, made));
-    log::warn("{}: left by process {}, which has ended: taken over", made, holder->pid);
+                 fmt::format("{}; if that process has exited, remove {}", fix, made));
+    log::warn("{}: taking over the lock of process {}, which has exited", made, holder->pid);
     take_away(made, content);
   }
   throw_held(what, made, read_or_empty(made), fix);
@@ -151,12 +150,12 @@ FileLock::FileLock(const std::string& path, const std::string& what, const std::
   if (answer == Answer::refused) answer = by_fcntl(file_.descriptor());
   if (answer == Answer::held) throw_held(what, path, read_or_empty(path), fix);
   if (answer == Answer::refused) {
-    log::debug("{}: this file system has no locks ({})", path, std::strerror(errno));
+    log::debug("{}: this file system does not support locks ({})", path, std::strerror(errno));
     make_exclusively(path + ".held", what, fix);
     made_ = path + ".held";
     return;
   }
-  // For the message of who comes later; the lock holds without it.
+  // Names the holder in the error message of later processes; the lock works without it.
   const std::string me = to_json(this_process()).dump() + '\n';
   try {
     file_.truncate(0);

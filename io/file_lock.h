@@ -1,9 +1,9 @@
-// A lock that one process holds until it ends, whatever the file system.
-// Invariant: two processes never hold the same lock; where no kind of lock works, taking it fails.
+// A lock that a process holds until it exits, on any file system. Invariant: two processes never
+// hold the same lock; if no kind of lock works, locking fails.
 //
-// flock(2) on a file that is open for writing (NFS refuses it on anything else); where that is
-// refused, an open-file-description lock of fcntl(2); where that is refused too, a second file that
-// only one process can create and that names its maker.
+// Uses flock(2) on a file opened for writing (NFS requires that). If flock is not supported, uses
+// an open-file-description lock of fcntl(2). If that is not supported either, creates a second file
+// exclusively, which names its creator.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace concertina {
 
-/// A process, as another one on any host can tell it from all others.
+/// Identifies a process uniquely across hosts and reboots.
 struct ProcessId {
-  std::string host, boot;  // host name; random id of the host's last start
+  std::string host, boot;  // host name; random id of the host's last boot
   long pid = 0;
-  std::string started;  // ticks between the host's start and the process'
+  std::string started;  // clock ticks from the host's boot to the start of the process
   bool operator==(const ProcessId&) const = default;
 };
 ProcessId this_process();
@@ -24,9 +24,9 @@ ProcessId this_process();
 class FileLock {
  public:
   FileLock() = default;
-  /// Creates the file `path` if it is absent; it stays when the lock is released. Bad input that
-  /// names the holder if another process, or this one, holds the lock: `what` is what it protects
-  /// ("this run directory"), `fix` what to do.
+  /// Creates the file `path` if it is absent; it remains after the lock is released. Throws
+  /// Error{bad_input} that names the holder if this or another process holds the lock. `what` is
+  /// the protected resource ("this run directory"), `fix` the advice.
   FileLock(const std::string& path, const std::string& what, const std::string& fix);
   ~FileLock();
   FileLock(FileLock&& other) noexcept;
@@ -34,7 +34,7 @@ class FileLock {
 
  private:
   File file_;
-  std::string made_;  // the second file, where it is what locks
+  std::string made_;  // the second file, if it is the lock
 };
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Independent pieces of work on all cores of this process.
+// Parallel loop over independent work items on all cores of this process.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace concertina {
 
-/// work(i) for all i < count, on as many threads as this process has cores; throws what one threw.
-/// `progress` is called on this thread after each of its pieces.
+/// Calls work(i) for all i < count, with a thread per core of this process, and rethrows an
+/// exception of one. `progress` is called on the calling thread after each of its items.
 void for_all(std::size_t count, const std::function<void()>& progress,
              const std::function<void(std::size_t)>& work);
 

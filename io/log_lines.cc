@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMostTextBytes = 64 << 20, kMostLineBytes = 64 << 20;
 
-/// An absent file is none, and what cannot be read is skipped.
+/// Ignores an absent file, and skips one that cannot be read.
 void read_or_skip(const std::string& path, const std::function<void()>& read) try {
   read();
 } catch (const Error& error) {
@@ -21,8 +21,8 @@ void read_or_skip(const std::string& path, const std::function<void()>& read) tr
 }
 
 [[noreturn]] void throw_too_long(const std::string& path, const char* what, std::uint64_t most) {
-  throw_input(fmt::format("{} more than the {} bytes allowed here", what, most), path,
-              "the file as the run wrote it");
+  throw_input(fmt::format("{} has more than the {} bytes allowed here", what, most), path,
+              "use the unmodified file of the run");
 }
 
 }  // namespace
@@ -30,13 +30,13 @@ void read_or_skip(const std::string& path, const std::function<void()>& read) tr
 void each_line(const std::string& path, std::uint64_t& from, const SeeLine& see) {
   const File file = open_regular(path, FilePlace::logged);
   const std::uint64_t size = file.size();
-  if (size > kMostLogBytes) throw_too_long(path, "the file has", kMostLogBytes);
+  if (size > kMostLogBytes) throw_too_long(path, "the file", kMostLogBytes);
   std::string chunk(64 << 10, '\0'), line;
   while (from + line.size() < size) {
     const std::uint64_t at = from + line.size();
     const auto room = std::as_writable_bytes(std::span(chunk));
     const std::size_t n = file.read_some(at, room.first(std::min(room.size(), size - at)));
-    if (n == 0) break;  // it was cut meanwhile
+    if (n == 0) break;  // truncated while being read
     std::string_view rest(chunk.data(), n);
     for (std::size_t end; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
       line.append(rest.substr(0, end));
@@ -45,7 +45,7 @@ void each_line(const std::string& path, std::uint64_t& from, const SeeLine& see)
       line.clear();
     }
     line.append(rest);
-    if (line.size() > kMostLineBytes) throw_too_long(path, "a line has", kMostLineBytes);
+    if (line.size() > kMostLineBytes) throw_too_long(path, "a line", kMostLineBytes);
   }
   if (!line.empty()) see(line, false);
 }
@@ -61,7 +61,7 @@ void each_log_object(const std::string& path, std::uint64_t& from,
     if (json.is_object())
       see(std::move(json), whole);
     else if (nested_deeper(line, kDeepestJson))
-      warn_once(path, "a line is skipped: it is nested deeper than 100");
+      warn_once(path, "skipped a line nested deeper than 100");
   });
 }
 

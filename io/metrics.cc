@@ -12,23 +12,23 @@
 namespace concertina {
 namespace {
 
-// Bad UTF-8 (a path, say) must not end a run: it is shown as U+FFFD.
+// Invalid UTF-8 (in a path, for example) must not abort a run: it is replaced by U+FFFD.
 std::string dump(const nlohmann::ordered_json& object, int indent) {
   return object.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-/// Whether a line of the old file belongs to the run that resumes at `last_step`.
+/// Whether a line of the old file is kept when a run resumes at `last_step`.
 bool keep(std::string_view line, std::int64_t last_step, const std::string& path) {
   const auto object = parse_json(line);
   if (!object.is_object()) {
-    log::warn("{}: dropped a line of {} bytes that is no JSON object", path, line.size());
+    log::warn("{}: dropped a line of {} bytes that is not a JSON object", path, line.size());
     return false;
   }
   const auto step = object.find("step");
   return step == object.end() || !step->is_number() || step->get<double>() <= double(last_step);
 }
 
-/// The lines of `path` that stay. A last line without its end is what a killed run left.
+/// Returns the lines to keep. A last line without a line end was left by a killed run.
 std::string kept_lines(const std::string& content, std::int64_t last_step,
                        const std::string& path) {
   std::string kept;

@@ -21,7 +21,7 @@ namespace concertina {
 namespace {
 
 constexpr double kReapSeconds = 10;
-constexpr std::size_t kMostOutput = 1 << 20;  // bytes, the last ones
+constexpr std::size_t kMostOutput = 1 << 20;  // keeps only the last bytes
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> list;
@@ -43,7 +43,7 @@ std::vector<std::string> environment_of(const ProcessOptions& options) {
   return list;
 }
 
-/// All that the child needs, made before the fork: between fork() and exec() no memory is taken.
+/// Everything the child needs, prepared before fork(): no allocation is allowed until exec().
 struct Start {
   explicit Start(const ProcessOptions& options)
       : program(find_program(options.words.at(0))),
@@ -68,7 +68,7 @@ struct Start {
   bool pinned, told_of_our_end;
 };
 
-/// Between fork() and exec(): calls that are safe there, alone.
+/// Runs between fork() and exec(), where only async-signal-safe calls are allowed.
 [[noreturn]] void become(const Start& start) {
   setpgid(0, 0);
   if (start.told_of_our_end) prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -90,11 +90,11 @@ struct Start {
 Process::Process(const ProcessOptions& options) {
   const Start start(options);
   if (start.program.empty())
-    throw_failure("the program is not there, or cannot be executed", options.words.at(0));
+    throw_failure("the program does not exist or is not executable", options.words.at(0));
   pid_ = fork();
   if (pid_ < 0) throw_errno("fork", start.program);
   if (pid_ == 0) become(start);
-  setpgid(pid_, pid_);  // here as well: a signal may come before the child has run
+  setpgid(pid_, pid_);  // also in the parent: a signal may be sent before the child runs
 }
 
 Process::Process(Process&& other) noexcept
@@ -103,7 +103,7 @@ Process::Process(Process&& other) noexcept
 std::optional<int> Process::exit_code() {
   if (code_ || pid_ < 0) return code_;
   siginfo_t info{};
-  // It is not reaped yet: nobody else can get the ID of its group.
+  // The process is not reaped yet, so that its process group ID cannot be reused.
   const int result = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
   if (result == 0 && info.si_pid == pid_)
     code_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
@@ -124,11 +124,11 @@ void Process::signal(int number) const {
 bool Process::kill() {
   if (pid_ < 0) return false;
   signal(SIGKILL);
-  // One that storage holds ends when that lets it go, and may wait for us until then.
+  // A process blocked by storage exits only when the I/O completes.
   if (wait(kReapSeconds)) {
     waitpid(pid_, nullptr, WNOHANG);
   } else {
-    log::warn("process {} does not end: storage holds it (state D of `ps`)", pid_);
+    log::warn("process {} does not exit: it is blocked by storage (state D in `ps`)", pid_);
     code_ = 128 + SIGKILL;
   }
   pid_ = -1;
@@ -144,7 +144,7 @@ ProcessResult run_process(const std::vector<std::string>& words, double limit) {
   to = File();
   const double end = now() + limit;
   ProcessResult result;
-  // Its output ends with it, or when what it left running in its group is killed.
+  // The output ends when the process and everything it left in its group have closed the pipe.
   for (char bytes[1 << 12]; now() < end;) {
     pollfd ready = {from.descriptor(), POLLIN, 0};
     if (poll(&ready, 1, 20) <= 0) {

@@ -1,5 +1,5 @@
-// Another program, as a child process in a process group of its own.
-// Invariants: no shell reads the words; nothing of the group is left once the object is gone.
+// A child process in a separate process group. Invariants: no shell interprets the arguments, and
+// no process of the group remains after the object is destroyed.
 #pragma once
 
 #include <sys/types.h>
@@ -12,43 +12,43 @@
 namespace concertina {
 
 struct ProcessOptions {
-  std::vector<std::string> words;  // the program, searched on PATH, and its arguments
-  std::map<std::string, std::string> environment{};  // on top of this process'
-  std::vector<int> cpus{};                           // logical; empty: as this process
-  /// Descriptors that become its streams. Input and output are /dev/null where they are -1, errors
-  /// go where those of this process go.
+  std::vector<std::string> words;  // the program, looked up on PATH, and its arguments
+  std::map<std::string, std::string> environment{};  // added to that of this process
+  std::vector<int> cpus{};                           // logical CPUs; empty: inherited
+  /// Descriptors for the standard streams. -1 means /dev/null for input and output, and inheritance
+  /// for errors.
   int in = -1, out = -1, errors = -1;
-  bool told_of_our_end = false;  // it gets SIGTERM when this process ends
+  bool told_of_our_end = false;  // receives SIGTERM when this process exits
 };
 
 class Process {
  public:
-  /// Throws a failure if it cannot be started.
+  /// Throws if the process cannot be started.
   explicit Process(const ProcessOptions& options);
   ~Process() { kill(); }
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
 
-  /// The exit code, 128 + signal if a signal ended it; nothing while it runs. Its descendants may
-  /// still run then.
+  /// Returns the exit code, 128 + signal after death by a signal, or nothing while the process
+  /// runs. Its descendants may still be running afterwards.
   std::optional<int> exit_code();
-  /// exit_code() after at most so many seconds.
+  /// Waits at most `seconds`, then returns exit_code().
   std::optional<int> wait(double seconds);
-  /// Sends a signal to its process group.
+  /// Sends a signal to the process group.
   void signal(int number) const;
-  /// Ends its process group. False if that was done before.
+  /// Kills the process group. Returns false if that was done before.
   bool kill();
   bool killed() const { return pid_ < 0; }
-  /// Returns the number of its process; -1 after kill().
+  /// Returns the process ID, or -1 after kill().
   pid_t pid() const { return pid_; }
 
  private:
   pid_t pid_ = -1;
-  std::optional<int> code_;  // it has ended; until kill() its ID stays its own
+  std::optional<int> code_;  // set after exit; the ID stays reserved until kill()
 };
 
-/// Runs a program to its end, with stdout and stderr as `output` (of a long one, the last MiB).
-/// Kills it after `limit` seconds: the code is absent then.
+/// The outcome of run_process(). `output` is stdout and stderr (at most the last MiB). `code` is
+/// absent if the process was killed after `limit` seconds.
 struct ProcessResult {
   std::optional<int> code;
   std::string output;

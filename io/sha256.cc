@@ -13,7 +13,7 @@ namespace {
 
 void start(evp_md_ctx_st* context) {
   if (EVP_DigestInit_ex(context, EVP_sha256(), nullptr) != 1)
-    throw_failure("SHA-256 could not start", "EVP_DigestInit_ex",
+    throw_failure("SHA-256 could not be initialized", "EVP_DigestInit_ex",
                   "check the OpenSSL installation and its provider configuration");
 }
 

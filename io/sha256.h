@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) by OpenSSL's libcrypto, which uses the CPU's SHA instructions.
+// SHA-256 (FIPS 180-4), computed by OpenSSL's libcrypto, which uses the CPU's SHA instructions.
 #pragma once
 
 #include <array>
@@ -20,11 +20,11 @@ class Sha256 {
   Sha256();
   void update(std::span<const std::byte> bytes);
   void update(std::string_view text) { update(std::as_bytes(std::span(text))); }
-  /// One with the same updates, that goes on by itself.
+  /// Returns an independent hash with the same state.
   Sha256 copy() const;
-  /// The digest of all updates; starts anew afterwards.
+  /// Returns the digest of all updates and resets the hash.
   Sha256Digest digest();
-  /// The digest of all updates as 64 lower-case hex digits; starts anew afterwards.
+  /// Returns the digest of all updates as 64 lower-case hex digits and resets the hash.
   std::string hex();
 
  private:
@@ -37,13 +37,13 @@ class Sha256 {
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::string sha256_hex(std::string_view text);
 
-/// The HMAC (RFC 2104) of `text`: whoever does not know `key` cannot make it.
+/// Returns the HMAC (RFC 2104) of `text`, which cannot be computed without `key`.
 Sha256Digest hmac_sha256(std::string_view key, std::string_view text);
 
-/// 64 lower-case hex digits.
+/// Whether `text` is 64 lower-case hex digits.
 bool is_sha256_hex(std::string_view text);
 
-/// The library that computes it, as it names itself: "OpenSSL 3.0.17 1 Jul 2025".
+/// Returns OpenSSL's version string: "OpenSSL 3.0.17 1 Jul 2025".
 std::string openssl_version();
 
 }  // namespace concertina

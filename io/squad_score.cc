@@ -10,8 +10,8 @@
 namespace concertina {
 namespace {
 
-/// The code point that begins at `at`, which moves past it; a byte that begins none stands for
-/// itself, negative.
+/// Returns the code point at `at` and advances `at` past it. An invalid byte is returned as a
+/// negative value.
 std::int32_t next_code_point(std::string_view text, std::size_t& at) {
   utf8proc_int32_t code = 0;
   const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at,
@@ -31,14 +31,14 @@ void append_code_point(std::int32_t code, std::string& text) {
   text.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(length));
 }
 
-/// As str.split() of Python.
+/// Like Python's str.split().
 bool is_python_space(std::int32_t code) {
   return (code >= 9 && code <= 13) || (code >= 28 && code <= 32) || code == 0x85 || code == 0xa0 ||
          code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 ||
          code == 0x202f || code == 0x205f || code == 0x3000;
 }
 
-/// As \w of Python's re.
+/// Like \w in Python's re.
 bool is_python_word(std::int32_t code) {
   if (code < 0) return false;
   const utf8proc_category_t category = utf8proc_category(code);
@@ -62,7 +62,7 @@ bool is_article(std::span<const std::int32_t> word) {
   });
 }
 
-/// Each article that stands between what is no part of a word becomes a space.
+/// Replaces each article that is a whole word with a space.
 CodePoints without_articles(const CodePoints& text) {
   CodePoints kept;
   for (std::size_t begin = 0; begin < text.size();) {

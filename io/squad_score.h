@@ -1,6 +1,5 @@
-// How close an answer is to the right ones: exact match and F1 as SQuAD's own script has them
-// (evaluate-v1.1.py, Rajpurkar et al., 2016).
-// Invariant: pure.
+// Exact match and F1 of an answer against the reference answers, as computed by SQuAD's script
+// (evaluate-v1.1.py, Rajpurkar et al., 2016). Invariant: pure functions.
 #pragma once
 
 #include <span>
@@ -9,15 +8,15 @@
 
 namespace concertina {
 
-/// Lower case, no ASCII punctuation, no word a, an or the, one space between words. Bytes that are
-/// not UTF-8 are left as they are.
+/// Lower-cases, removes ASCII punctuation and the words a, an and the, and collapses whitespace.
+/// Bytes that are not valid UTF-8 are kept.
 std::string normalize_answer(std::string_view answer);
 
 struct AnswerScore {
   double exact = 0, f1 = 0;  // in [0, 1]
 };
 
-/// The best of `prediction` against each of the right answers, of each figure alone. No answers: 0.
+/// Returns the best score of `prediction` over all answers, per metric; 0 without answers.
 AnswerScore score_answer(std::string_view prediction, std::span<const std::string> answers);
 
 }  // namespace concertina

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// Notes the keys of all objects that are open while a text is parsed.
+/// Records the keys of all objects that are open during parsing.
 class KeysSeen {
  public:
   using Json = nlohmann::json;
@@ -18,15 +18,15 @@ class KeysSeen {
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     const bool is_object = event == Json::parse_event_t::object_start;
     if ((is_object || event == Json::parse_event_t::array_start) && depth >= kDeepestJson)
-      throw_input(fmt::format("objects and lists are nested {} deep", depth + 1), where_,
-                  fmt::format("at most {}", kDeepestJson));
+      throw_input(fmt::format("objects and lists are nested to depth {}", depth + 1), where_,
+                  fmt::format("reduce the depth to at most {}", kDeepestJson));
     if (is_object) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
       if (!open_.back().insert(key).second)
-        throw_input(fmt::format("the key '{}' is there twice", key.substr(0, 60)), where_,
-                    "each key of an object once");
+        throw_input(fmt::format("duplicate key '{}'", key.substr(0, 60)), where_,
+                    "use each key of an object once");
     }
     return true;
   }
@@ -44,7 +44,7 @@ bool nested_deeper(std::string_view text, int most) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '"') quoted = !quoted;
-    if (quoted && c == '\\') ++i;  // also over an escaped quote
+    if (quoted && c == '\\') ++i;  // skip an escaped character, such as a quote
     if (quoted) continue;
     if ((c == '[' || c == '{') && ++depth > most) return true;
     if (c == ']' || c == '}') --depth;
@@ -60,22 +60,21 @@ nlohmann::json parse_strict_object(std::string_view text, const std::string& whe
         text, [&](int depth, auto event, auto& value) { return seen(depth, event, value); });
   } catch (const nlohmann::json::parse_error& error) {
     const std::string_view before = text.substr(0, std::min(error.byte, text.size()));
-    const std::string line =
-        text.find('\n') == std::string_view::npos
-            ? ""
-            : fmt::format(", in line {}", 1 + std::ranges::count(before, '\n'));
+    const std::string line = text.find('\n') == std::string_view::npos
+                                 ? ""
+                                 : fmt::format(", line {}", 1 + std::ranges::count(before, '\n'));
     if (std::string_view(error.what()).find("surrogate") != std::string_view::npos)
-      throw_input(fmt::format("the escape before byte {}{} is one half of a character (a lone "
+      throw_input(fmt::format("the escape before byte {}{} is half of a character (a lone "
                               "surrogate)",
                               error.byte, line),
-                  where, "both halves, as \\ud83d\\ude00, or the character itself in UTF-8");
-    throw_input(fmt::format("this is no JSON, from byte {} on{}", error.byte, line), where,
-                "a file as it was written; was it cut short?");
+                  where, "use both halves, such as \\ud83d\\ude00, or the character in UTF-8");
+    throw_input(fmt::format("invalid JSON at byte {}{}", error.byte, line), where,
+                "check whether the file was truncated or modified");
   } catch (const nlohmann::json::out_of_range& error) {
     throw_input(fmt::format("a number is too large: {}", error.what()), where,
-                "numbers that 64 bits can hold");
+                "use numbers that fit into 64 bits");
   }
-  if (!parsed.is_object()) throw_input("this is JSON, but no object", where, "{\"...\": ...}");
+  if (!parsed.is_object()) throw_input("expected a JSON object", where, "use {\"...\": ...}");
   return parsed;
 }
 

@@ -1,5 +1,5 @@
-// JSON that others may have written: never nested so deep that whoever copies or prints it runs out
-// of stack.
+// Parsing of untrusted JSON. The nesting depth is limited, so that copying or printing a value
+// cannot overflow the stack.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,18 +8,18 @@
 
 namespace concertina {
 
-/// The object that `text` is. Input errors, with `where`: no JSON, with byte and line; not an
-/// object; a key that an object has twice, of which a reader would take either; a number beyond 64
-/// bits; nesting deeper than 100.
+/// Parses `text` as an object. Throws Error{bad_input} with `where` for invalid JSON (with byte and
+/// line), a value that is not an object, a duplicate key (parsers differ in which one they use), a
+/// number beyond 64 bits, or nesting deeper than 100.
 nlohmann::json parse_strict_object(std::string_view text, const std::string& where);
 
-/// A copy of what is nested takes the stack's memory; what others write has about ten.
+/// Copying a nested value uses stack memory; files of other programs have a depth of about ten.
 inline constexpr int kDeepestJson = 100;
-/// Whether lists and objects are nested deeper than `most` in what may be JSON.
+/// Whether lists and objects in `text`, which may be invalid JSON, are nested deeper than `most`.
 bool nested_deeper(std::string_view text, int most);
 
-/// The value that `text` is; discarded, which is no object, list, number or text, if that is no
-/// JSON or nested deeper than 100.
+/// Parses `text`. Returns a discarded value, which has no other type, if it is invalid JSON or
+/// nested deeper than 100.
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text) {
   return nested_deeper(text, kDeepestJson) ? Json(Json::value_t::discarded)

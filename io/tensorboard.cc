@@ -51,14 +51,14 @@ std::string event_at(std::int64_t step) {
   return event;
 }
 
-/// CRCs of data that itself holds CRCs are masked (record_writer.h).
+/// CRCs of data that contains CRCs are masked (record_writer.h).
 std::uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(crc32c(bytes), 15) + 0xa282ead8U;
 }
 
 std::string file_name(const std::string& directory) {
   make_directories(directory);
-  // TensorBoard reads files in the order of their names; microseconds keep quick restarts apart.
+  // TensorBoard reads files in name order; microseconds distinguish quick restarts.
   return fmt::format("{}/events.out.tfevents.{:.6f}.{}.{}", directory, wall_time(), host_name(),
                      ::getpid());
 }

@@ -1,6 +1,6 @@
 // Scalars for TensorBoard: an event file of length-prefixed, CRC-checked protobuf records, encoded
-// by hand (format: tensorflow/core/lib/io/record_writer.cc and core/util/event.proto).
-// Invariant: a record is written whole, in one call.
+// by hand (format: tensorflow/core/lib/io/record_writer.cc and core/util/event.proto). Invariant:
+// each record is written in a single call.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ std::uint32_t crc32c(std::string_view bytes);
 
 class TensorBoardWriter {
  public:
-  /// A new event file in `directory` (made if absent). After a resume at `last_step` > 0 it tells
-  /// TensorBoard to forget what earlier files say of later steps.
+  /// Creates an event file in `directory` (created if absent). If `last_step` > 0, tells
+  /// TensorBoard to discard what earlier files contain for later steps.
   TensorBoardWriter(const std::string& directory, std::int64_t last_step);
 
   void scalar(std::string_view tag, std::int64_t step, double value);

@@ -29,11 +29,11 @@ std::string dump(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-/// Empty unless `memory` is of files with these stamps.
+/// Returns the cached digest, or an empty string unless `memory` is for files with these stamps.
 std::string recall(const std::string& memory, const Json& stamps) {
   if (std::error_code error; !std::filesystem::is_regular_file(memory, error)) return {};
   try {
-    // Compared as text: that is how paths were written, and says how long the file is.
+    // Compared as text, which handles the encoding of paths and limits the size to read.
     std::string digest(64, '0'), text = dump({{"sha256", digest}, {"files", stamps}});
     const std::string stored = read_file(memory, text.size(), FilePlace::logged);
     const std::size_t at = text.find(digest);
@@ -70,7 +70,7 @@ std::string remembered_sha256(const Corpus& corpus, const std::string& memory,
   if (check) check();
   if (corpus.stamps() != before)
     throw_failure("the text changed while it was read", before.front().path,
-                  "start again once nothing writes to the files of data.text");
+                  "start again when no process writes to the files of data.text");
   try {
     if (lasting && remember) atomic_replace(memory, dump({{"sha256", digest}, {"files", stamps}}));
   } catch (const Error& error) {

@@ -1,4 +1,4 @@
-// The SHA-256 of a whole text, computed once and remembered for as long as its files stay the same.
+// The SHA-256 of a whole text, cached in a file for as long as the text's files are unchanged.
 #pragma once
 
 #include <functional>
@@ -8,11 +8,11 @@
 
 namespace concertina {
 
-/// corpus.whole_sha256(), or what the file `memory` remembers of it for files with these stamps.
-/// Remembers it there where it can (a failure to write is no error), but not for files that changed
-/// in the last two seconds: a file system's clock may be too coarse to tell two writes apart.
-/// Nor where `remember` is false. A failure if the text changes while it is read. `check` is called
-/// where nothing is remembered: what it throws leaves no memory.
+/// Returns corpus.whole_sha256(), or the cached value in the file `memory` if the stamps match.
+/// Writes the cache if `remember` and if possible (a failed write is not an error), except for
+/// files modified in the last two seconds: the file system's clock may be too coarse to distinguish
+/// two writes. Throws a failure if the text changes while it is read. `check` is called if there is
+/// no cached value; if it throws, nothing is cached.
 std::string remembered_sha256(const Corpus& corpus, const std::string& memory,
                               const std::function<void()>& progress = {}, bool remember = true,
                               const std::function<void()>& check = {});

@@ -23,12 +23,12 @@ constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 [[noreturn]] void refuse_token_file(const std::string& what, const std::string& path,
                                     std::uint64_t at) {
   throw_input(what, fmt::format("{}: byte {}", path, at),
-              "the file as `concertina data prepare` wrote it");
+              "use the unmodified file written by `concertina data prepare`");
 }
 
-/// The 32 bytes of 64 hexadecimal digits.
+/// Returns the 32 bytes encoded by 64 hexadecimal digits.
 std::string bytes_of_hex(const std::string& hex) {
-  CONCERTINA_CHECK(is_sha256_hex(hex), "'{}' is no SHA-256", hex);
+  CONCERTINA_CHECK(is_sha256_hex(hex), "'{}' is not a SHA-256", hex);
   return boost::algorithm::unhex(hex);
 }
 
@@ -48,7 +48,7 @@ T number_in(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-/// All of the header but the hash.
+/// The header except for the hash.
 std::string hashed_header(const TokenFileInfo& info) {
   std::string header(kTokenMagic);
   append_number(header, static_cast<std::uint32_t>(info.width()));
@@ -58,7 +58,7 @@ std::string hashed_header(const TokenFileInfo& info) {
   return header + bytes_of_hex(info.tokenizer);
 }
 
-/// The hash of all: of the header, and of the hashes of the blocks, in hexadecimal digits.
+/// Returns the hash of the header and of the hexadecimal hashes of the blocks.
 std::string hash_of_all(const TokenFileInfo& info, const std::vector<std::string>& blocks) {
   Sha256 hash;
   hash.update(hashed_header(info));
@@ -80,31 +80,31 @@ std::string hash_of_block(const File& file, const TokenFileInfo& info, std::uint
   return hash.hex();
 }
 
-/// The counts are checked against the length before anything is made of them.
+/// Checks the counts against the file's length before they are used.
 TokenFileInfo info_of(std::string_view header, std::uint64_t bytes, const std::string& path) {
   if (!header.starts_with(kTokenMagic))
-    refuse_token_file("this does not begin with \"concertina token file 1\"", path, 0);
+    refuse_token_file("the file does not begin with \"concertina token file 1\"", path, 0);
   if (header.size() < TokenFileInfo::kTokensAt)
-    refuse_token_file("the header has 128 bytes", path, header.size());
+    refuse_token_file("expected a header of 128 bytes", path, header.size());
   TokenFileInfo info;
   info.vocabulary = number_in<std::uint64_t>(header, 32);
   info.tokens = number_in<std::uint64_t>(header, 40);
   info.documents = number_in<std::uint64_t>(header, 48);
   if (info.vocabulary == 0 || info.vocabulary > TokenFileInfo::kLargestVocabulary)
-    refuse_token_file(fmt::format("the vocabulary has {} tokens, not 1 to 2^31", info.vocabulary),
+    refuse_token_file(fmt::format("the vocabulary size {} is not in [1, 2^31]", info.vocabulary),
                       path, 32);
   if (const auto width = number_in<std::uint32_t>(header, 24);
       width != static_cast<std::uint32_t>(info.width()))
-    refuse_token_file(fmt::format("tokens of {} bytes, and a vocabulary of {} has tokens of {}",
-                                  width, info.vocabulary, info.width()),
+    refuse_token_file(fmt::format("tokens have {} bytes, but a vocabulary of {} needs {}", width,
+                                  info.vocabulary, info.width()),
                       path, 24);
   for (const std::size_t at : {28, 56, 60})
     if (number_in<std::uint32_t>(header, at) != 0)
-      refuse_token_file("the rest of the header is 0", path, at);
+      refuse_token_file("expected zeros in the rest of the header", path, at);
   const std::uint64_t room = bytes - TokenFileInfo::kTokensAt;
   if (info.tokens > room / static_cast<std::uint64_t>(info.width()) || info.documents > room / 8 ||
       info.bytes() != bytes)
-    refuse_token_file(fmt::format("{} tokens and {} documents do not make a file of {} bytes",
+    refuse_token_file(fmt::format("{} tokens and {} documents do not match a file of {} bytes",
                                   info.tokens, info.documents, bytes),
                       path, 40);
   info.tokenizer = hex_of_bytes(header.substr(64, 32));
@@ -147,14 +147,14 @@ std::string packed_tokens(std::span<const std::int32_t> tokens, int width) {
 
 TokenFile::TokenFile(const std::string& path) : file_(path, File::Mode::read) {
   info_ = info_of(header_of(file_), file_.size(), path);
-  std::uint64_t end = 0;  // one token more or less may be lost in the zeros after the tokens
+  std::uint64_t end = 0;  // a token more or less may be hidden by the padding
   bounds(info_.documents, std::span(&end, 1));
 }
 
 void TokenFile::read(std::uint64_t begin, std::span<std::int32_t> tokens) const {
   const auto width = static_cast<std::uint64_t>(info_.width());
   CONCERTINA_CHECK(begin <= info_.tokens && tokens.size() <= info_.tokens - begin,
-                   "tokens [{}, +{}) of {}", begin, tokens.size(), info_.tokens);
+                   "tokens [{}, +{}) are not in [0, {})", begin, tokens.size(), info_.tokens);
   const std::uint64_t at = TokenFileInfo::kTokensAt + begin * width;
   std::string packed(tokens.size() * width, '\0');
   file_.read_at(at, std::as_writable_bytes(std::span(packed)));
@@ -171,7 +171,7 @@ void TokenFile::read(std::uint64_t begin, std::span<std::int32_t> tokens) const 
 
 void TokenFile::bounds(std::uint64_t first, std::span<std::uint64_t> bounds) const {
   CONCERTINA_CHECK(first <= info_.documents && bounds.size() <= info_.documents + 1 - first,
-                   "documents [{}, +{}) of {}", first, bounds.size(), info_.documents);
+                   "documents [{}, +{}) are not in [0, {}]", first, bounds.size(), info_.documents);
   const std::uint64_t at = info_.bounds_at() + 8 * first;
   file_.read_at(at, std::as_writable_bytes(bounds));
   for (std::size_t i = 0; i < bounds.size(); ++i) {
@@ -179,7 +179,7 @@ void TokenFile::bounds(std::uint64_t first, std::span<std::uint64_t> bounds) con
     if ((document == 0 && bounds[i] != 0) || (i > 0 && bounds[i] < bounds[i - 1]) ||
         bounds[i] > info_.tokens || (document == info_.documents && bounds[i] != info_.tokens))
       refuse_token_file(
-          fmt::format("document {} begins with token {}; they ascend from 0 to {}, the end",
+          fmt::format("document {} begins at token {}; expected ascending values from 0 to {}",
                       document, bounds[i], info_.tokens),
           file_.path(), at + 8 * i);
   }
@@ -190,7 +190,7 @@ void TokenFile::verify(const std::function<void()>& progress) const {
   for_all(blocks.size(), progress,
           [&](std::size_t i) { blocks[i] = hash_of_block(file_, info_, i); });
   if (const std::string hash = hash_of_all(info_, blocks); hash != info_.sha256)
-    refuse_token_file(fmt::format("the file is damaged: its SHA-256 is {}, the header says {}",
+    refuse_token_file(fmt::format("the file is damaged: its SHA-256 is {}, but the header has {}",
                                   hash, info_.sha256),
                       file_.path(), kHashedHeader);
   const std::uint64_t parts = (info_.tokens + kReadAtOnce - 1) / kReadAtOnce;
@@ -199,7 +199,7 @@ void TokenFile::verify(const std::function<void()>& progress) const {
         std::min<std::uint64_t>(kReadAtOnce, info_.tokens - i * kReadAtOnce));
     read(i * kReadAtOnce, some);
   });
-  // Neighbouring parts share a bound.
+  // Adjacent parts share a bound.
   for (std::uint64_t first = 0; first <= info_.documents; first += kReadAtOnce) {
     std::vector<std::uint64_t> some(
         std::min<std::uint64_t>(kReadAtOnce + 1, info_.documents + 1 - first));
@@ -210,7 +210,7 @@ void TokenFile::verify(const std::function<void()>& progress) const {
 TokenFileWriter::TokenFileWriter(const std::string& path, TokenFileInfo info, bool create)
     : info_(std::move(info)), file_(path, File::Mode::open_or_create) {
   CONCERTINA_CHECK(info_.vocabulary >= 1 && info_.vocabulary <= TokenFileInfo::kLargestVocabulary,
-                   "a vocabulary of {}", info_.vocabulary);
+                   "vocabulary of {} tokens", info_.vocabulary);
   if (!create) return;
   file_.truncate(0);
   file_.reserve(info_.bytes());
@@ -230,7 +230,7 @@ std::string TokenFileWriter::block_sha256(std::uint64_t block) const {
 }
 
 void TokenFileWriter::finish(const std::vector<std::string>& blocks) {
-  CONCERTINA_CHECK(blocks.size() == info_.blocks(), "{} of {} blocks", blocks.size(),
+  CONCERTINA_CHECK(blocks.size() == info_.blocks(), "got {} of {} blocks", blocks.size(),
                    info_.blocks());
   info_.sha256 = hash_of_all(info_, blocks);
   const std::string header = hashed_header(info_) + bytes_of_hex(info_.sha256);

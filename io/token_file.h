@@ -1,6 +1,6 @@
-// Our file of tokens: text that `data prepare` has encoded once, so that runs read it as it is.
-// io/README.md specifies the bytes.
-// Invariant: what read_info() accepts has exactly the bytes that its header says.
+// Concertina's token file: text that `data prepare` has encoded once, so that runs read tokens
+// directly. The format is in io/README.md. Invariant: a file that TokenFile accepts has exactly the
+// size that its header implies.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +15,46 @@
 
 namespace concertina {
 
-/// The header, and the figures that follow from it.
+/// The header and the values derived from it.
 struct TokenFileInfo {
   std::uint64_t vocabulary = 0, tokens = 0, documents = 0;
-  std::string tokenizer;  // its fingerprint(): 64 hexadecimal digits
-  std::string sha256;     // of all that the file has, likewise
+  std::string tokenizer;  // fingerprint() of the tokenizer: 64 hexadecimal digits
+  std::string sha256;     // of the whole content, in the same form
 
   static constexpr std::uint64_t kTokensAt = 128;
   static constexpr std::uint64_t kLargestVocabulary = std::uint64_t{1} << 31;
-  /// Bytes of a token of a vocabulary.
+  /// Returns the bytes per token.
   static int width_of(std::uint64_t vocabulary) { return vocabulary <= 65536 ? 2 : 4; }
   int width() const { return width_of(vocabulary); }
-  /// Where the documents' bounds are: documents + 1 numbers, the first 0, the last `tokens`.
+  /// Offset of the bounds of the documents: documents + 1 numbers from 0 to `tokens`.
   std::uint64_t bounds_at() const {
     return (kTokensAt + tokens * static_cast<std::uint64_t>(width()) + 7) / 8 * 8;
   }
   std::uint64_t bytes() const { return bounds_at() + 8 * (documents + 1); }
-  /// The pieces of [kTokensAt, bytes()) that are hashed each for itself.
+  /// Number of blocks of [kTokensAt, bytes()) that are hashed separately.
   std::uint64_t blocks() const;
 };
 
-/// Whether a file begins as ours do, or nearly so: with a first line that is damaged, or of another
-/// version. TokenFile then says what is wrong; it is no file of another format.
+/// Whether a file starts like a token file, even with a damaged first line or another version. It
+/// is then not treated as any other format, and TokenFile reports what is wrong.
 bool is_token_file(const std::string& path);
-/// The tokens, each in [0, 256^width), as the file has them.
+/// Returns the tokens, each in [0, 256^width), as they are stored in the file.
 std::string packed_tokens(std::span<const std::int32_t> tokens, int width);
 
-/// A token file, read by calls: a file that is cut short meanwhile is an error.
+/// A token file, read with pread(): truncation during use is an error, not SIGBUS.
 class TokenFile {
  public:
-  /// Input errors, with the byte: no token file, a lying header, a file of another length.
+  /// Throws Error{bad_input} with the offset if the header or the length is wrong.
   explicit TokenFile(const std::string& path);
 
   const TokenFileInfo& info() const { return info_; }
-  /// Tokens [begin, begin + tokens.size()). Input error: one that is not in the vocabulary.
+  /// Reads tokens [begin, begin + tokens.size()). Throws if one is not in the vocabulary.
   void read(std::uint64_t begin, std::span<std::int32_t> tokens) const;
-  /// The first token of documents [first, first + bounds.size()); document info().documents ends
-  /// the text. Input error: bounds that do not ascend.
+  /// Reads the first token of documents [first, first + bounds.size()); the bound of document
+  /// info().documents is the number of tokens. Throws if bounds do not ascend.
   void bounds(std::uint64_t first, std::span<std::uint64_t> bounds) const;
-  /// Reads all on all cores: the hash, each token, each bound. Input error, with what is wrong.
-  /// `progress` is called after each piece.
+  /// Verifies the hash, all tokens and all bounds on all cores. Throws Error{bad_input} with the
+  /// first fault. `progress` is called after each piece.
   void verify(const std::function<void()>& progress = {}) const;
 
  private:
@@ -62,23 +62,23 @@ class TokenFile {
   File file_;
 };
 
-/// Writes a token file, by one process or by several at once; its header comes last, so that
-/// until then the file is none.
+/// Writes a token file from one process or several at once. The header is written last; until then
+/// the file is not recognized as a token file.
 class TokenFileWriter {
  public:
-  /// `info.sha256` is not looked at. With `create` the file is made anew, with room for all of it;
-  /// else it has been made by another process.
+  /// Ignores `info.sha256`. With `create`, the file is created or truncated and its space reserved;
+  /// otherwise another process must have created it.
   TokenFileWriter(const std::string& path, TokenFileInfo info, bool create);
 
-  /// `packed`: of packed_tokens(), from token `first` on.
+  /// `packed` is the result of packed_tokens() for the tokens from `first` on.
   void write_tokens(std::uint64_t first, std::string_view packed);
-  /// The first tokens of documents `first`, `first` + 1, ...
+  /// Writes the first tokens of documents `first`, `first` + 1, ...
   void write_bounds(std::uint64_t first, std::span<const std::uint64_t> bounds);
-  /// Waits until what this process has written is on the storage.
+  /// Waits until this process's writes are on stable storage.
   void sync() { file_.sync(); }
-  /// The hash of a block, once all processes have written.
+  /// Returns the hash of a block, once all processes have written.
   std::string block_sha256(std::uint64_t block) const;
-  /// Writes the header. `blocks`: block_sha256() of each, in order. By one process, at the end.
+  /// Writes the header, in one process, at the end. `blocks` has the block_sha256() of each block.
   void finish(const std::vector<std::string>& blocks);
 
  private:

@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// Where a value begins; tables of dotted keys have no place of their own.
+/// Returns the position where a value begins. A table made of dotted keys has no position itself.
 toml::source_position begin_of(const toml::node& node) {
   const auto before = [](const toml::source_position& a, const toml::source_position& b) {
     return std::pair(a.line, a.column) < std::pair(b.line, b.column);
@@ -126,7 +126,7 @@ std::string TomlSource::choice(const toml::node& node, std::string_view key,
 
 TomlTable::TomlTable(const TomlSource& source, const toml::node& node, std::string path)
     : source_(source),
-      table_(source.table(node, path, fmt::format("[{}] and lines of KEY = VALUE", path))),
+      table_(source.table(node, path, fmt::format("use [{}] and lines of KEY = VALUE", path))),
       path_(std::move(path)) {}
 
 const toml::node* TomlTable::take(std::string_view key) {
@@ -192,7 +192,7 @@ std::string node_text(const toml::node& node) {
       parts.push_back(fmt::format("{} = {}", member.key, node_text(*member.value)));
     return fmt::format("{{{}}}", fmt::join(parts, ", "));
   }
-  std::ostringstream text;  // a truth value, a whole number, a date
+  std::ostringstream text;  // a boolean, an integer, a date
   text << toml::node_view<const toml::node>(node);
   return text.str();
 }

@@ -1,6 +1,6 @@
-// From a node of a TOML text to a value, or to an error that says where the node stands.
-// Invariant: configs, studies and machine files are read through this alone, so that each error
-// names file, line, column and key, and what would be right, with the nearest name there is.
+// Conversion of TOML nodes to values, with errors that give the location. Invariant: configs,
+// studies and machine files are read only through this file, so that each error names file, line,
+// column, key and what is expected, including the nearest known name.
 #pragma once
 
 #include <toml++/toml.h>
@@ -14,17 +14,17 @@
 
 namespace concertina {
 
-/// A text's name, and the values and errors of its nodes. `key` is a node's name for people.
+/// The name of a TOML text, and checked access to its nodes. `key` is a node's name for messages.
 class TomlSource {
  public:
-  /// `has_lines`: whether lines of nodes are those of a file; they are not for `--set`.
+  /// `has_lines` is whether line numbers refer to a file, which is false for `--set`.
   explicit TomlSource(std::string name, bool has_lines = true)
       : name_(std::move(name)), has_lines_(has_lines) {}
 
   const std::string& name() const { return name_; }
-  /// "s.toml:3:10", or the name alone for what has no line.
+  /// Returns "s.toml:3:10", or only the name if there is no line.
   std::string origin(const toml::node& node) const;
-  /// "s.toml:3:10: run.steps".
+  /// Returns "s.toml:3:10: run.steps".
   std::string place(const toml::node& node, std::string_view key) const;
   std::string place(const toml::source_region& region, std::string_view key) const;
 
@@ -33,7 +33,7 @@ class TomlSource {
   [[noreturn]] void out_of_range(const toml::node& node, std::string_view key,
                                  std::string fix) const;
 
-  // Values. Each refuses a node of another type; `fix`: what would be right.
+  // Checked accessors. Each one throws if the node has another type; `fix` is what is expected.
   bool truth(const toml::node& node, std::string_view key, const std::string& fix) const;
   std::int64_t whole(const toml::node& node, std::string_view key, const std::string& fix) const;
   double number(const toml::node& node, std::string_view key, const std::string& fix) const;
@@ -43,14 +43,14 @@ class TomlSource {
                           const std::string& fix) const;
   const toml::table& table(const toml::node& node, std::string_view key,
                            const std::string& fix) const;
-  // Values within bounds, which belong to them; NaN is none of them.
+  // Checked accessors with inclusive bounds. NaN is out of bounds.
   std::int64_t whole(const toml::node& node, std::string_view key, std::int64_t low,
                      std::int64_t high) const;
   double number(const toml::node& node, std::string_view key, double low, double high) const;
   std::string choice(const toml::node& node, std::string_view key,
                      std::span<const std::string_view> words) const;
 
-  /// "integer 3", as errors have it.
+  /// Throws with the type and value of the node, such as "integer 3".
   [[noreturn]] void wrong_type(const toml::node& node, std::string_view key,
                                const std::string& fix) const;
 
@@ -59,29 +59,29 @@ class TomlSource {
   bool has_lines_;
 };
 
-/// Takes the keys out of one table by name, and refuses those that nobody took.
+/// Takes keys from a table by name and rejects those that were not taken.
 class TomlTable {
  public:
-  /// `path`: the table's name for people; empty for the top of a file.
+  /// `path` is the table's name for messages; empty for the top level of a file.
   TomlTable(const TomlSource& source, const toml::node& node, std::string path);
 
-  /// Null if the table has no such key.
+  /// Returns null if the table does not have the key.
   const toml::node* take(std::string_view key);
-  /// "launch.jobs" for "jobs".
+  /// Returns "launch.jobs" for "jobs".
   std::string name(std::string_view key) const;
-  /// Takes a key, and gives its node and name to `read` if there is one.
+  /// Takes a key and, if it is present, calls `read` with its node and name.
   template <class Read>
   void take(std::string_view key, const Read& read) {
     if (const toml::node* node = take(key)) read(*node, name(key));
   }
-  // The same for values within bounds, if they are there.
+  // Take a key and, if it is present, store its value, which must be within the bounds.
   void text(std::string_view key, std::string& out);
   void whole(std::string_view key, std::int64_t low, std::int64_t high, std::int64_t& out);
   void whole(std::string_view key, int low, int high, int& out);
   void number(std::string_view key, double low, double high, double& out);
 
   [[noreturn]] void refuse(std::string what, std::string fix) const;
-  /// Throws Error{bad_input} for the first key that was not taken, with the nearest that was.
+  /// Throws Error{bad_input} for the first key that was not taken, with the nearest one that was.
   void finish() const;
 
  private:
@@ -95,13 +95,13 @@ struct TomlMember {
   std::string key;
   const toml::node* value = nullptr;
 };
-/// As in the file: tables of the library are sorted by name.
+/// Returns the members in the order of the file; the library sorts them by name.
 std::vector<TomlMember> in_order(const toml::table& table);
 
-/// The value as TOML, in one line.
+/// Returns the value as TOML on one line.
 std::string node_text(const toml::node& node);
 
-/// Throws Error{bad_input} with the place for what is no TOML.
+/// Throws Error{bad_input} with the position if `text` is not valid TOML.
 toml::table parse_toml(std::string_view text, const TomlSource& source, const std::string& fix);
 
 }  // namespace concertina

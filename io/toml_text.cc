@@ -16,7 +16,7 @@ std::string to_toml(std::int64_t value) {
 }
 
 std::string to_toml(double value) {
-  std::string text = fmt::format("{}", value);  // shortest text that reads back to the same bits
+  std::string text = fmt::format("{}", value);  // shortest text that parses to the same bits
   if (text.find_first_of(".einf") == std::string::npos) text += ".0";
   return text;
 }

@@ -1,4 +1,4 @@
-// Values as TOML text that reads back to the same value, bit for bit.
+// Values as TOML text that parses to the same value, bit for bit.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ std::string to_toml(double value);
 std::string to_toml(const std::string& value);
 std::string to_toml(const std::vector<std::string>& values);
 std::string to_toml(const std::vector<std::int64_t>& values);
-/// A list of one is written as a number, which is read as that.
+/// A list of one number is written as that number, which parses as a list of one.
 std::string to_toml(const std::vector<double>& values);
 std::string to_toml(const std::array<double, 2>& values);
 

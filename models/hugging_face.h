@@ -1,6 +1,6 @@
-// How Hugging Face's transformers stores a type of models: config.json and tensors by name. Pure
-// data: one table per type, read in both directions. Several types may be one family here, each
-// with some of its options.
+// How Hugging Face's transformers stores a model type: config.json and tensors by name. There is
+// one data table per type, which is read in both directions. Several types may map to one family of
+// Concertina, each with different options. "Ours" is Concertina, "theirs" transformers.
 #pragma once
 
 #include <cstdint>
@@ -19,143 +19,143 @@ namespace concertina {
 
 struct ModelConfig;
 
-/// One tensor of ours and where it is in theirs.
+/// One of our tensors and its location in their checkpoint.
 struct StoredElsewhere {
   std::string ours;
-  std::vector<std::string> theirs;      // side by side along the columns of ours
-  bool transposed = false;              // theirs are [out, in]; ours is [in, out]
-  bool first_rows = false;              // theirs may have more rows at the end than ours
-  bool optional = false;                // of a head, which a model for another task lacks
-  std::vector<std::int64_t> shape{};    // of theirs, where it is not ours (transposed)
-  std::int64_t skipped_rows = 0;        // the first of theirs, which no sample reads
-  std::vector<std::int64_t> columns{};  // of ours, each of theirs; empty: equal shares
-  /// Theirs has q, k and v head by head, [H, 3, D], where ours has all of q, then k, then v.
+  std::vector<std::string> theirs;      // concatenated along our columns
+  bool transposed = false;              // their layout is [out, in], ours is [in, out]
+  bool first_rows = false;              // their tensor may have extra rows at the end
+  bool optional = false;                // belongs to a head, which may be absent
+  std::vector<std::int64_t> shape{};    // their shape if it differs from ours (transposed)
+  std::int64_t skipped_rows = 0;        // leading rows of their tensor, which no sample reads
+  std::vector<std::int64_t> columns{};  // our columns from each of theirs; empty: equal shares
+  /// Number of heads if q, k and v are interleaved by head, [H, 3, D]; 0 if they are separate.
   std::int64_t interleaved_heads = 0;
 };
 
-/// A word of theirs, as JSON, and ours for the same, as config text.
+/// One of their values, as JSON, and our equivalent, as config text.
 struct SameWord {
   std::string_view theirs, ours;
 };
 
-/// A key of ours that has one value, as config text.
+/// One of our keys that must have this value, as config text.
 struct FixedKey {
   std::string_view ours, value;
 };
 
-/// A key of config.json (dots between those of objects within it) that is a config key of ours.
-/// Where several have the same `ours`, those that are there must have one value.
+/// A key of config.json (dots separate nested keys) that corresponds to one of our config keys. If
+/// several entries have the same `ours`, those that are present must agree.
 struct KeyElsewhere {
   enum class Use {
-    same,     // of the model: ours must be the same
-    at_most,  // ours may be less
-    advice    // of training: taken where ours is not set; the first that is there counts
+    same,     // a property of the model: values must agree
+    at_most,  // our value may be smaller
+    advice    // a training default, used if ours is not set; the first one present is used
   };
-  enum class Written { always, if_set, never };  // if_set: where ours is not its default
+  enum class Written { always, if_set, never };  // if_set: only if ours is not the default
 
   std::string theirs;
   std::string_view ours;
-  std::string_view usual{};  // as JSON: what transformers takes where it is not there; empty: none
+  std::string_view usual{};  // as JSON: transformers' default if the key is absent; empty: none
   Use use = Use::same;
   Written written = Written::always;
-  std::vector<FixedKey> where{};  // written only where one of these holds; empty: anywhere
-  std::vector<SameWord> words{};  // empty: theirs is as ours; the first of several is written
-  std::int64_t more = 0;          // theirs is so much more than ours; see positions_after
-  /// What 0 of ours stands for; null: for itself.
+  std::vector<FixedKey> where{};  // written only if one of these applies; empty: always
+  std::vector<SameWord> words{};  // empty: same as theirs; the first match is written
+  std::int64_t more = 0;          // their value is larger by this; see positions_after
+  /// Returns what 0 means in our config; null if 0 means 0.
   std::int64_t (*zero)(const ModelConfig& config) = nullptr;
-  std::string_view null{};  // as JSON: what null stands for; empty: `usual`
+  std::string_view null{};  // as JSON: what null means; empty: same as `usual`
 };
 
-/// A key of config.json that must have one value, or another of the same meaning. A missing key
-/// means `value`, and null does where `value` is false.
+/// A key of config.json that must have one value, or an equivalent one. A missing key means
+/// `value`, and so does null if `value` is false.
 struct RuleElsewhere {
-  std::string_view theirs, value;  // as JSON; the first is the one that is written
+  std::string_view theirs, value;  // as JSON; `value` is the one written
   std::string_view or_else{};      // as JSON
 };
 
-/// A key of config.json that may only be what follows from our config, as JSON.
+/// A key of config.json whose value, as JSON, is determined by our config.
 struct DerivedElsewhere {
   std::string_view theirs;
   std::string (*value)(const ModelConfig& config) = nullptr;
 };
 
-/// A key of the dropout before a head, which has no key of its own here. `usual`: as JSON.
+/// A key for the dropout in front of a head, which has no key of ours. `usual` is JSON.
 struct HeadDropout {
   std::string_view theirs, usual{};
 };
 
 struct Architecture {
-  std::string_view task;  // empty: a body alone
-  std::string name;       // of transformers' class: "LlamaForCausalLM"
+  std::string_view task;  // empty: the body without a head
+  std::string name;       // name of transformers' class: "LlamaForCausalLM"
 };
 
 struct HuggingFace {
-  std::string_view family;  // of models()
-  std::string body;         // what precedes names in a model with a head: "model."
+  std::string_view family;  // a name in models()
+  std::string body;         // name prefix in a model with a head: "model."
   std::vector<Architecture> architectures{};
   std::vector<KeyElsewhere> keys{};
-  std::vector<FixedKey> fixed{};  // in all models of the type
+  std::vector<FixedKey> fixed{};  // apply to all models of the type
   std::vector<RuleElsewhere> rules{};
-  std::vector<std::string_view> unused{};    // keys of config.json that change no figure
-  std::vector<std::string_view> left_out{};  // endings of tensors that are not read
-  /// Endings of names that old files have, and what they are today.
+  std::vector<std::string_view> unused{};    // keys of config.json that do not affect results
+  std::vector<std::string_view> left_out{};  // suffixes of tensors that are not read
+  /// Name suffixes of old files, with their current names.
   std::vector<std::pair<std::string_view, std::string_view>> renamed{};
-  /// Tensors that are stored a second time by some versions, and must then be the same.
+  /// Tensors that some versions store twice. The copies must be identical.
   std::vector<std::pair<std::string, std::string>> copies{};
   std::vector<DerivedElsewhere> derived{};
   std::vector<HeadDropout> head_dropouts{};
-  /// The key of a token: the first position's row comes after that of its number, in place of the
-  /// `skipped_rows` and the `more` of the table, which are those of the usual token.
+  /// The config.json key of a token ID. The row of the first position is this ID plus 1, which then
+  /// replaces `skipped_rows` and `more` of the table; those hold for the default ID.
   std::string_view positions_after{};
   /// All tensors, named as in a model with a head.
   std::function<std::vector<StoredElsewhere>(const ModelConfig& config)> tensors{};
 };
 
-/// The types that models/meson.build lists, by transformers' name for them ("llama").
+/// Returns the types listed in models/meson.build, by transformers' name for them ("llama").
 std::span<const Entry<HuggingFace>> published_models();
 
-/// "001.attention", "002.mlp": the names of the half-blocks of a layer.
+/// Returns the names of the half-blocks of a layer: "001.attention", "002.mlp".
 std::string attention_unit(std::int64_t layer);
 std::string mlp_unit(std::int64_t layer);
 std::string head_unit(std::int64_t layers);
 
-/// Adds weight and bias of a map: `name` of ours, one or several of theirs side by side.
-/// `columns`: see StoredElsewhere.
+/// Adds weight and bias of a linear map: our tensor `name` from one or several of theirs,
+/// concatenated. For `columns`, see StoredElsewhere.
 void add_dense(std::vector<StoredElsewhere>& all, const std::string& ours,
                const std::vector<std::string>& theirs, bool transposed, bool bias,
                bool optional = false, const std::vector<std::int64_t>& columns = {});
-/// Adds weight and, of a layer norm, bias.
+/// Adds the weight of a norm and, for a layer norm, its bias.
 void add_norm(std::vector<StoredElsewhere>& all, const std::string& ours, const std::string& theirs,
               bool bias, bool optional = false);
 
-/// Their names for what each layer has: two norms with biases, and maps with biases.
+/// Their names for the parts of a layer: two norms and the maps, all with biases.
 struct LayerElsewhere {
   std::string attention_norm;
-  std::vector<std::string> qkv;  // side by side
+  std::vector<std::string> qkv;  // concatenated
   std::string proj, mlp_norm, up, down;
   bool transposed = true;
 };
-/// Adds all layers. `prefix`: of layer 0's names, without the number: "bert.encoder.layer.".
+/// Adds all layers. `prefix` is what precedes the layer number: "bert.encoder.layer.".
 void add_layers(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& prefix,
                 const LayerElsewhere& names);
 
-/// Adds the token table, which is the whole model's where it is tied, else the embedding's.
+/// Adds the token table, which is model-wide if it is tied, else the embedding's.
 void add_token_table(std::vector<StoredElsewhere>& all, const std::string& theirs);
 
-/// The sizes by the names that most types give them, then `rest`. `usual_context`: as JSON.
-/// `more`: rows of the table of positions before the first position.
+/// Returns the size keys under the names that most types use, followed by `rest`. `usual_context`
+/// is JSON. `more` is the number of rows in the position table before the first position.
 std::vector<KeyElsewhere> size_keys(std::string_view usual_context,
                                     std::initializer_list<KeyElsewhere> rest,
                                     std::int64_t more = 0);
 
-/// A decoder's classes: for the next token, for classes, for `tags` of tokens, and the body.
-/// `prefix`: "Llama".
+/// Returns the classes of a decoder: causal LM, classification, token classification if `tags`, and
+/// the body. `prefix` is that of the class names, such as "Llama".
 std::vector<Architecture> decoders(const std::string& prefix, bool tags = true);
 
-/// What most types take for the columns within an MLP.
+/// Returns the hidden size of an MLP that most types default to.
 std::int64_t four_widths(const ModelConfig& config);
 
-/// The key of an MLP's activation, whose value ours is by activation_of(). `usual`: as JSON.
+/// Returns the key of an MLP's activation; activation_of() accepts our value. `usual` is JSON.
 KeyElsewhere activation_key(std::string theirs, std::string_view ours, std::string_view usual);
 
 }  // namespace concertina

@@ -12,7 +12,7 @@ CONCERTINA_REGISTRY_IN(CONCERTINA_LR_SCHEDULES, LrShape, lr_shapes, lr_schedules
 LrSchedule::LrSchedule(const LrShape& shape, const LrConfig& config)
     : fraction_(shape.fraction), config_(config), warmup_(config.warmup) {
   if (!(config.peak >= 0) || !std::isfinite(config.peak))
-    throw_input(fmt::format("optimizer.lr = {} is not a rate", config.peak), "optimizer.lr",
+    throw_input(fmt::format("optimizer.lr = {} is out of range", config.peak), "optimizer.lr",
                 "a number >= 0");
   if (config.warmup < 0)
     throw_input(fmt::format("lr.warmup = {} is negative", config.warmup), "lr.warmup",

@@ -1,5 +1,5 @@
 // The learning rate as a function of the step.
-// Invariant: pure; a resumed run with the same config takes the same rates.
+// Invariant: the function is pure, so a resumed run with the same config uses the same rates.
 #pragma once
 
 #include <cstdint>
@@ -12,46 +12,46 @@
 
 namespace concertina {
 
-/// optimizer.lr, run.steps and the keys of [lr].
+/// Values of optimizer.lr, run.steps and the keys of [lr].
 struct LrConfig {
   double peak = 0;
   std::int64_t steps = 0;
-  std::int64_t warmup = 0;  // steps of linear rise; 0: none
-  double min = 0;           // what the schedule ends at, as a fraction of the peak
-  OptionValues options{};   // of the schedule; those left out have their defaults
+  std::int64_t warmup = 0;  // steps of linear warm-up
+  double min = 0;           // final rate as a fraction of the peak
+  OptionValues options{};   // schedule options; omitted ones have their defaults
 };
 
-/// Where a step is in the schedule.
+/// The position of a step in the schedule.
 struct LrPoint {
   double progress = 0;      // in [0, 1], from the end of the warm-up to the last step
   double min = 0;           // as in LrConfig
   std::int64_t after = 0;   // steps since the warm-up
-  std::int64_t warmup = 0;  // steps of it
+  std::int64_t warmup = 0;  // number of warm-up steps
   std::int64_t last = 1;    // the last step of warm-up and schedule
 };
 
 /// The shape of a schedule and its options.
 struct LrShape {
-  /// Fraction of the peak, in (0, 1] but at the last step. 1 at the end of the warm-up, and never
-  /// below `min` after it.
+  /// Returns the fraction of the peak: 1 at the end of the warm-up, never below `min` after it, and
+  /// in (0, 1] except at the last step.
   double (*fraction)(const LrPoint& point, const OptionValues& options) = nullptr;
   std::vector<Option> options{};
-  /// Not null: it shapes the warm-up too, which is so many of all `last` steps: it gets points as
-  /// if there were none, and may begin below `min`.
+  /// If not null, the shape includes its warm-up, and this returns the number of its steps out of
+  /// `last`. The shape then receives points as if there were no warm-up, and may start below `min`.
   std::int64_t (*warmup)(std::int64_t last, const OptionValues& options) = nullptr;
 };
 
-/// The shapes that models/meson.build lists.
+/// Returns the shapes listed in models/meson.build.
 std::span<const Entry<LrShape>> lr_schedules();
 
 class LrSchedule {
  public:
   LrSchedule(const LrShape& shape, const LrConfig& config);
 
-  /// Rate of step `step`, which counts from 1: peak * step / warmup up to step `warmup` (which has
-  /// the peak), then the shape, whose progress reaches 1 at the last step and stays there.
+  /// Returns the rate of `step`, which counts from 1: peak * step / warmup through step `warmup`,
+  /// then the shape, whose progress reaches 1 at the last step and stays there.
   double rate(std::int64_t step) const;
-  /// Steps until the rate has risen to the peak.
+  /// Returns the number of steps until the rate reaches the peak.
   std::int64_t warmup() const { return warmup_; }
 
  private:
@@ -60,7 +60,7 @@ class LrSchedule {
   std::int64_t warmup_;
 };
 
-/// Throws Error{bad_input} for an unknown name or values out of range, with the config key.
+/// Throws Error{bad_input}, naming the config key, for an unknown name or a value out of range.
 LrSchedule make_lr_schedule(std::string_view name, const LrConfig& config);
 
 }  // namespace concertina

@@ -41,23 +41,22 @@ void initialize(const Bucket& bucket, std::uint64_t seed, std::size_t begin, std
 
 namespace {
 
-constexpr double kMostDropped = 0x1p34;  // core/rng.h
+constexpr double kMostDropped = 0x1p34;  // counters of core/rng.h
 
 void check_range(std::string_view key, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most)
     throw_input(fmt::format("{} = {} is out of range", key, value), std::string(key),
-                fmt::format("a whole number from 1 to {}", most));
+                fmt::format("an integer from 1 to {}", most));
 }
 
-/// `elements`: of a sample's mask.
+/// `elements` is the size of one sample's mask.
 void check_dropout(const char* key, double share, double elements, const char* smaller) {
   if (!(share >= 0 && share < 1))
-    throw_input(fmt::format("{} = {} is out of range", key, share), key,
-                "a share from 0 up to, but not, 1");
+    throw_input(fmt::format("{} = {} is out of range", key, share), key, "a number >= 0 and < 1");
   if (share > 0 && elements > kMostDropped)
     throw_input(
         fmt::format(
-            "dropout supports at most {:.0f} elements per sample, and this model has {:.0f}",
+            "dropout supports at most {:.0f} elements per sample, but this model has {:.0f}",
             kMostDropped, elements),
         key, smaller);
 }
@@ -143,8 +142,8 @@ Graph Model::describe(bool untied) const {
   for (std::size_t u = 0; u < describers_.size(); ++u) {
     const UnitSpec& unit = u == 0 ? first : spec_.units[u];
     if (!describers_[u])
-      throw_input(fmt::format("unit {} has no description as a graph", unit.name), "model.family",
-                  "a family whose units all have UnitPlan::describe");
+      throw_input(fmt::format("unit {} cannot be exported as a graph", unit.name), "model.family",
+                  "a family whose units all define UnitPlan::describe");
     graph.enter(unit);
     x = describers_[u](graph, x);
   }

@@ -26,7 +26,7 @@ void* offset_by(void* memory, std::size_t bytes) {
 
 void write_pass_key(const Unit& unit, Pass pass, const UnitIo& io,
                     std::span<const UnitGradient> gradients, std::vector<std::uint64_t>& words) {
-  // Destructured: a new member of UnitIo fails to compile here.
+  // Destructured so that a new member of UnitIo fails to compile here.
   const auto& [fields, input, output, input_grad, output_grad, saved, grads, loss_scale, training,
                random] = io;
   words.assign({word_of(&unit), static_cast<std::uint64_t>(pass), word_of(saved), word_of(grads),
@@ -93,7 +93,7 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
   }
   for (std::size_t p = 0; p < parameters.size(); ++p)
     CONCERTINA_CHECK(slot.parameters[p].count == static_cast<std::size_t>(parameters[p].count()),
-                     "{} of unit {} is in no bucket", parameters[p].name, unit);
+                     "parameter {} of unit {} is in no bucket", parameters[p].name, unit);
   for (std::size_t p = 0; p < parameters.size(); ++p)
     slot.repacks |=
         slot.unit->packs(p) && !buckets[static_cast<std::size_t>(slot.parameters[p].bucket)].frozen;
@@ -102,15 +102,15 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
 
 void ModelStage::place_memory() {
   const std::size_t boundary = align_up(memory_.boundary_bytes);
-  std::size_t forward = 0;  // what one unit keeps while it runs that saves nothing
+  std::size_t forward = 0;  // kept while running by one unit that saves nothing
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     const UnitMemory needs = slot.unit->memory();
-    const std::size_t edge = i + 1 < slots_.size() ? boundary : 0;  // between this and the next
+    const std::size_t edge = i + 1 < slots_.size() ? boundary : 0;  // output to the next unit
     if (frozen(i)) {
       forward = std::max(forward, align_up(needs.saved_bytes));
       if (i + 1 != frozen_) continue;
-      slot.output = 0;  // the input of the first unit that trains
+      slot.output = 0;  // the input of the first trained unit
       memory_.saved_bytes = edge;
       continue;
     }
@@ -126,7 +126,7 @@ void ModelStage::place_memory() {
     memory_.grad_bytes = slot.output_grad + edge;
     shared_grads_ = std::max(shared_grads_, grads);
   }
-  // B holds one unit's gradients, and two edges: what comes into the unit and what leaves it.
+  // B holds the gradients of one unit and two edges: into the unit and out of it.
   const std::size_t trained = slots_.size() - frozen_;
   memory_.workspace_bytes =
       shared_grads_ + (trained > 0 ? std::min<std::size_t>(2, trained - 1) * boundary : 0);
@@ -147,7 +147,7 @@ void ModelStage::attach(std::span<const View> weights, void* packed) {
     std::vector<View> views;
     for (const Place& place : slot.parameters) {
       const View& bucket = weights[static_cast<std::size_t>(place.bucket)];
-      CONCERTINA_CHECK(!bucket.empty(), "no weights of bucket {}", place.bucket);
+      CONCERTINA_CHECK(!bucket.empty(), "no weights for bucket {}", place.bucket);
       views.push_back(bucket.slice(place.offset, place.count));
     }
     slot.unit->attach(views, at);
@@ -209,7 +209,7 @@ void ModelStage::run(std::size_t slot, Pass pass, const UnitIo& io,
   const Slot& s = slots_[slot];
   write_pass_key(*s.unit, pass, io, gradients, key_);
   backend_.repeat({s.name, kPassNames[static_cast<std::size_t>(pass)], key_, io.random},
-                  std::ref(issue));  // a reference: std::function takes it without an allocation
+                  std::ref(issue));  // passed by reference so that std::function does not allocate
 }
 
 void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const UnitIo& unit_io,
@@ -238,7 +238,7 @@ void ModelStage::forward_unit(int unit, const MicrobatchIo& io) {
   if (io.training && !own.output.empty() &&
       failpoint("activation-nan",
                 {{"step", io.step}, {"microbatch", io.microbatch}, {"unit", unit}})) {
-    constexpr std::uint32_t kNaN = ~0U;  // of any type
+    constexpr std::uint32_t kNaN = ~0U;  // for any element type
     backend_.memory().copy(&kNaN, own.output.data, size_of(own.output.dtype));
   }
   done(slot, Pass::forward);
@@ -272,13 +272,13 @@ void ModelStage::backward_weight_unit(int unit, const MicrobatchIo& io, Gradient
 
 View ModelStage::row_loss(const MicrobatchIo& io) const {
   const View rows = slots_.back().unit->result(saved_of(slots_.size() - 1, io)).row_loss;
-  CONCERTINA_CHECK(!rows.empty(), "loss of a stage that does not end the model");
+  CONCERTINA_CHECK(!rows.empty(), "loss requested from a stage that is not the last one");
   return rows;
 }
 
 View ModelStage::logits(const MicrobatchIo& io) const {
   const View logits = slots_.back().unit->result(saved_of(slots_.size() - 1, io)).logits;
-  CONCERTINA_CHECK(!logits.empty(), "logits of a stage that does not end the model");
+  CONCERTINA_CHECK(!logits.empty(), "logits requested from a stage that is not the last one");
   return logits;
 }
 

@@ -1,9 +1,9 @@
 // Units [first, last) of a model as a Stage.
-// Invariants: all sizes are known once it is made, before any memory is attached; actions neither
-// allocate nor keep anything but what the caller's memory holds. Saved memory: each unit's own,
-// and the output of each unit but the last. Gradient memory likewise. Frozen units save nothing:
-// they share one scratch buffer and run in inference mode, so their output depends on the sample
-// alone. Units that compute what they keep again use that buffer in F.
+// Invariants: all sizes are known after construction, before any memory is attached. Actions do not
+// allocate, and keep state only in the caller's memory. Saved memory and gradient memory are those
+// of each unit, plus the output of each unit but the last. Frozen units save nothing: they share
+// one scratch buffer and run in inference mode, so their output depends on the sample alone.
+// Recomputed units use that buffer in F.
 #pragma once
 
 #include <algorithm>
@@ -19,24 +19,24 @@
 
 namespace concertina {
 
-/// Most words of a pass with so many parameters.
+/// Returns the maximum number of words in the key of a pass with `parameters` parameters.
 constexpr std::size_t pass_key_words(std::size_t parameters) {
   return 32 + 4 * parameters;
 }
 
-/// Replaces `words`. `gradients`: of Pass::weight.
+/// Replaces the contents of `words`. `gradients` are those of Pass::weight.
 void write_pass_key(const Unit& unit, Pass pass, const UnitIo& io,
                     std::span<const UnitGradient> gradients, std::vector<std::uint64_t>& words);
 
 class ModelStage final : public Stage {
  public:
-  /// `buckets`: make_buckets(model.spec(), frozen_units). Makes the operators of its units on
-  /// `backend`.
+  /// `buckets` must be make_buckets(model.spec(), frozen_units). Creates the operators of the units
+  /// on `backend`.
   ModelStage(Backend& backend, const Model& model, std::span<const Bucket> buckets, int first,
              int last, int frozen_units = 0);
 
   std::size_t packed_bytes() const override;
-  /// Indices of the buckets that hold this stage's parameters, ascending.
+  /// Returns the indices of the buckets with this stage's parameters, ascending.
   const std::vector<int>& buckets() const { return held_; }
   void attach(std::span<const View> weights, void* packed) override;
 
@@ -65,26 +65,26 @@ class ModelStage final : public Stage {
   void refresh_trained() override;
 
  private:
-  /// One parameter of a unit: elements [offset, offset + count) of a bucket.
+  /// A parameter of a unit: elements [offset, offset + count) of a bucket.
   struct Place {
     int bucket = 0;
     std::size_t offset = 0, count = 0;
   };
-  /// A unit and where its share of each memory starts, bytes.
+  /// A unit and the byte offsets of its part of each memory.
   struct Slot {
     std::unique_ptr<Unit> unit;
     std::string name;
     std::vector<int> reads;  // indices in MicrobatchIo::fields
     std::vector<Place> parameters;
-    std::vector<int> buckets;  // that `parameters` touch, ascending
-    std::vector<int> trained;  // of these, those that are not frozen
-    bool repacks = false;      // one of them holds what the unit packs
+    std::vector<int> buckets;  // buckets of `parameters`, ascending
+    std::vector<int> trained;  // the unfrozen ones among `buckets`
+    bool repacks = false;      // one of them contains weights that the unit packs
     bool recompute = false;    // see UnitSpec
     std::size_t saved = 0, output = 0, grads = 0, output_grad = 0;
-    std::size_t again = 0;  // where `saved` is computed again, after the start of the unit's grads
+    std::size_t again = 0;  // where `saved` is recomputed, relative to the unit's grads
   };
-  /// Where gradients between units live: nowhere (F); I and W separately: each unit has memory of
-  /// its own; B: all units take turns in the workspace.
+  /// Location of the gradients between units: none for F; separate memory per unit if I and W are
+  /// split; the workspace, shared by all units, for B.
   enum class Grads { none, separate, shared };
 
   std::size_t slot_of(int unit) const { return static_cast<std::size_t>(unit - first_); }
@@ -93,14 +93,14 @@ class ModelStage final : public Stage {
   void place_memory();
   bool frozen(std::size_t slot) const { return slot < frozen_; }
   bool recomputes(std::size_t slot) const { return !frozen(slot) && slots_[slot].recompute; }
-  /// Places for what goes from one frozen unit to the next.
+  /// Returns the number of buffers for activations between frozen units.
   std::size_t frozen_edges() const { return std::min<std::size_t>(2, frozen_ - (frozen_ > 0)); }
   View activation(void* at) const;
   void* saved_of(std::size_t slot, const MicrobatchIo& io) const;
   View output_of(std::size_t slot, const MicrobatchIo& io) const;
   View output_grad_of(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
   UnitIo unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads) const;
-  /// Issues a pass of a unit by `issue`, or has its recording repeated where the backend records.
+  /// Issues a pass of a unit through `issue`, or replays its recording if the backend records.
   template <class F>
   void run(std::size_t slot, Pass pass, const UnitIo& io, std::span<const UnitGradient> gradients,
            const F& issue);
@@ -114,19 +114,19 @@ class ModelStage final : public Stage {
 
   Backend& backend_;
   int first_;
-  std::int64_t samples_;    // of a microbatch
-  std::size_t frozen_ = 0;  // slots
+  std::int64_t samples_;    // per microbatch
+  std::size_t frozen_ = 0;  // number of slots
   std::vector<Slot> slots_;
   std::vector<int> held_;
   StageMemory memory_;
-  std::size_t shared_grads_ = 0;  // bytes: the workspace's part for one unit's `grads`
+  std::size_t shared_grads_ = 0;  // bytes of the workspace for the `grads` of one unit
   void* workspace_ = nullptr;
-  /// Edges between frozen units, then what one unit keeps that saves nothing.
+  /// Edges between frozen units, followed by the memory of one unit that saves nothing.
   void* forward_scratch_ = nullptr;
   UnitObserver* observer_ = nullptr;
   SkippedBuckets skipped_;
-  std::vector<UnitGradient> gradients_;  // of one unit; reused, like
-  std::vector<std::uint64_t> key_;       // of one pass
+  std::vector<UnitGradient> gradients_;  // for one unit; reused to avoid allocation
+  std::vector<std::uint64_t> key_;       // for one pass; reused likewise
 };
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// The optimizers that there are, by name.
+// The optimizers, by name.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@
 
 namespace concertina {
 
-/// Keys of [optimizer] that rules may use; `optimizer.lr` is the schedule's peak.
+/// Keys of [optimizer] that rules may use; `optimizer.lr` is the peak of the schedule.
 struct OptimizerConfig {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
-  OptionValues options{};  // of the rule; those left out have their defaults
+  OptionValues options{};  // rule options; omitted ones have their defaults
 };
 
-/// Adam's numbers for one step of a tensor that decays or not.
+/// Returns the arguments of one AdamW step for a tensor with or without weight decay.
 AdamW adam_of(const OptimizerConfig& config, const UpdateStep& step, bool decay);
 
-/// An update rule: how it is made, and its own options beside the keys of all.
+/// An update rule: its factory, and its options in addition to the common keys.
 struct OptimizerRule {
   std::unique_ptr<Optimizer> (*make)(const OptimizerConfig& config) = nullptr;
   std::vector<Option> options{};
@@ -31,14 +31,14 @@ struct OptimizerRule {
 
 using PlainUpdate = std::function<void(Backend&, const UpdateStep&, const UpdatedTensor&)>;
 
-/// An optimizer that has `states` and needs no tools: `update` is Optimizer::update().
+/// Returns an optimizer with the given `states` and no tools; `update` is Optimizer::update().
 std::unique_ptr<Optimizer> plain_optimizer(std::vector<std::string_view> states, PlainUpdate update,
                                            bool whole_tensors = false);
 
-/// The rules that models/meson.build lists.
+/// Returns the rules listed in models/meson.build.
 std::span<const Entry<OptimizerRule>> optimizers();
 
-/// Throws Error{bad_input} for an unknown name or values out of range, with the config key.
+/// Throws Error{bad_input}, naming the config key, for an unknown name or a value out of range.
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimizerConfig& config);
 
 }  // namespace concertina

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kKey = "parallel.recompute";
 
-/// "attention" of "003.attention".
+/// Returns "attention" for "003.attention".
 std::string_view kind_of(const UnitSpec& unit) {
   const std::string_view name = unit.name;
   return name.substr(name.find('.') + 1);
@@ -25,7 +25,7 @@ bool can_recompute(const UnitSpec& unit) {
 }
 
 struct UnitNumbers {
-  int first = 0, last = 0;  // both included
+  int first = 0, last = 0;  // both inclusive
 };
 
 std::optional<int> number(std::string_view text) {
@@ -35,7 +35,7 @@ std::optional<int> number(std::string_view text) {
   return value;
 }
 
-/// "3" or "4-7"; nothing of any other word.
+/// Parses "3" or "4-7"; returns nullopt for anything else.
 std::optional<UnitNumbers> numbers(std::string_view word) {
   const std::size_t dash = word.find('-');
   const std::optional<int> first = number(word.substr(0, dash));
@@ -46,21 +46,20 @@ std::optional<UnitNumbers> numbers(std::string_view word) {
 }
 
 [[noreturn]] void refuse(const ModelSpec& model, const std::string& what) {
-  throw_input(
-      what, std::string(kKey),
-      fmt::format("one of: {}; or units by number, such as \"1\" or \"1-4\": of {}, all but "
-                  "the first and the last",
-                  fmt::join(recompute_words(model), ", "), model.units.size()));
+  throw_input(what, std::string(kKey),
+              fmt::format("one of: {}; or unit numbers, such as \"1\" or \"1-4\", out of {} units, "
+                          "except the first and the last",
+                          fmt::join(recompute_words(model), ", "), model.units.size()));
 }
 
 void choose_numbers(ModelSpec& model, const UnitNumbers& range, const std::string& word) {
   if (range.first > range.last || range.last >= std::ssize(model.units))
-    refuse(model, fmt::format("there is no unit {}", word));
+    refuse(model, fmt::format("unknown unit {}", word));
   for (int u = range.first; u <= range.last; ++u) {
     UnitSpec& unit = model.units[at(u)];
     if (!can_recompute(unit))
       refuse(model,
-             fmt::format("unit {} ({}) keeps nothing that could be computed again", u, unit.name));
+             fmt::format("unit {} ({}) saves nothing that could be recomputed", u, unit.name));
     unit.recompute = true;
   }
 }
@@ -78,7 +77,7 @@ void choose_recompute(ModelSpec& model, std::span<const std::string> words) {
       if (!can_recompute(unit) || (word != "full" && kind_of(unit) != word)) continue;
       unit.recompute = any = true;
     }
-    if (!any) refuse(model, fmt::format("'{}' names no unit that could be computed again", word));
+    if (!any) refuse(model, fmt::format("'{}' matches no unit that can be recomputed", word));
   }
 }
 

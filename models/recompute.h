@@ -1,5 +1,5 @@
-// Which units keep nothing from F to B but their input, and compute the rest again in B.
-// Invariant: what is computed again has the same bits, so a choice changes memory and time alone.
+// Which units keep only their input between F and B, and recompute the rest in B.
+// Invariant: recomputed values have the same bits, so the choice affects only memory and time.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 
 namespace concertina {
 
-/// Sets UnitSpec::recompute by the words of parallel.recompute: a kind of unit ("attention" is what
-/// is called selective elsewhere, "mlp"), "full" for every half-block, or units by number, "3" or
-/// "4-7". None: no unit. Throws Error{bad_input} for a word that names no unit, or one that keeps
-/// nothing that could be computed again.
+/// Sets UnitSpec::recompute according to the values of parallel.recompute: a kind of unit ("mlp",
+/// or "attention", known elsewhere as selective recomputation), "full" for every half-block, or
+/// unit numbers, "3" or "4-7". With no `words`, no unit is recomputed. Throws Error{bad_input} for
+/// a value that matches no unit, or a unit that saves nothing that could be recomputed.
 void choose_recompute(ModelSpec& model, std::span<const std::string> words);
 
-/// The words for `model` that are no numbers: "attention", "mlp", "full"; none where no unit can.
+/// Returns the non-numeric values for `model`: "attention", "mlp", "full"; empty if there are none.
 std::vector<std::string> recompute_words(const ModelSpec& model);
 
 }  // namespace concertina

@@ -53,10 +53,10 @@ HeadSpec sample_head(const Trunk& trunk, HeadSpec::Loss loss, const Field& reads
 
 void require_whole_sample(const Trunk& trunk, std::string_view task) {
   if (trunk.causal)
-    throw_input(fmt::format("the task {} needs rows that see the whole sample, which those of this "
-                            "family do not",
-                            task),
-                "model.task", "a family without a causal mask: bert or vit");
+    throw_input(
+        fmt::format("task {} requires bidirectional attention, which this family does not have",
+                    task),
+        "model.task", "a family without a causal mask: bert or vit");
 }
 
 }  // namespace concertina

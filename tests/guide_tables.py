@@ -50,7 +50,7 @@ class Source:
         values = values.removeprefix("one of: ").split(", ")
         own = {value: [] for value in values}
         for option, _, meaning, _ in self.keys[table]:
-            of = re.match(r"option of ([a-z0-9-]+): ", meaning)
+            of = re.match(r"([a-z0-9-]+): ", meaning)
             if of and of[1] in own:
                 own[of[1]].append(f"`{option}`")
         return [{f"`{key}`": f"`{value}`", "keys of its own": ", ".join(own[value])} for value in values if not value.startswith("or ")]

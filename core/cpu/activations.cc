@@ -1,4 +1,4 @@
-// Activation functions apart from a product, and rotary embedding.
+// Activation functions outside of products, and rotary embedding.
 #include <cmath>
 
 #include "core/cpu/run_op.h"
@@ -42,7 +42,7 @@ void run(const TanhInput& op, const Context& context) {
   });
 }
 
-// A product's epilogue keeps the derivative itself.
+// The epilogue of a product stores the derivative itself.
 void run(const ActivationInput& op, const Context& context) {
   typed(op.dx.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(count_of(op.dx), kElementRun, [&](std::int64_t i, std::int64_t end) {

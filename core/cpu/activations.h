@@ -1,4 +1,4 @@
-// Activation functions, those of epilogues too, and rotary embedding.
+// Activation functions, including those of epilogues, and rotary embedding.
 #pragma once
 
 #define CONCERTINA_ACTIVATION_LOOPS(TYPED, FP32)                                              \
@@ -20,15 +20,15 @@
 namespace concertina::cpu {
 namespace {
 
-/// 1 / (1 + e^-x); it keeps its relative accuracy where it is near 0.
+/// 1 / (1 + e^-x). It keeps its relative accuracy near 0.
 [[gnu::always_inline]] inline float sigmoid(float x) {
   const float e = exp_nonpositive(-__builtin_fabsf(x));
   return (x < 0 ? e : 1.0F) / (1.0F + e);
 }
 
 /// g[rows,n] = gelu(u[rows,n] + bias[n]), slope = gelu'(u + bias), in the tanh form (Hendrycks &
-/// Gimpel 2016): 0.5 u (1 + tanh z) = u sigmoid(2 z), z = sqrt(2/pi) (u + 0.044715 u^3). The
-/// sigmoid keeps its relative accuracy where tanh is near -1.
+/// Gimpel 2016): 0.5 u (1 + tanh z) = u sigmoid(2 z), z = sqrt(2/pi) (u + 0.044715 u^3). Unlike
+/// tanh near -1, the sigmoid keeps its relative accuracy.
 template <class T>
 void gelu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
   const float k2 = 2 * 0.797884560802865356F, cubic = 0.044715F;
@@ -46,11 +46,11 @@ void gelu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
   }
 }
 
-/// The same for x Phi(x) (Hendrycks & Gimpel 2016). Phi(-a) = e^(-a^2 / 2) t P(t), t = 1 / (1 +
-/// 0.27 a): the form of Abramowitz & Stegun, 7.1.26, with a polynomial of degree 8 through the
-/// Chebyshev points of a <= 13.3, where e^(-a^2 / 2) is no normal number any more. Below a = 1.5,
-/// where 1 - Phi is large, Phi - 1/2 is a polynomial too. Phi is within 1e-7 of the truth, and its
-/// negative tail within 6e-6 of its own size.
+/// Likewise for x Phi(x) (Hendrycks & Gimpel 2016). Phi(-a) = e^(-a^2 / 2) t P(t), t = 1 / (1 +
+/// 0.27 a), the form of Abramowitz & Stegun, 7.1.26. P is a polynomial of degree 8 through the
+/// Chebyshev points of a <= 13.3, where e^(-a^2 / 2) becomes denormal. For a < 1.5, where 1 - Phi
+/// is large, Phi - 1/2 is a polynomial, too. The error of Phi is within 1e-7, and in its negative
+/// tail within a relative 6e-6.
 template <class T>
 void gelu_erf(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
   for (Int r = 0; r < rows; ++r, u += n, g += n, slope += n) {
@@ -84,7 +84,7 @@ void gelu_erf(const float* u, const float* bias, T* g, T* slope, Int rows, Int n
   }
 }
 
-/// The same for max(x, 0).
+/// Likewise for max(x, 0).
 template <class T>
 void relu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
   for (Int r = 0; r < rows; ++r, u += n, g += n, slope += n) {
@@ -97,7 +97,7 @@ void relu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
   }
 }
 
-/// The same for x sigmoid(x).
+/// Likewise for x sigmoid(x).
 template <class T>
 void silu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
   for (Int r = 0; r < rows; ++r, u += n, g += n, slope += n) {
@@ -110,7 +110,7 @@ void silu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
   }
 }
 
-/// y[rows,f] = silu(u[:, :f]) u[:, f:] of u[rows,2f].
+/// y[rows,f] = silu(u[:, :f]) u[:, f:] for u[rows,2f].
 template <class T>
 void gated_silu(const T* u, T* y, Int rows, Int f) {
   for (Int r = 0; r < rows; ++r, u += 2 * f, y += f) {
@@ -123,7 +123,7 @@ void gated_silu(const T* u, T* y, Int rows, Int f) {
   }
 }
 
-/// du[rows,2f] of dy[rows,f]; du may be u.
+/// Computes du[rows,2f] from dy[rows,f]; du may alias u.
 template <class T>
 void gated_silu_backward(const T* dy, const T* u, T* du, Int rows, Int f) {
   for (Int r = 0; r < rows; ++r, dy += f, u += 2 * f, du += 2 * f) {
@@ -139,7 +139,7 @@ void gated_silu_backward(const T* dy, const T* u, T* du, Int rows, Int f) {
   }
 }
 
-/// y = tanh(x): near 0 a polynomial (Moshier's Cephes, tanhf.c), elsewhere by e^(-2 |x|).
+/// y = tanh(x): a polynomial near 0 (Moshier's Cephes, tanhf.c), elsewhere from e^(-2 |x|).
 template <class T>
 void hyperbolic_tangent(const T* x, T* y, Int n) {
 #pragma omp simd
@@ -163,15 +163,15 @@ void hyperbolic_tangent_backward(const T* dy, const T* y, T* dx, Int n) {
     dx[i] = rounded<T>(to_float(dy[i]) * (1.0F - to_float(y[i]) * to_float(y[i])));
 }
 
-/// y = x by; y may be x.
+/// y = x by; y may alias x.
 template <class T>
 void scaled(const T* x, const T* by, T* y, Int count) {
 #pragma omp simd
   for (Int i = 0; i < count; ++i) y[i] = rounded<T>(to_float(x[i]) * to_float(by[i]));
 }
 
-/// The first columns of heads of d elements side by side turn by the angles of `table`: half as
-/// many cosines, then the sines.
+/// Rotates the first columns of each of several contiguous heads of d elements by the angles of
+/// `table`, which contains half as many cosines, then as many sines.
 template <class T>
 void rotate(T* x, const float* table, Int heads, Int d, Int columns, bool inverse) {
   const Int half = columns / 2;

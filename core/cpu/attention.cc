@@ -6,7 +6,7 @@
 namespace concertina::cpu {
 namespace {
 
-/// The loops of panel_attention.h over all heads of keys.
+/// The loops of panel_attention.h over all key heads.
 template <class T>
 class HeadAttention final : public Attention {
  public:
@@ -44,9 +44,9 @@ class HeadAttention final : public Attention {
   }
 
  private:
-  /// Where one head of keys, and the first head of queries that shares it, are in the operands.
+  /// Offsets in the operands of one key head, and of the first query head that shares it.
   struct Head {
-    Int sample, head, q, k, v, y, lse;  // head: of queries
+    Int sample, head, q, k, v, y, lse;  // `head` is a query head
   };
 
   template <class F>
@@ -62,8 +62,8 @@ class HeadAttention final : public Attention {
     });
   }
 
-  /// f(where it is, its shape) of the head, or of each document in it, which is as a sample of its
-  /// own: what the mask would hide is not computed, and it has the same bits.
+  /// Calls f(offsets, shape) for the head, or for each document in it, which is treated as a
+  /// sample: masked parts are not computed, and the bits are the same.
   template <class F>
   void each_document(const auto& op, const Head& at, F&& f) const {
     const AttentionShape& s = shape();
@@ -112,7 +112,7 @@ std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& 
     return std::make_unique<HeadAttention<Bf16>>(shape, *context.pair_attention, context);
   if (!shape.packed) return make_product_attention(shape, context);
   if (context.packed_attention == nullptr || shape.head_dim % 2 != 0)
-    throw_input("attention in bf16 over packed documents is by AVX512-BF16, and of even heads",
+    throw_input("bf16 attention over packed documents requires AVX512-BF16 and an even head size",
                 "data.documents", "numerics.compute = \"fp32\", or data.documents = \"joined\"");
   return std::make_unique<HeadAttention<Bf16>>(shape, *context.packed_attention, context);
 }

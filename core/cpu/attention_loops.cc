@@ -1,4 +1,4 @@
-// Attention's loops between its products in bf16 (product_attention.cc); compiled once for each
+// The loops between the products of bf16 attention (product_attention.cc), compiled once per
 // instruction set.
 #include "core/cpu/attention_rows.h"
 #include "core/cpu/loops.h"

@@ -1,5 +1,5 @@
-// Rows of attention scores; included by the per-ISA sources alone. T is what probabilities are
-// stored in: float or Bf16.
+// Rows of attention scores. Included only by the per-ISA sources. T is the type in which
+// probabilities are stored: float or Bf16.
 #pragma once
 
 #include "core/cpu/loops.h"
@@ -15,11 +15,11 @@ Int seen_by(const SeenKeys& keys, Int query) {
   return n;
 }
 
-// Loops over a row run over whole vectors: a remainder in scalar code would cost more than the row.
-// Scores that the mask hides in the last vector count as minus infinity.
+// Loops over a row process whole vectors, because a scalar remainder would cost more than the row.
+// Masked scores in the last vector count as minus infinity.
 constexpr float kMasked = -1e30F;
 
-// `end`: of the last vector; all before it is valid.
+// `end` is the end of the last vector, up to which elements are masked.
 void mask_row(float* s, Int valid, Int end) {
   IntVec lane;
 #pragma GCC unroll 16
@@ -32,7 +32,7 @@ void mask_row(float* s, Int valid) {
   mask_row(s, valid, padded(valid));
 }
 
-// p[0, valid) = e^(scale s - top), zero up to n; returns the sum. After mask_row().
+// p[0, valid) = e^(scale s - top), then zero up to n. Returns the sum. Call mask_row() first.
 template <class T>
 float exp_row(const float* s, Int valid, Int n, float scale, float top, T* p) {
   const Int whole = padded(valid);
@@ -47,7 +47,7 @@ float exp_row(const float* s, Int valid, Int n, float scale, float top, T* p) {
   return sum;
 }
 
-// scale times the largest of s[0, valid). After mask_row().
+// Returns scale times the largest of s[0, valid). Call mask_row() first.
 float max_row(const float* s, Int valid, float scale) {
   const Int whole = padded(valid);
   float top = s[0];
@@ -56,8 +56,8 @@ float max_row(const float* s, Int valid, float scale) {
   return scale * top;
 }
 
-// keep[0, keys) = all ones for what dropout keeps of row i, and 0 for the others; the words after
-// them, up to a whole number of vectors, are of no use.
+// Sets keep[0, keys) to all ones for the elements of row i that dropout keeps, and to 0 for the
+// others. Words after them, up to a whole number of vectors, are unspecified.
 void kept_of_row(const ScoreDropout& drop, Int i, Int keys, std::uint32_t* keep) {
   const Int run = 4 * kWideLanes, count = (keys + run - 1) / run * run;
   philox(drop.rule, drop.sample, drop.first + static_cast<std::uint32_t>(i) * drop.row, count / 4,
@@ -67,7 +67,7 @@ void kept_of_row(const ScoreDropout& drop, Int i, Int keys, std::uint32_t* keep)
   for (Int j = 0; j < count; ++j) keep[j] = keep[j] < threshold ? 0U : ~0U;
 }
 
-// Gradients of probabilities, of those of what is kept of them.
+// Converts gradients of the kept probabilities to gradients of all probabilities.
 void drop_grads(const std::uint32_t* keep, float scale, Int keys, float* dp) {
 #pragma omp simd
   for (Int j = 0; j < keys; ++j) dp[j] = keep[j] != 0 ? scale * dp[j] : 0.0F;

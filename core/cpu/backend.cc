@@ -1,4 +1,4 @@
-// The CPU backend: what it runs on, and its operators; its other kernels are those of run_op.h.
+// The CPU backend: its environment and operators. Its other kernels are those of run_op.h.
 #include "core/backend.h"
 
 #include <fmt/format.h>
@@ -31,8 +31,8 @@ class CpuBackend final : public Backend {
     const dnnl_version_t* v = dnnl_version();
     return fmt::format("cpu: {} thread{}, {} loops, {}oneDNN {}.{}.{}, bf16 {}",
                        context_.team.threads(), context_.team.threads() == 1 ? "" : "s", isa_.name,
-                       context_.panel_products != nullptr ? "fp32 linear maps by them, " : "",
-                       v->major, v->minor, v->patch,
+                       context_.panel_products != nullptr ? "own fp32 linear maps, " : "", v->major,
+                       v->minor, v->patch,
                        emulates(DType::bf16) ? "emulated by fp32"
                        : has_amx_products()  ? "by AMX"
                                              : "by AVX512-BF16");
@@ -41,7 +41,7 @@ class CpuBackend final : public Backend {
   void require(const Precision& precision) const override {
     static constexpr Precision kOurs[] = {DType::f32, DType::bf16};
     if (std::find(std::begin(kOurs), std::end(kOurs), precision) == std::end(kOurs))
-      throw_input(fmt::format("the CPU backend does not compute in {}", name_of(precision)),
+      throw_input(fmt::format("the CPU backend does not support {}", name_of(precision)),
                   "numerics.compute",
                   fmt::format("one of: {}, or a GPU: run.device = \"cuda\"", list_names(kOurs)));
   }
@@ -78,7 +78,9 @@ class CpuBackend final : public Backend {
 }  // namespace cpu
 
 std::unique_ptr<Backend> make_cpu_backend(int threads, std::string_view isa) {
-  if (threads < 1) throw_input(fmt::format("{} threads", threads), "run.threads", "at least 1");
+  if (threads < 1)
+    throw_input(fmt::format("run.threads = {} is out of range", threads), "run.threads",
+                "at least 1");
   return std::make_unique<cpu::CpuBackend>(threads, cpu::choose_isa(isa));
 }
 

@@ -1,4 +1,4 @@
-// Kernels that see one element at a time, and the sums of squares.
+// Elementwise kernels, and sums of squares.
 #include <algorithm>
 
 #include "core/cpu/run_op.h"
@@ -10,7 +10,7 @@ DropoutRule rule_of(const DropoutMask& mask, Purpose purpose) {
   return {key0, key1, mask.at.step, mask.at.unit, mask.threshold(), mask.scale()};
 }
 
-// In pieces of a sample, so that each starts at a counter.
+// Works in pieces of a sample, so that each one starts at a counter.
 void run(const ApplyDropout& op, const Context& context) {
   const DropoutMask& mask = op.mask;
   const DropoutRule rule = rule_of(mask, Purpose::dropout);

@@ -18,10 +18,10 @@
 namespace concertina::cpu {
 namespace {
 
-inline constexpr Int kCounters = 64;  // of one block of random words
+inline constexpr Int kCounters = 64;  // per block of random words
 
-/// y[n] = residual[n] + what is kept of u[n]: elements from `first`, a multiple of 4, of a sample.
-/// residual may be null, y may be u.
+/// y[n] = residual[n] + the kept part of u[n], for elements of a sample from `first`, a multiple of
+/// 4. residual may be null; y may alias u.
 template <class T>
 void dropout(const DropoutRule& rule, std::uint32_t sample, Int first, const T* u,
              const T* residual, T* y, Int n) {

@@ -1,4 +1,4 @@
-// Loops around products: what follows one, bias gradients, bf16 widened and cut.
+// Loops around products: epilogues, bias gradients, conversion from and rounding to bf16.
 #pragma once
 
 #define CONCERTINA_EPILOGUE_LOOPS(TYPED, FP32)                                                    \
@@ -45,8 +45,8 @@ void multiply(const float* u, const T* x, T* y, Int count) {
   for (Int i = 0; i < count; ++i) y[i] = rounded<T>(u[i] * to_float(x[i]));
 }
 
-/// out[n] = (accumulate ? out : 0) + column sums of a[rows,stride], rows in order. Four rows
-/// a pass: a quarter of the loads and stores of `out`, and a shorter chain of roundings.
+/// out[n] = (accumulate ? out : 0) + column sums of a[rows,stride], with rows in order. Four rows
+/// per pass need a quarter of the loads and stores of `out`, and a shorter chain of roundings.
 template <class T>
 void column_sum(const T* a, Int rows, Int stride, Int n, float* out, bool accumulate) {
   if (!accumulate) {
@@ -72,7 +72,7 @@ void widen(const Bf16* x, float* y, Int n) {
   for (Int i = 0; i < n; ++i) y[i] = to_float(x[i]);
 }
 
-/// x = x rounded to bf16.
+/// Rounds x to bf16 in place.
 void cut(float* x, Int n) {
 #pragma omp simd
   for (Int i = 0; i < n; ++i) x[i] = to_float(rounded<Bf16>(x[i]));

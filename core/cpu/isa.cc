@@ -28,7 +28,7 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512vl");
 }
 
-/// Linux lets a process use the tiles' registers only after it has asked.
+/// Requests permission from Linux to use the tile registers, which is required.
 bool has_amx() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // arch_prctl(2)
   return __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("amx-int8") &&
@@ -37,8 +37,8 @@ bool has_amx() {
 
 struct Kind {
   Isa isa;
-  cpu_isa onednn;      // what it may use at most
-  const char* limits;  // values of DNNL_MAX_CPU_ISA that end here
+  cpu_isa onednn;      // the most that it may use
+  const char* limits;  // values of DNNL_MAX_CPU_ISA that correspond to it
   bool (*has)();
 };
 
@@ -66,7 +66,7 @@ const std::array<Kind, 6>& kinds() {
   return all;
 }
 
-/// Number of kinds that oneDNN's environment variable leaves.
+/// Returns the number of kinds that oneDNN's environment variable allows.
 std::size_t allowed_kinds() {
   const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
   if (limit == nullptr) limit = std::getenv("DNNL_MAX_CPU_ISA");
@@ -110,14 +110,14 @@ Isa choose_isa(std::string_view name) {
 void bind_onednn(std::string_view name) {
   const auto kind = std::find_if(kinds().begin(), kinds().end(),
                                  [&](const Kind& one) { return one.isa.name == name; });
-  CONCERTINA_CHECK(kind != kinds().end(), "no instruction set '{}'", name);
+  CONCERTINA_CHECK(kind != kinds().end(), "unknown instruction set '{}'", name);
   if (dnnl::set_max_cpu_isa(kind->onednn) == dnnl::status::success) return;
-  // It was used before, or was built without this: then it has to be so already.
+  // Already used, or built without this feature: the limit must already be in effect.
   const auto most = static_cast<unsigned>(kind->onednn);
   const auto now = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   if ((now & ~most) != 0)
-    throw_failure(fmt::format("oneDNN cannot be kept to {}", name), "CPU backend",
-                  "numerics.isa = \"auto\" on equal processors, or a oneDNN with "
+    throw_failure(fmt::format("oneDNN cannot be limited to {}", name), "CPU backend",
+                  "numerics.isa = \"auto\" on identical processors, or a oneDNN built with "
                   "ONEDNN_ENABLE_MAX_CPU_ISA");
 }
 

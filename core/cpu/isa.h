@@ -1,6 +1,6 @@
-// Which instruction sets the loops and oneDNN's products use.
-// Invariant: the order of sums depends on the instruction set and on nothing else of a processor
-// that is asked for here; each kind includes those before it.
+// The instruction sets of the loops and of oneDNN's products.
+// Invariant: the order of sums depends on the chosen instruction set, but on no other property of
+// the processor. Each kind includes the ones before it.
 #pragma once
 
 #include <string>
@@ -14,27 +14,27 @@ namespace concertina::cpu {
 struct Isa {
   std::string_view name;
   const LoopTable* loops;
-  bool bf16_products = false;  // products of bf16 go with it, where the processor has them
-  const PanelAttention<Bf16>* pair_attention = nullptr;  // needs AVX512-BF16
-  // Linear maps in fp32, where oneDNN would pack its operands in each call.
+  bool bf16_products = false;  // uses bf16 products, if the processor has them
+  const PanelAttention<Bf16>* pair_attention = nullptr;  // requires AVX512-BF16
+  // For fp32 linear maps, where oneDNN would pack its operands in each call.
   const PanelProducts* panel_products = nullptr;
 };
 
-/// All that there are, least first: baseline, avx, avx2, avx512, avx512_bf16, amx_bf16.
+/// Returns all names, least first: baseline, avx, avx2, avx512, avx512_bf16, amx_bf16.
 std::vector<std::string_view> isa_names();
 
-/// Instruction sets that this build, this machine and DNNL_MAX_CPU_ISA (oneDNN's own limit, which
-/// this program's loops keep as well) have, best last.
+/// Returns the instruction sets available in this build, on this machine and under DNNL_MAX_CPU_ISA
+/// (oneDNN's limit, which also applies to this program's loops), best last.
 std::vector<Isa> available_isas();
 
-/// The named one, or the best if `name` is empty. Throws Error{bad_input} that lists those there.
+/// Returns the named one, or the best if `name` is empty. Throws Error{bad_input} if unavailable.
 Isa choose_isa(std::string_view name);
 
-/// From now on oneDNN in this process goes no further than `name`, which is available. To be called
-/// before its first use; later it is a failure if oneDNN may go further.
+/// Limits oneDNN in this process to `name`, which must be available. Must be called before its
+/// first use; afterwards, it fails if oneDNN may exceed the limit.
 void bind_onednn(std::string_view name);
 
-/// "2.6.3".
+/// Returns the version of oneDNN, such as "2.6.3".
 std::string onednn_version();
 
 }  // namespace concertina::cpu

@@ -9,8 +9,8 @@ namespace {
 
 constexpr Int kBiasColumns = 128;
 
-/// Epilogues are fused after each tile of rows, while it is in the cache. `Rows`, `Outer`: the
-/// products, by oneDNN or by our own loops.
+/// Epilogues are fused after each tile of rows, while it is in cache. `Rows` and `Outer` are the
+/// products, by oneDNN or by this project's loops.
 template <class T, template <class> class Rows, template <class> class Outer>
 class CpuLinear final : public Linear {
  public:
@@ -92,7 +92,7 @@ class CpuLinear final : public Linear {
   }
   static Weights transposed(const Weights& w) { return {w.n, w.k, w.column, w.row}; }
 
-  /// Null where none follows.
+  /// Returns null if there is no activation.
   auto activation_of(Epilogue::Kind kind) const -> decltype(ActivationLoops<T>::gelu) {
     switch (kind) {
       case Epilogue::Kind::gelu:
@@ -124,7 +124,7 @@ class CpuLinear final : public Linear {
 
   void check(View view, Int columns, const char* name) const {
     CONCERTINA_CHECK(view.count == static_cast<std::size_t>(shape().rows * columns),
-                     "linear {}: {} elements, not {} x {}", name, view.count, shape().rows,
+                     "linear {}: got {} elements, expected {} x {}", name, view.count, shape().rows,
                      columns);
   }
 

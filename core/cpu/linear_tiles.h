@@ -1,6 +1,6 @@
 // The products of linear maps, in tiles that do not depend on the number of threads: by oneDNN
-// (RowTiles, OuterTiles), or in fp32 by our own loops over packed panels (PanelRows, PanelOuter;
-// panel_products.cc).
+// (RowTiles, OuterTiles), or in fp32 by this project's loops over packed panels (PanelRows,
+// PanelOuter; panel_products.cc).
 #pragma once
 
 #include <algorithm>
@@ -13,36 +13,36 @@
 
 namespace concertina::cpu {
 
-/// B[k,n] of fp32 weights, with its strides in elements.
+/// fp32 weights B[k,n] and their strides in elements.
 struct Weights {
   std::int64_t k, n, row, column;
 };
 
-// Rows of a tile: enough to reuse the weights from L3 (32 FLOP a byte), few enough that a tile of
-// 4C columns stays in L2 for its epilogue. Part of the numerics: changing it may change bits.
+// Rows per tile: enough to reuse the weights from L3 (32 FLOP per byte), and few enough for a tile
+// of 4C columns to stay in L2 for its epilogue. Part of the numerics: changing it may change bits.
 inline constexpr std::int64_t kTileRows = 64;
-// About how many rows of x and dy one pass of a weight gradient reads: the pieces of the pass share
-// them in L3. Part of the numerics.
+// Approximate number of rows of x and dy that one pass of a weight gradient reads, which the pieces
+// of the pass share in L3. Part of the numerics.
 inline constexpr std::int64_t kDepth = 1024;
 
-/// `all` cut evenly into pieces of about `piece`, the last one at most shorter: 1028 rows are no
-/// pass of 1024 and one of 4.
+/// Returns the length for dividing `all` evenly into pieces of about `piece`, of which only the
+/// last may be shorter. It avoids a remainder such as 4 of 1028 rows.
 inline std::int64_t even_piece(std::int64_t all, std::int64_t piece) {
   const std::int64_t pieces = std::max<std::int64_t>(1, (all + piece / 2) / piece);
   return (all + pieces - 1) / pieces;
 }
 
-/// [0, all) cut into pieces of `piece`; what is left over is the last one.
+/// The partition of [0, all) into pieces of `piece`; the last piece is the remainder.
 struct Cuts {
   std::int64_t all, piece;
   std::int64_t count() const { return (all + piece - 1) / piece; }
   bool last(std::int64_t i) const { return (i + 1) * piece > all; }
-  /// The length of a full piece, or of the remainder; 0 where there is none.
+  /// Returns the length of a full piece, or of the remainder; 0 if there is none.
   std::int64_t length(bool last) const { return last ? all % piece : all < piece ? 0 : piece; }
 };
 
-/// y[R,n] = x[R,k] B: whole tiles by one product, the last rows by another with the same packing.
-/// The fp32 of a tile goes to its place in y; where y is narrower, to scratch.
+/// y[R,n] = x[R,k] B: one product for whole tiles, and another with the same packing for the last
+/// rows. The fp32 result of a tile is stored in y, or in scratch if y is narrower.
 template <class T>
 class RowTiles {
  public:
@@ -62,7 +62,7 @@ class RowTiles {
   std::size_t packed_bytes() const { return main_->b_desc().get_size(); }
   void pack(const float* weights, void* to) const { packing_->run(weights, to); }
 
-  /// `after(first_row, rows, tile)` runs on each tile [rows,n] of fp32 after its product.
+  /// `after(first_row, rows, tile)` is called for each tile [rows,n] of fp32 after its product.
   template <class After>
   void run(const T* x, const void* b, T* y, After&& after) const {
     context_.team.each((rows_ + tile_ - 1) / tile_, [&](std::int64_t i, int thread) {
@@ -86,10 +86,10 @@ class RowTiles {
   mutable std::optional<Packing> packing_;
 };
 
-// Tiles are as small as threads to share them want, and no smaller: a product copies what it reads.
+// Tiles just small enough for threads to share them, because a product copies its operands.
 inline constexpr std::int64_t kOuterRows = 192, kOuterColumns = 384;
 
-/// dw[m,n] (+)= left[R,m]^T right[R,n]: tiles of dw, depth in passes of about kDepth.
+/// dw[m,n] (+)= left[R,m]^T right[R,n], in tiles of dw, with the depth in passes of about kDepth.
 template <class T>
 class OuterTiles {
  public:
@@ -158,7 +158,7 @@ class PanelRows {
                  static_cast<float*>(to));
   }
 
-  /// `after(first_row, rows, tile)` runs on each tile [rows,n] of y after its product.
+  /// `after(first_row, rows, tile)` is called for each tile [rows,n] of y after its product.
   template <class After>
   void run(const T* x, const void* b, T* y, After&& after) const {
     context_.team.runs(rows_, kTileRows, [&](std::int64_t first, std::int64_t end) {
@@ -177,9 +177,9 @@ class PanelRows {
   Weights weights_;
 };
 
-/// dw[m,n] (+)= left[R,m]^T right[R,n]: pieces of dw, depth in passes of about kDepth. A piece is
-/// as large as the threads leave it, because its rows and columns are packed for it alone; elements
-/// of dw do not depend on its size.
+/// dw[m,n] (+)= left[R,m]^T right[R,n], in pieces of dw, with the depth in passes of about kDepth.
+/// A piece is as large as the number of threads permits, because its rows and columns are packed
+/// only for it. Elements of dw do not depend on its size.
 template <class T>
 class PanelOuter {
  public:
@@ -204,11 +204,11 @@ class PanelOuter {
   }
 
  private:
-  // Columns whose panels stay in L3, and the side of a piece that is not worth cutting.
+  // Columns whose panels stay in L3, and the smallest side of a piece that is divided further.
   static constexpr std::int64_t kMostColumns = 2048, kLeast = 96;
 
-  /// Into two pieces per thread, so that one that lost its core can be helped; none has to be
-  /// helped alone.
+  /// Divides the work into about two pieces per thread, so that other threads can help one that
+  /// lost its core.
   void cut(int threads) {
     const std::int64_t wanted = threads == 1 ? 1 : 2 * static_cast<std::int64_t>(threads);
     std::int64_t rows = 1, columns = (column_.all + kMostColumns - 1) / kMostColumns;

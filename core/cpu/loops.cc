@@ -1,4 +1,4 @@
-// Fused loops between the products; compiled once for each instruction set (loops.h).
+// Fused loops between the products, compiled once per instruction set (loops.h).
 #define CONCERTINA_LOOP_BODIES
 #include "core/cpu/loops.h"
 

@@ -1,16 +1,16 @@
-// The loops between the products, and attention: one table of functions an instruction set.
-// Each table comes from the same source (loops.cc, panel_attention.cc, attention_loops.cc) compiled
-// with other flags; pair_attention.cc is for AVX512-BF16 alone and panel_products.cc for AVX2;
-// isa.cc chooses at run time.
+// The loops between the products, and attention: one table of functions per instruction set. All
+// tables are compiled from the same sources (loops.cc, panel_attention.cc, attention_loops.cc) with
+// different flags, and isa.cc selects one at run time. pair_attention.cc is only for AVX512-BF16
+// and panel_products.cc only for AVX2.
 //
-// A group of loops is one header: a list of them, TYPED over activations of type T (float or Bf16)
-// or FP32, as (result, name, parameters), and the loops themselves, which loops.cc alone compiles.
-// The tables follow from the lists: a new loop is in its group's header and nowhere else.
+// A group of loops is one header with a list of them and the loops themselves, which only loops.cc
+// compiles. A list entry is TYPED over activations of type T (float or Bf16) or FP32: (result,
+// name, parameters). Adding a loop changes only its group's header.
 //
-// Plain pointers and no library headers in here: an inline function of a library that is compiled
-// with AVX-512 must never replace the portable one at link time. Invariant: every function is
-// serial and its result depends on its arguments alone; callers split work over threads by rows,
-// columns or heads, never inside a sum.
+// These files use plain pointers and no library headers: an inline library function compiled with
+// AVX-512 must never replace the portable one at link time. Invariant: every function is serial,
+// and its result depends only on its arguments. Callers split work over threads by rows, columns or
+// heads, never inside a sum.
 #pragma once
 
 #include <cstddef>
@@ -40,38 +40,38 @@ using Int = std::int64_t;
 #define CONCERTINA_NO_LOOP(result, name, parameters)
 #define CONCERTINA_POINTER(result, name, parameters) result(*name) parameters;
 
-/// Loops over activations of type T: read and written in T, computed in fp32. What a product left
-/// is fp32 in `u`, which may be the output where T is float.
+/// Loops over activations of type T, which are computed in fp32. `u` is the fp32 result of a
+/// product, and may be the output if T is float.
 template <class T>
 struct ActivationLoops {
   CONCERTINA_LOOPS(CONCERTINA_POINTER, CONCERTINA_NO_LOOP)
 };
 
-/// Query i sees keys [0, min(first + i step, most)): step is 1 under a causal mask, else 0.
+/// Query i sees keys [0, min(first + i step, most)); step is 1 under a causal mask, else 0.
 struct SeenKeys {
   std::int64_t first, step, most;
 };
 
-/// Dropout of attention's probabilities: row i, of the queries that a loop is given, is dropped by
-/// counters [first + i row, first + (i + 1) row).
+/// Dropout of attention probabilities: row i of the queries passed to a loop uses counters [first +
+/// i row, first + (i + 1) row).
 struct ScoreDropout {
   DropoutRule rule;
   std::uint32_t sample, first, row;
 };
-/// Words of scratch that a row of so many keys takes.
+/// Returns the words of scratch per row of `keys` keys.
 constexpr std::int64_t mask_words(std::int64_t keys) {
   return (keys + 31) / 32 * 32;
 }
 
-/// Scores of some queries of one head against the keys that any of them sees.
+/// Scores of some queries of one head with the keys that any of them sees.
 struct ScoreTile {
-  SeenKeys seen;  // by row
+  SeenKeys seen;  // per row
   std::int64_t rows, keys;
-  std::int64_t stride;  // of a row of scores or probabilities, elements; >= keys rounded up to 16
+  std::int64_t stride;  // elements per row of scores or probabilities; >= keys rounded up to 16
   float scale;
-  const ScoreDropout* drop;  // null: nothing is dropped
-  std::int64_t first;        // the first row, of those of `drop`
-  std::uint32_t* keep;       // [mask_words(keys)] of scratch
+  const ScoreDropout* drop;  // null: no dropout
+  std::int64_t first;        // index in `drop` of the first row
+  std::uint32_t* keep;       // [mask_words(keys)], scratch
 };
 
 /// Rows of D activations, `stride` elements apart.
@@ -79,12 +79,12 @@ struct HeadRows {
   std::int64_t stride, d;
 };
 
-/// Attention's loops between its products in bf16. Probabilities `p` and score gradients `ds` are
-/// zero where a query sees no key; what is kept of them is not scaled yet.
+/// The loops of attention between its bf16 products. Probabilities `p` and score gradients `ds` are
+/// zero for masked keys. Kept probabilities are not scaled yet.
 struct AttentionLoops {
   // p[rows,keys] = e^(scale s - top of the row), inverse[rows] = 1 / row sums, lse[rows]
   void (*softmax)(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse);
-  // p = e^(scale s - lse), ds = scale p (dp - dy . y), before p is dropped, with dp dropped
+  // p = e^(scale s - lse), ds = scale p (dp - dy . y) with p before dropout and dp after it
   void (*score_grads)(const ScoreTile& tile, float* s, float* dp, const float* lse, const Bf16* y,
                       const Bf16* dy, HeadRows rows, Bf16* p, Bf16* ds);
   // to[count,D] = scale factor[count] from[count,D]; factor may be null (1)
@@ -92,19 +92,19 @@ struct AttentionLoops {
                 HeadRows rows, Bf16* to);
 };
 
-/// Attention over panels of activations of type T, of one head of keys and values in one sample and
-/// the `group` neighbouring heads of queries that share it. `stride` is that of rows of qkv in
-/// elements, `width` that of y's. All start at this head's (or the first query head's) first column
-/// of the sample's first row, lse at the first query head's; that of the next is `rows` further.
-/// The gradient of keys that no query sees is zero. Rows of `drop` are the queries of all these
-/// heads, `rows` of each.
+/// Attention over panels of activations of type T, for one key/value head of a sample and the
+/// `group` consecutive query heads that share it. `stride` is the row stride of qkv in elements,
+/// `width` that of y. All pointers refer to the first column of this head (or the first query head)
+/// in the sample's first row, and lse to the first query head, followed by the others `rows` apart.
+/// Gradients of masked keys are zero. Rows of `drop` are the queries of all these heads, `rows`
+/// each.
 struct HeadShape {
   std::int64_t tokens, head_dim, stride, width, group;
   std::int64_t rows;  // at least `tokens`
   SeenKeys seen;
-  const ScoreDropout* drop;  // null: nothing is dropped
+  const ScoreDropout* drop;  // null: no dropout
 
-  /// The factor of what is kept.
+  /// Returns the factor of kept probabilities.
   float kept() const { return drop == nullptr ? 1.0F : drop->rule.scale; }
 };
 template <class T>
@@ -116,18 +116,18 @@ struct PanelAttention {
                    const float* lse, const T* dy, T* dq, T* dk, T* dv, void* scratch);
 };
 
-/// Products of linear maps in fp32 over packed panels (panel_products.cc).
-inline constexpr std::int64_t kPanelProductRows = 64;  // at most, of rows()
+/// fp32 products of linear maps over packed panels (panel_products.cc).
+inline constexpr std::int64_t kPanelProductRows = 64;  // maximum number of rows for rows()
 struct PanelProducts {
   // floats that pack() writes for B[k,n]
   std::int64_t (*packed)(std::int64_t k, std::int64_t n);
   // B[k,n]; one of its strides is 1
   void (*pack)(const float* b, std::int64_t b_row, std::int64_t b_column, std::int64_t k,
                std::int64_t n, float* packed);
-  // c[m,n] = a[m,k] B[k,n], a and c row-major and dense
+  // c[m,n] = a[m,k] B[k,n]; a and c are row-major and dense
   void (*rows)(const float* a, const float* packed, std::int64_t m, std::int64_t k, std::int64_t n,
                float* c);
-  // floats of scratch for outer() of at most these
+  // floats of scratch for outer() up to these sizes
   std::int64_t (*outer_scratch)(std::int64_t depth, std::int64_t m, std::int64_t n);
   // c[m,n] (+)= left[depth,m]^T right[depth,n]; all three with row strides
   void (*outer)(const float* left, std::int64_t left_row, const float* right,

@@ -1,4 +1,4 @@
-// Layer norm and RMS norm, by rows; their weight gradients by columns.
+// Layer norm and RMS norm by rows; their weight gradients by columns.
 #include "core/cpu/run_op.h"
 
 namespace concertina::cpu {

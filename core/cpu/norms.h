@@ -105,7 +105,7 @@ void layer_norm_backward_weight(const T* dy, const T* x, const float* mean, cons
 
 template <class T>
 void rms_norm(const T* x, const float* gamma, float eps, T* y, float* rstd, Int rows, Int c) {
-  const Int half = c / 2;  // two sums a row: half as long a chain of additions
+  const Int half = c / 2;  // two sums per row halve the chain of additions
   for (Int r = 0; r < rows; ++r, x += c, y += c) {
     float square = c % 2 == 0 ? 0 : to_float(x[c - 1]) * to_float(x[c - 1]), upper = 0;
 #pragma omp simd reduction(+ : square, upper)
@@ -145,7 +145,7 @@ void rms_norm_backward_input(const T* dy, const T* x, const float* gamma, const 
   }
 }
 
-// Columns [0, n) of rows with stride c, four rows a pass.
+// Columns [0, n) of rows with stride c, four rows per pass.
 template <class T>
 void rms_norm_backward_weight(const T* dy, const T* x, const float* rstd, float* dgamma, Int rows,
                               Int c, Int n, bool accumulate) {

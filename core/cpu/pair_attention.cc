@@ -1,5 +1,5 @@
-// Attention in bf16 by AVX512-BF16, whose products take pairs along k.
-// Rounding is the instruction's: it makes denormals zero, as its products do with what they read.
+// bf16 attention with AVX512-BF16, whose products take pairs along k.
+// Rounding is that of the instructions, which flush denormals to zero, also in operands.
 #include <immintrin.h>
 
 #include "core/cpu/panel_attention.h"
@@ -11,12 +11,12 @@ namespace {
   return *reinterpret_cast<const Vec*>(from);
 }
 
-// a rounded in the lower half, b in the upper.
+// Rounds a to the lower half, and b to the upper half.
 [[gnu::always_inline]] inline __m512bh both(Vec a, Vec b) {
   return _mm512_cvtne2ps_pbh(b, a);
 }
 
-// Words (a[j], b[j]) of both(a, b).
+// Returns the words (a[j], b[j]) of both(a, b).
 [[gnu::always_inline]] inline __m512i joined(__m512bh x) {
   return (__m512i)__builtin_shufflevector(x, x, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
                                           23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
@@ -27,7 +27,7 @@ namespace {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), from);
 }
 
-// In pairs of pairs: a chain of 16 additions would take as long as all else of a short row.
+// Sums pairwise, because a chain of 16 additions would take as long as the rest of a short row.
 [[gnu::always_inline]] inline float lane_sum(Vec x) {
 #pragma GCC unroll 4
   for (int half = kLanes / 2; half > 0; half /= 2) {
@@ -63,7 +63,7 @@ struct Pairs {
     }
   }
 
-  // The probabilities of 16 keys take the place of the scores of 8.
+  // The probabilities of 16 keys replace the scores of 8.
   static void softmax(const ScoreRows& row, float& top, float& sum) {
     mask_row(row.s, row.valid);
     top = max_row(row.s, row.valid, row.scale);
@@ -78,7 +78,7 @@ struct Pairs {
     sum = lane_sum(sums);
   }
 
-  // By key, probabilities are left in the first row of scores and gradients in the second.
+  // By key, probabilities replace the first row of scores, and gradients the second.
   static void score_grads(const ScoreRows& row, const float* lse, const float* delta) {
     float *s0 = row.s, *s1 = s0 + row.stride, *d0 = row.dp, *d1 = d0 + row.stride;
     const bool two = row.rows > 1;
@@ -119,7 +119,7 @@ struct Pairs {
       words[j].bits &= both_kept(keep[2 * j], keep[2 * j + 1]);
   }
 
-  // A key that the first row does not see has no probability to drop there.
+  // A key that the first row does not see has no probability to drop in that row.
   static void drop_by_key(const std::uint32_t* keep, Int stride, const ScoreRows& row) {
     auto* words = reinterpret_cast<Pair*>(row.s);
     const std::uint32_t* next = row.rows > 1 ? keep + stride : keep;

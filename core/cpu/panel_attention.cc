@@ -1,4 +1,4 @@
-// Attention in fp32; compiled once for each instruction set.
+// fp32 attention, compiled once per instruction set.
 #include "core/cpu/panel_attention.h"
 
 namespace concertina::cpu {

@@ -1,15 +1,14 @@
-// Attention of the query heads that share one head of keys, tiled by rows of queries; included by
-// the per-ISA sources alone. What a causal mask hides is skipped by strips of queries: those of
-// [.., i1) meet keys [0, i1) only.
-// The probabilities are never kept: the backward pass recomputes them from log-sum-exp
-// (FlashAttention, Dao et al. 2022).
+// Attention of the query heads that share one key head, tiled by rows of queries. Included only by
+// the per-ISA sources. The part above a causal mask is skipped by strips of queries: those of [..,
+// i1) use only keys [0, i1). Probabilities are not stored; the backward pass recomputes them from
+// log-sum-exp (FlashAttention, Dao et al. 2022).
 //
-// A `Format` has, beside what panel_packing.h wants, the loops over scores. They leave their
-// results, words of elements, in the place of the scores: probabilities and score gradients by
-// query, and in the backward pass both by key, where a word joins the queries of one step. Dropout
-// puts zeros in the place of probabilities; the factor of what is kept goes to the sums.
+// In addition to what panels.h needs, a `Format` defines the loops over scores. They replace the
+// scores by their results, as words of elements: probabilities and score gradients by query, and in
+// the backward pass both also by key, where a word combines the queries of one step. Dropout zeroes
+// probabilities; the factor of the kept ones is applied to the sums.
 //
-// Legend: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
+// Dimensions: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
 #pragma once
 
 #include "core/cpu/attention_rows.h"
@@ -21,16 +20,16 @@ namespace {
 
 constexpr Int kQueryTile = 64, kStrip = 32;
 
-// Neighbouring rows of scores of one strip, as many as a word has elements or what is left: the
-// first sees `valid` keys, a second `next`. Results are zero up to `keys`, all that the strip
-// reads.
+// Consecutive rows of scores of one strip, one per element of a word or fewer at the end. The first
+// row sees `valid` keys, a second one `next`. Results are zero up to `keys`, which is all the
+// strip reads.
 struct ScoreRows {
   float *s, *dp;  // scores; in the backward pass, gradients of the probabilities
   Int stride, rows, valid, next, keys;
   float scale;
 };
 
-// Rows of scores lie this far apart: never a power of two, or they would evict each other from L1.
+// Returns the row stride of scores, not a power of two: rows would evict each other from L1.
 Int score_stride(Int n) {
   return n + kLanes;
 }
@@ -54,15 +53,15 @@ void store_rows(const float* from, Int from_stride, float factor, typename Forma
     Format::store(from + i * from_stride, factor, to + i * to_stride, d);
 }
 
-// Shared by the forward pass of all heads of a group.
+// Scratch of the forward pass, used by all heads of a group.
 template <class Word>
 struct ForwardScratch {
   Panels<Word> kt, values;  // [D,N], [keys,P]
   float *s, *out;           // [queries,N], [queries,P]
-  std::uint32_t* keep;      // of one row, with dropout
+  std::uint32_t* keep;      // dropout mask of one row
 };
 
-// Drops probabilities of the strip's rows; the first is row `row` of `shape`.
+// Applies dropout to the strip's rows, the first of which is row `row` of `shape`.
 template <class Format>
 [[gnu::noinline]] void drop_strip(const HeadShape& shape, Int row, Int i0, Int rows, Int ld,
                                   float* s, std::uint32_t* keep) {
@@ -126,7 +125,7 @@ void prefetch_head(const HeadShape& shape, const T* q, const T* y, const T* dy) 
   prefetch<T>({y, shape.width}, shape.tokens, shape.head_dim);
 }
 
-// dk and dv are summed over the heads, in order.
+// Sums dk and dv over the heads, in order.
 template <class Format, class T = typename Format::Element>
 class Backward {
  public:
@@ -146,7 +145,7 @@ class Backward {
 
   void add_head(Int head, const T* q, const T* y, const float* lse, const T* dy, T* dq) {
     head_ = head, q_ = q, y_ = y, dy_ = dy;
-    Cutter cut = cut_;  // the next head's rows take the place of these
+    Cutter cut = cut_;  // reused for the next head's rows
     queries_ = pack_rows<Format>({q, shape_.stride}, shape_.tokens, d_, cut);
     grads_ = pack_rows<Format>({dy, shape_.width}, shape_.tokens, d_, cut);
     for (Int i0 = 0; i0 < shape_.tokens; i0 += kQueryTile) {
@@ -164,7 +163,7 @@ class Backward {
  private:
   using Word = typename Format::Word;
 
-  // Scores and their gradients of rows [r0, r1) of the tile at query i0, and dq.
+  // Computes the scores and their gradients of rows [r0, r1) in the tile at query i0, and dq.
   void strip(Int i0, Int r0, Int r1, const float* lse, T* dq) {
     const Int first = i0 + r0, rows = r1 - r0, end = seen_by(shape_.seen, i0 + r1 - 1);
     const Int keys = whole_panels(end, n_);
@@ -195,7 +194,7 @@ class Backward {
     store_rows<Format>(out_, p_, 1.0F, dq + first * shape_.stride, shape_.stride, rows, d_);
   }
 
-  // Leaves what is kept of the rows in keep_.
+  // Writes the dropout mask of the rows to keep_.
   [[gnu::noinline]] void drop_grads_of(Int query, const ScoreRows& row) {
     for (Int i = 0; i < row.rows; ++i) {
       const Int valid = i == 0 ? row.valid : row.next;
@@ -205,8 +204,8 @@ class Backward {
     }
   }
 
-  // dv and dk of the keys that rows of the tile see: of those on the diagonal of a causal mask,
-  // only the rows after each strip of keys.
+  // Computes dv and dk of the keys that rows of the tile see. On the diagonal of a causal mask,
+  // only the rows after each strip of keys contribute.
   void key_sums(Int i0, Int rows) {
     const Int end = seen_by(shape_.seen, i0 + rows - 1);
     const Int by_all = shape_.seen.step == 0 ? end : at_most(i0, end);
@@ -215,8 +214,8 @@ class Backward {
       add_keys(by_all + r, at_most(kStrip, end - by_all - r), i0, r, rows);
   }
 
-  // Adds to the sums of `count` keys from `key` on what the queries of rows [r0, r1) of the tile at
-  // query i0 give.
+  // Adds the contribution of rows [r0, r1) in the tile at query i0 to the sums of `count` keys from
+  // `key` on.
   void add_keys(Int key, Int count, Int i0, Int r0, Int r1) {
     const auto add = [&](Strided<Word> by_key, Panels<Word> right, float* sum) {
       by_key.data += r0 / Format::kElements * by_key.column + key;
@@ -233,7 +232,7 @@ class Backward {
   float scale_ = 1.0F / __builtin_sqrtf(static_cast<float>(d_));
   Int head_ = 0, row_words_ = mask_words(keys_);
   const T *q_ = nullptr, *y_ = nullptr, *dy_ = nullptr;
-  std::uint32_t* keep_ = nullptr;  // of the rows of one step, with dropout
+  std::uint32_t* keep_ = nullptr;  // for the rows of one step, with dropout
   Cutter cut_;
   Panels<Word> kt_, vt_;                     // [D,N]
   Panels<Word> queries_, grads_, key_rows_;  // [T or keys,P]

@@ -1,18 +1,18 @@
-// Products of linear maps in fp32 for AVX2, where oneDNN (gemm:jit) packs its operands in every
-// call and what that costs decides how large a tile has to be. Weights are packed once per step, as
-// panels; what a weight gradient reads is packed by blocks of its depth.
+// fp32 products of linear maps for AVX2, where oneDNN (gemm:jit) would pack its operands in every
+// call, at a cost that dictates large tiles. Weights are packed once per step as panels; the
+// operands of a weight gradient are packed by blocks of depth.
 //
-// Legend: M, N rows and columns of the result, K depth; C = c.
+// Dimensions: M, N rows and columns of the result, K depth; C = c.
 #include "core/cpu/loops.h"
 #include "core/cpu/panels.h"
 
 namespace concertina::cpu {
 namespace {
 
-// Part of the numerics: sums are over blocks of about this depth, and then of blocks. A panel of it
-// and a tile's rows of the left side stay in an L1 of 32 KiB.
+// Part of the numerics: sums are over blocks of about this depth, and then over blocks. A panel of
+// this depth and a tile's rows of the left side stay in an L1 of 32 KiB.
 constexpr Int kBlockDepth = 256;
-// Rows of a weight gradient whose strips stay in L2 while all panels pass.
+// Rows of a weight gradient whose strips stay in L2 while all panels are processed.
 constexpr Int kStripRows = 192;
 
 Int packed(Int k, Int n) {
@@ -27,14 +27,14 @@ void pack(const float* b, Int b_row, Int b_column, Int k, Int n, float* to) {
     pack_transposed<FloatWords>({b, b_column}, n, k, padded(n), cut);
 }
 
-/// f(first column, stored columns, valid columns) of each panel of a matrix of n columns.
+/// Calls f(first column, stored columns, valid columns) for each panel of a matrix of n columns.
 template <class F>
 [[gnu::always_inline]] inline void each_panel(Int n, F&& f) {
   for (Int j = 0, stored = padded(n); j < stored; j += kPanel)
     f(j, at_most(kPanel, stored - j), at_most(kPanel, n - j));
 }
 
-/// The depth of even blocks, the last one at most less deep.
+/// Returns the depth for dividing k evenly into blocks, of which only the last may be shallower.
 Int block_depth(Int k) {
   const Int blocks = k < kBlockDepth ? 1 : (k + kBlockDepth / 2) / kBlockDepth;
   return (k + blocks - 1) / blocks;
@@ -47,7 +47,7 @@ void copy(const float* from, Int width, Int rows, Int n, float* to, Int stride, 
 
 void rows(const float* a, const float* b, Int m, Int k, Int n, float* c) {
   const Int most = block_depth(k);
-  float edge[kPanelProductRows * kPanel];  // of a panel that c has only a part of
+  float edge[kPanelProductRows * kPanel];  // for a panel that is only partly in c
   for (Int p = 0; p < k; p += most)
     each_panel(n, [&](Int j, Int stored, Int valid) {
       const bool whole = stored == valid;
@@ -57,7 +57,7 @@ void rows(const float* a, const float* b, Int m, Int k, Int n, float* c) {
     });
 }
 
-// left[K,M] as strips of kMicroRows columns, each contiguous.
+// Packs left[K,M] as strips of kMicroRows columns, each contiguous.
 void pack_strips(const float* left, Int stride, Int k, Int m, float* to) {
   const Int whole = m / kMicroRows * kMicroRows;
   for (Int p = 0; p < k; ++p, left += stride) {
@@ -67,7 +67,7 @@ void pack_strips(const float* left, Int stride, Int k, Int m, float* to) {
   }
 }
 
-// rows[K,N] as pack_rows() has them, and row by row: a page per row is read, not one per panel.
+// Packs rows[K,N] like pack_rows(), but row by row: it reads one page per row, not per panel.
 void pack_panels(const float* rows, Int stride, Int k, Int n, float* to) {
   for (Int p = 0; p < k; ++p, rows += stride)
     each_panel(n, [&](Int j, Int stored, Int valid) {
@@ -82,7 +82,7 @@ void pack_panels(const float* rows, Int stride, Int k, Int n, float* to) {
     });
 }
 
-// c[M,N] (+)= strips[K,M]^T panels[K,N]; `edge` is for a panel that c has only a part of.
+// c[M,N] (+)= strips[K,M]^T panels[K,N]. `edge` is for a panel that is only partly in c.
 void add_strips(const float* strips, const float* panels, Int k, Int m, Int n, float* c, Int c_row,
                 bool accumulate, float* edge) {
   each_panel(n, [&](Int j, Int stored, Int valid) {

@@ -1,11 +1,11 @@
-// Small dense products on cache-resident operands, for attention's tiles, and rows copied into the
-// panels that they read. Included by the per-ISA sources alone.
-// Invariant: the order of additions over k is ascending for every element, whatever the tile.
+// Small dense products of cache-resident operands for attention's tiles, and packing of rows into
+// panels. Included only by the per-ISA sources.
+// Invariant: additions over k are in ascending order for every element, regardless of the tile.
 //
-// C[m,n] (+)= A[m,k] B[k,n], k counted in words: a float, or a pair of bf16 that one instruction
-// multiplies and adds. A by any two strides (so that A^T costs nothing), C fp32, row-major, B in
-// panels of kPanel columns, each contiguous: rows that lie a power of two apart would evict each
-// other from L1. n is a multiple of kLanes: callers pad.
+// C[m,n] (+)= A[m,k] B[k,n], where k is counted in words: a float, or a pair of bf16 that one
+// instruction multiplies and adds. A has arbitrary strides (so A^T is free), C is row-major fp32,
+// and B is in contiguous panels of kPanel columns, because rows a power of two apart would evict
+// each other from L1. n is a multiple of kLanes; callers pad.
 #pragma once
 
 #if defined(__AVX512BF16__)
@@ -17,7 +17,7 @@
 namespace concertina::cpu {
 namespace {
 
-/// Two neighbours along k; in memory, any two bf16.
+/// Two neighbors along k; in memory, any two bf16.
 struct [[gnu::may_alias]] Pair {
   std::uint32_t bits;
 };
@@ -52,16 +52,16 @@ struct Strided {
 
 inline constexpr std::int64_t kPanel = 2 * kLanes;
 
-/// Rows [first, ...) of a matrix [depth, n]: element (p, j) is at
-/// data[j0 depth + (first + p) w + j - j0], where j0 is the first column of j's panel and w its
-/// width (kPanel, or kLanes for a last half panel).
+/// Rows [first, ...) of a matrix [depth, n]. Element (p, j) is at data[j0 depth + (first + p) w + j
+/// - j0], where j0 is the first column of j's panel and w its width (kPanel, or kLanes for a last
+/// half panel).
 template <class Word>
 struct Panels {
   const Word* data;
   std::int64_t depth, first = 0;
 };
 
-/// n columns, cut or padded to whole stored panels of a matrix of `stored` columns.
+/// Limits n columns to `stored`, and pads them to whole panels of a matrix with that many columns.
 inline std::int64_t whole_panels(std::int64_t n, std::int64_t stored) {
   const std::int64_t up = (n + kPanel - 1) / kPanel * kPanel;
   return up < stored ? up : stored;
@@ -104,8 +104,8 @@ template <int kRows, class Word>
     micro_tile<kRows, 1>(k, a, b.data + j * b.depth + b.first * kLanes, c + j, ldc, accumulate);
 }
 
-// 16 AVX-512 or 12 AVX accumulators hide the latency of the multiply-add and fit the registers; of
-// AVX2's 16, two more hold a row of B and one an element of A.
+// 16 AVX-512 or 12 AVX accumulators hide the latency of multiply-add and fit the registers. Of the
+// 16 registers of AVX2, two more are for a row of B and one for an element of A.
 inline constexpr std::int64_t kMicroRows = kLanes == 16 ? 8 : kLanes == 8 ? 6 : 4;
 
 template <class Word>
@@ -116,7 +116,7 @@ template <class Word>
     c += rows * ldc;
     m -= rows;
   };
-  // The last 8 rows of six by six are two times 4: 6 and 2 would take longer.
+  // With six rows at a time, the last 8 are split as 4 and 4, which is faster than 6 and 2.
   for (; m >= kMicroRows && (kMicroRows != 6 || m != 8); advance(kMicroRows))
     micro_rows<kMicroRows>(n, k, a, b, c, ldc, accumulate);
   for (; m >= 4; advance(4)) micro_rows<4>(n, k, a, b, c, ldc, accumulate);
@@ -124,16 +124,16 @@ template <class Word>
   if (m == 1) micro_rows<1>(n, k, a, b, c, ldc, accumulate);
 }
 
-// Panels of the rows of one head. A `Format` says what elements are, how words are made of them,
-// and how rows are joined.
+// Panels of the rows of one head. A `Format` defines the elements, how words are formed from them,
+// and how rows are combined.
 //
-// Legend: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
+// Dimensions: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
 
 Int at_most(Int n, Int most) {
   return n < most ? n : most;
 }
 
-// Scratch is cut in order; every piece starts on a cache line.
+// Allocates scratch in order. Every piece starts on a cache line.
 struct Cutter {
   float* at;
   template <class Word = float>
@@ -156,15 +156,14 @@ struct FloatWords {
   }
 };
 
-// The rows of one head: contiguous D columns of a wider matrix.
+// The rows of one head: D contiguous columns of a wider matrix.
 template <class T>
 struct Rows {
   const T* data;
   Int stride;
 };
 
-// All rows at once on their way to the cache: what reads them afterwards waits for each row by
-// itself.
+// Prefetches all rows at once, because the subsequent loop would wait for each row separately.
 template <class T>
 void prefetch(Rows<T> rows, Int t, Int d) {
   constexpr Int kLine = 64 / sizeof(T);
@@ -172,21 +171,21 @@ void prefetch(Rows<T> rows, Int t, Int d) {
     for (Int j = 0; j < d; j += kLine) __builtin_prefetch(rows.data + i * rows.stride + j, 0, 3);
 }
 
-// Words that hold n elements.
+// Returns the number of words for n elements.
 template <class Format>
 constexpr Int words(Int n) {
   return (n + Format::kElements - 1) / Format::kElements;
 }
 
-// Rows along k, `stride` elements apart, as the left side of a product.
+// Returns rows along k, `stride` elements apart, as the left side of a product.
 template <class Format>
 Strided<typename Format::Word> left(Rows<typename Format::Element> rows) {
   return {reinterpret_cast<const typename Format::Word*>(rows.data),
           rows.stride / Format::kElements, 1};
 }
 
-// Where the lanes of two rows go when blocks of `step` lanes are exchanged: constants, or the
-// compiler would put them together anew in each call.
+// The destinations of the lanes of two rows when exchanging blocks of `step` lanes. They are
+// constants, because the compiler would otherwise rebuild them in each call.
 template <int step>
 struct Exchange {
   int low[kLanes], high[kLanes];
@@ -216,7 +215,7 @@ template <int step = 1>
   }
 }
 
-// A square of kLanes rows of words transposed in registers, by ever larger blocks.
+// Transposes a square of kLanes rows of words in registers, by increasingly large blocks.
 template <class Word>
 void transpose_square(const Word* from, Int from_stride, Word* to, Int to_stride) {
   Vec v[kLanes];
@@ -227,7 +226,7 @@ void transpose_square(const Word* from, Int from_stride, Word* to, Int to_stride
   for (Int i = 0; i < kLanes; ++i) *reinterpret_cast<Vec*>(to + i * to_stride) = v[i];
 }
 
-// rows[T,D] transposed, as panels of [words of D,N]; zero beyond T.
+// Packs rows[T,D], transposed, as panels of [words of D,N]; zero beyond T.
 template <class Format>
 Panels<typename Format::Word> pack_transposed(Rows<typename Format::Element> rows, Int t, Int d,
                                               Int n, Cutter& scratch) {
@@ -253,7 +252,7 @@ Panels<typename Format::Word> pack_transposed(Rows<typename Format::Element> row
   return {out, depth};
 }
 
-// rows[T,D] as panels of [words of T,P]; zero beyond D and T.
+// Packs rows[T,D] as panels of [words of T,P]; zero beyond D and T.
 template <class Format>
 Panels<typename Format::Word> pack_rows(Rows<typename Format::Element> rows, Int t, Int d,
                                         Cutter& scratch) {

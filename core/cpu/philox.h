@@ -1,5 +1,5 @@
-// Words of Philox4x32-10 (Salmon et al., SC'11), the same as Rng::words(); included by the per-ISA
-// sources alone.
+// Words of Philox4x32-10 (Salmon et al., SC'11), identical to Rng::words(). Included only by the
+// per-ISA sources.
 #pragma once
 
 #include <immintrin.h>
@@ -20,10 +20,10 @@ inline constexpr int kWideLanes = 2;
 
 typedef std::uint64_t Wide __attribute__((vector_size(kWideLanes * 8)));
 
-/// Products of the lower halves of each lane.
+/// Returns the products of the lower halves of each lane.
 [[gnu::always_inline]] inline Wide product_of_low(const Wide& a, const Wide& b) {
 #if defined(__AVX512F__)
-  return (Wide)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)b);  // without: GCC bug 105593
+  return (Wide)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)b);  // plain mul: GCC bug 105593
 #elif defined(__AVX2__)
   return (Wide)_mm256_mul_epu32((__m256i)a, (__m256i)b);
 #else
@@ -31,9 +31,9 @@ typedef std::uint64_t Wide __attribute__((vector_size(kWideLanes * 8)));
 #endif
 }
 
-/// words[4 i + w] = word w at counter (step, sample, unit, first + i), for `counters` of them, a
-/// multiple of kWideLanes. A lane of 64 bits holds a word of the state below bits that no product
-/// looks at.
+/// words[4 i + w] = word w at counter (step, sample, unit, first + i), for `counters` counters, a
+/// multiple of kWideLanes. A 64-bit lane has a word of the state in its lower half; products ignore
+/// the upper half.
 inline void philox(const DropoutRule& rule, std::uint32_t sample, std::uint32_t first, Int counters,
                    std::uint32_t* words) {
   const Wide m0 = Wide{} + 0xD2511F53U, m1 = Wide{} + 0xCD9E8D57U;

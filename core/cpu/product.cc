@@ -10,10 +10,10 @@ namespace concertina::cpu {
 namespace {
 
 using dnnl::memory;
-// oneDNN reports failures by exceptions of its own; ours say what was asked for.
+// Converts an exception from oneDNN to an Error that describes the product.
 [[noreturn]] void refuse(const ProductShape& s, const dnnl::error& error) {
-  throw_failure(fmt::format("oneDNN refuses a product of {} x {} x {} in {}: {}", s.m, s.k, s.n,
-                            name_of(s.type), error.what()),
+  throw_failure(fmt::format("oneDNN does not support a product of {} x {} x {} in {}: {}", s.m, s.k,
+                            s.n, name_of(s.type), error.what()),
                 "CPU backend", "an installation of oneDNN >= 2.6 for this processor");
 }
 
@@ -94,7 +94,7 @@ Product::Product(const ProductShape& shape, Context& context, const memory::desc
   }
 }
 
-/// The copy is dense; its strides replace those of the original.
+/// The copy is dense; `row` and `column` are set to its strides.
 Product::Widened Product::widen(Int rows, Int columns, Int& row, Int& column) {
   Widened matrix{rows, columns, row};
   if (column != 1) matrix = {columns, rows, column};

@@ -1,8 +1,8 @@
-// Attention in bf16. Tiles of queries meet the keys that any of them sees: work above the diagonal
-// of a causal mask is skipped by tile. The probabilities are never kept: the backward pass
-// recomputes them from log-sum-exp (FlashAttention, Dao et al. 2022).
+// bf16 attention. Tiles of queries are multiplied with the keys that any of them sees, which skips
+// the part above a causal mask by tiles. Probabilities are not stored; the backward pass recomputes
+// them from log-sum-exp (FlashAttention, Dao et al. 2022).
 //
-// Legend: T tokens, D head dimension; Q queries of a tile, K keys of a block.
+// Dimensions: T tokens, D head dimension; Q queries of a tile, K keys of a block.
 #include "core/cpu/operators.h"
 
 #include <algorithm>
@@ -17,12 +17,12 @@
 namespace concertina::cpu {
 namespace {
 
-// Part of the numerics: changing them may change bits.
+// Part of the numerics: changing these may change bits.
 constexpr Int kQueries = 64;
-constexpr Int kKeys = 512;  // of one product: bounds the number of shapes, whatever T is
+constexpr Int kKeys = 512;  // per product: limits the number of shapes for any T
 
-/// Rows of scores lie this far apart: whole vectors, and never a power of two, or they would evict
-/// each other from L1.
+/// Returns the row stride of scores: whole vectors, but never a power of two, because rows would
+/// evict each other from L1.
 Int score_stride(Int tokens) {
   return (tokens + 15) / 16 * 16 + 16;
 }
@@ -31,7 +31,7 @@ Int score_stride(Int tokens) {
 struct BlockProducts {
   Product scores;               // s[Q,K] = q[Q,D] k[K,D]^T
   Product grads;                // dp[Q,K] = dy[Q,D] v[K,D]^T
-  std::array<Product, 2> rows;  // [Q,D] = p[Q,K] v[K,D], or ds k; then added
+  std::array<Product, 2> rows;  // [Q,D] = p[Q,K] v[K,D], or ds k; then accumulating
   Product values;               // dv[K,D] += p[Q,K]^T dy[Q,D]
   Product keys;                 // dk[K,D] += ds[Q,K]^T q[Q,D]
 
@@ -43,7 +43,7 @@ struct BlockProducts {
         keys(column(s, q, k, s.qkv_width()), context) {}
 
  private:
-  // `stride`: of the rows of the matrix that the tile's are in.
+  // `stride` is the row stride of the matrix that contains the tile.
   static ProductShape score(const AttentionShape& s, Int q, Int k, Int stride) {
     ProductShape shape{.type = s.compute, .m = q, .k = s.head_dim, .n = k};
     shape.a_row = stride, shape.a_column = 1;
@@ -67,10 +67,10 @@ struct BlockProducts {
   }
 };
 
-/// A tile of queries: those from `first` on, and the blocks of the keys that any of them may see.
+/// A tile of queries from `first` on, and the blocks of the keys that any of them may see.
 struct QueryTile {
   Int first = 0, queries = 0, keys = 0;
-  std::vector<const BlockProducts*> blocks;  // of kKeys keys, the last one of the rest
+  std::vector<const BlockProducts*> blocks;  // kKeys keys each; the last has the remainder
 };
 
 class ProductAttention final : public Attention {
@@ -119,18 +119,18 @@ class ProductAttention final : public Attention {
   }
 
  private:
-  /// One head of keys, and the first head of queries that shares it.
+  /// A key head, and the first query head that shares it.
   struct Head {
-    Int sample, head;  // head: of queries
-    Int q, k, y, lse;  // their first elements
+    Int sample, head;  // `head` is a query head
+    Int q, k, y, lse;  // offsets of their first elements
   };
-  /// What one head of queries meets.
+  /// The operands of one query head.
   struct Sources {
     const Bf16 *q, *k, *v;
-    Int length;  // keys that are seen
+    Int length;  // number of keys that are not padding
     std::optional<ScoreDropout> drop;
   };
-  /// The scratch of one head while it is computed; with null memory only the size.
+  /// The scratch for computing one head; with null memory only its size.
   struct Scratch {
     float *s, *dp;        // [Q,T]
     Bf16 *p, *ds;         // [Q,T]
@@ -182,8 +182,8 @@ class ProductAttention final : public Attention {
     });
   }
 
-  /// Where query head `i` of those that share a head of keys reads.
-  /// `op`: of either pass.
+  /// Returns the operands of query head `i` of those that share a key head, for an `op` of either
+  /// pass.
   Sources sources(const auto& op, const Head& head, Int i) const {
     const Bf16 *qkv = op.qkv.template as<Bf16>(), *k = qkv + head.k;
     return {qkv + head.q + i * shape().head_dim, k, k + shape().kv_width(),
@@ -191,7 +191,7 @@ class ProductAttention final : public Attention {
             score_dropout(shape(), op.mask, head.sample, head.head + i)};
   }
 
-  /// Only blocks with keys that are seen are computed: the last one whole, whatever the length.
+  /// Only blocks with visible keys are computed. The last one is computed in full for any length.
   ScoreTile score_tile(const QueryTile& tile, const Sources& in, std::uint32_t* keep) const {
     const Int keys = std::min(tile.keys, (in.length + kKeys - 1) / kKeys * kKeys);
     const SeenKeys seen =
@@ -206,7 +206,7 @@ class ProductAttention final : public Attention {
             .keep = keep};
   }
 
-  /// f(products, first key) for each block of the first `keys` keys of a tile.
+  /// Calls f(products, first key) for each block of the first `keys` keys of a tile.
   template <class F>
   static void each_block(const QueryTile& tile, Int keys, F&& f) {
     for (Int k = 0; k < keys; k += kKeys) f(*tile.blocks[static_cast<std::size_t>(k / kKeys)], k);
@@ -237,7 +237,7 @@ class ProductAttention final : public Attention {
     }
   }
 
-  /// dq, and what the head adds to dk and dv.
+  /// Computes dq and the head's contribution to dk and dv.
   void backward_head(const Sources& in, const Bf16* y, const Bf16* dy, const float* lse, Bf16* dq,
                      const Scratch& scratch) const {
     const Int d = shape().head_dim, stride = shape().qkv_width(), width = shape().width();
@@ -266,7 +266,7 @@ class ProductAttention final : public Attention {
 
   const AttentionLoops& loops_;
   Context& context_;
-  Int stride_;  // of a row of scores
+  Int stride_;  // row stride of scores
   std::vector<Block> blocks_;
   std::vector<QueryTile> tiles_;
 };

@@ -1,5 +1,5 @@
-// How the kernels of core/ops.h run on the CPU: each cuts its work into pieces for the team; the
-// loops are those of loops.h.
+// The kernels of core/ops.h on the CPU. Each divides its work into pieces for the team; the loops
+// are those of loops.h.
 // Invariant: pieces do not depend on the number of threads, and none splits a sum.
 #pragma once
 
@@ -17,11 +17,11 @@ void run(const T& op, const Context& /*context*/) {
   op.run();
 }
 
-inline constexpr std::int64_t kRowRun = 32;           // rows of one piece of a row-wise loop
-inline constexpr std::int64_t kColumnRun = 64;        // columns of one piece of a sum over rows
-inline constexpr std::int64_t kTableColumns = 128;    // the same where rows are far from each other
-inline constexpr std::int64_t kSampleColumns = 1024;  // of one piece of a sum over samples
-inline constexpr std::int64_t kElementRun = 16384;  // elements of one piece of an elementwise loop
+inline constexpr std::int64_t kRowRun = 32;           // rows per piece of a row-wise loop
+inline constexpr std::int64_t kColumnRun = 64;        // columns per piece of a sum over rows
+inline constexpr std::int64_t kTableColumns = 128;    // likewise, for rows far from each other
+inline constexpr std::int64_t kSampleColumns = 1024;  // columns per piece of a sum over samples
+inline constexpr std::int64_t kElementRun = 16384;    // elements per piece of an elementwise loop
 
 inline std::int64_t count_of(View view) {
   return static_cast<std::int64_t>(view.count);
@@ -29,7 +29,7 @@ inline std::int64_t count_of(View view) {
 
 DropoutRule rule_of(const DropoutMask& mask, Purpose purpose);
 
-/// f(loops) with the loops over activations of this type.
+/// Calls f(loops) with the loops for activations of this type.
 template <class F>
 void typed(DType activations, const LoopTable& loops, F&& f) {
   if (activations == DType::bf16)

@@ -1,10 +1,10 @@
-// Threads that help one caller. Who wants to help passes a gate: one word that says which round it
-// is, whether it is open, and how many are inside. The caller opens it, works like the others until
-// no piece is left, closes it, and waits for those inside only. Invariant: what a round's helpers
-// read is written while the gate is closed and nobody is inside.
+// Threads that help one caller. They enter through a gate: one word with the number of the round,
+// whether it is open, and how many threads are inside. The caller opens it, works like the others
+// until no pieces are left, closes it, and waits only for the threads inside. Invariant: the data
+// of a round is written while the gate is closed and nobody is inside.
 //
-// Who waits spins for some microseconds and then sleeps: with fewer free cores than threads, a
-// spinning one would keep a core from the one that it waits for.
+// Waiting threads spin for some microseconds and then sleep. With fewer free cores than threads, a
+// spinning thread would keep a core from the one that it waits for.
 #include "core/cpu/team.h"
 
 #include <atomic>
@@ -24,7 +24,7 @@ constexpr int kSpins = 2000;
 }  // namespace
 
 class TeamThreads {
-  /// Pieces [next, end): each thread begins with a share of its own, to find its rows in its cache.
+  /// Pieces [next, end). Each thread begins with its own share, whose rows may be in its cache.
   struct alignas(64) Share {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
@@ -69,7 +69,7 @@ class TeamThreads {
         seen = gate / kRound;
         take_pieces(thread);
         gate = gate_.fetch_sub(kOne) - kOne;
-        if ((gate & (kOpen | kInside)) == 0) gate_.notify_all();  // the caller may sleep
+        if ((gate & (kOpen | kInside)) == 0) gate_.notify_all();  // the caller may be asleep
       }
     }
   }
@@ -91,7 +91,7 @@ class TeamThreads {
     }
   }
 
-  /// The gate, once it is not `old`.
+  /// Waits until the gate is not `old`, and returns it.
   Gate changed(Gate old) const {
     for (int i = 0; i < kSpins; ++i) {
       if (const Gate now = gate_.load(); now != old) return now;
@@ -107,7 +107,7 @@ class TeamThreads {
   std::vector<Share> shares_;
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  std::vector<std::thread> others_;  // the last: they use the rest
+  std::vector<std::thread> others_;  // last: they use the other members
 };
 
 Team::Team(int threads) : threads_(threads) {}

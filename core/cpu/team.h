@@ -1,5 +1,5 @@
-// The threads of one rank and their scratch. Work is cut into pieces that do not depend on the
-// number of threads, so the number never changes a bit; a thread takes whole pieces.
+// The threads of one rank and their scratch. Work is divided into pieces that do not depend on the
+// number of threads, and a thread takes whole pieces, so the number never changes results.
 #pragma once
 
 #include <omp.h>
@@ -23,12 +23,12 @@ class Team {
   ~Team();
   int threads() const { return threads_; }
 
-  /// f(piece, thread) for every piece in [0, pieces). Threads begin at equal shares and then take
-  /// what others have not begun: one that lost its core delays the piece it is in and no other, and
-  /// one that does not come is not waited for. Throws what f threw first, once all have run.
+  /// Calls f(piece, thread) for every piece in [0, pieces). Threads begin with equal shares and
+  /// then take pieces of others. A thread that lost its core delays only its current piece, and one
+  /// that does not start is not waited for. Rethrows the first exception of f at the end.
   template <class F>
   void each(std::int64_t pieces, F&& f) const {
-    omp_set_num_threads(1);  // libraries called in here would start threads of their own
+    omp_set_num_threads(1);  // libraries called here would start more threads
     if (threads_ == 1 || pieces <= 1) {
       for (std::int64_t i = 0; i < pieces; ++i) f(i, 0);
       return;
@@ -39,13 +39,13 @@ class Team {
          const_cast<std::remove_const_t<Function>*>(&f)});
   }
 
-  /// f(begin, end) over [0, n) in runs of `run`.
+  /// Calls f(begin, end) over [0, n) in runs of `run`.
   template <class F>
   void runs(std::int64_t n, std::int64_t run, F&& f) const {
     each((n + run - 1) / run, [&](std::int64_t i, int) { f(i * run, std::min(n, (i + 1) * run)); });
   }
 
-  /// A function of pieces without its type.
+  /// A type-erased function of pieces.
   struct Work {
     void (*call)(void* function, std::int64_t piece, int thread) = nullptr;
     void* function = nullptr;
@@ -55,11 +55,11 @@ class Team {
   void run(std::int64_t pieces, Work work) const;
 
   int threads_;
-  mutable std::unique_ptr<TeamThreads> others_;  // started by the first run that wants them
+  mutable std::unique_ptr<TeamThreads> others_;  // started by the first run that needs them
 };
 
-/// Scratch that all operators of one backend share: one piece per thread. A piece has a part for an
-/// operator and one for the product that it runs meanwhile.
+/// Scratch that all operators of one backend share: one block per thread, with a part for an
+/// operator and one for the product that it runs.
 class Workspace {
  public:
   explicit Workspace(int threads) : threads_(threads) {}
@@ -86,10 +86,10 @@ struct Context {
   const LoopTable& loops;
   Team team;
   Workspace workspace;
-  bool bf16_products = false;  // the processor has them; else bf16 values are multiplied as fp32
-  const PanelAttention<Bf16>* pair_attention = nullptr;    // where it has nothing better
-  const PanelAttention<Bf16>* packed_attention = nullptr;  // of packed documents
-  const PanelProducts* panel_products = nullptr;           // of linear maps in fp32, likewise
+  bool bf16_products = false;  // supported by the processor; otherwise multiplied as fp32
+  const PanelAttention<Bf16>* pair_attention = nullptr;    // where it is the best choice
+  const PanelAttention<Bf16>* packed_attention = nullptr;  // for packed documents
+  const PanelProducts* panel_products = nullptr;           // for fp32 linear maps, likewise
 };
 
 }  // namespace concertina::cpu

@@ -1,5 +1,5 @@
-// Rows that are tokens: those of an image's patches, a class token before them, and the rows of a
-// sample that are read.
+// Rows that are tokens: image patches and the class token before them, and the rows of a sample
+// that are read.
 #include <algorithm>
 #include <cstring>
 
@@ -10,14 +10,14 @@
 namespace concertina::cpu {
 namespace {
 
-/// Byte `of` of a view.
+/// Returns a pointer to byte `of` of a view.
 std::byte* byte_of(View view, std::size_t of) {
   return static_cast<std::byte*>(view.data) + of;
 }
 
-/// The rows that are read, by place.
+/// The rows that are read, by position.
 struct RowsOfSamples {
-  std::size_t samples, each;  // places of a sample
+  std::size_t samples, each;  // `each` is rows per sample
   std::size_t row;            // bytes
 
   RowsOfSamples(View places, std::int64_t s, View rows)
@@ -25,7 +25,7 @@ struct RowsOfSamples {
         each(places.empty() ? 1 : places.count / samples),
         row(rows.bytes() / (samples * each)),
         places_(places) {}
-  /// Negative: none.
+  /// Returns the row, or a negative number if there is none.
   std::int32_t place(std::size_t i) const { return places_.empty() ? 0 : places_.i32()[i]; }
 
  private:
@@ -93,7 +93,7 @@ void run(const FindTargets& op, const Context&) {
     std::size_t found = 0;
     for (std::size_t i = 0; i < t; ++i) {
       if (targets[i] < 0) continue;
-      CONCERTINA_CHECK(found < most, "a sample has more targets than its field says");
+      CONCERTINA_CHECK(found < most, "a sample has more targets than its field allows");
       op.places.i32()[s * most + found] = static_cast<std::int32_t>(i);
       op.taken.i32()[s * most + found++] = targets[i];
     }

@@ -1,4 +1,4 @@
-// Patches and class tokens of images.
+// Image patches and class tokens.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ void add(const T* a, const float* b, T* y, Int n) {
   for (Int i = 0; i < n; ++i) y[i] = rounded<T>(to_float(a[i]) + b[i]);
 }
 
-/// kPatch pixels a patch's side, known to the compiler; 0: shape.patch.
+/// kPatch is the side of a patch in pixels, as a compile-time constant; 0 means shape.patch.
 template <int kPatch, class T>
 void patches_of(const float* image, const ImageShape& shape, T* to) {
   const Int p = kPatch == 0 ? shape.patch : kPatch;
@@ -45,7 +45,7 @@ void patches_of(const float* image, const ImageShape& shape, T* to) {
     }
 }
 
-/// One row of patches of a sample, `image` at its first pixel.
+/// One row of patches of a sample; `image` points to its first pixel.
 template <class T>
 void patches(const float* image, const ImageShape& shape, T* to) {
   switch (shape.patch) {

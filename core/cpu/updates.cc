@@ -9,8 +9,8 @@
 namespace concertina::cpu {
 namespace {
 
-/// Sums over a whole tensor: of so many pieces at most, so that they fit on the stack. How long a
-/// piece is follows from the tensor alone.
+/// Maximum number of pieces of a sum over a whole tensor, which must fit on the stack. The length
+/// of a piece depends only on the tensor.
 constexpr std::int64_t kMostSums = 256;
 
 std::int64_t sum_run(std::int64_t count) {
@@ -55,7 +55,7 @@ void run(const LambUpdate& op, const Context& context) {
   TensorSums weights, steps;
   context.team.runs(count, length, [&](std::int64_t begin, std::int64_t end) {
     double weight = 0, step = 0;
-    for (std::int64_t i = begin; i < end; i += kElementRun) {  // while it is in the cache
+    for (std::int64_t i = begin; i < end; i += kElementRun) {  // while it is in cache
       const std::int64_t n = std::min(kElementRun, end - i);
       float *const w = op.w.f32() + i, *const u = op.g.f32() + i;
       context.loops.lamb(rule, w, op.m.f32() + i, op.v.f32() + i, u, n);

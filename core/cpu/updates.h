@@ -1,4 +1,4 @@
-// Updates of optimizers.
+// Optimizer updates.
 #pragma once
 
 #include "core/update_rules.h"
@@ -18,7 +18,7 @@
 namespace concertina::cpu {
 namespace {
 
-/// Adam's direction, of moments that it moves.
+/// Updates the moments, and returns Adam's direction.
 inline float adam_direction(const AdamWConstants& k, float gradient, float& m, float& v) {
   const float grad = gradient * k.grad_scale;
   m = k.beta1 * m + (1 - k.beta1) * grad;
@@ -59,7 +59,7 @@ void lion(const LionRule& rule, float* w, float* m, const float* g, Int n) {
   }
 }
 
-/// g becomes the direction u of LAMB; lr is not read.
+/// Replaces g by the direction u of LAMB; lr is not used.
 void lamb(const AdamWConstants& rule, const float* w, float* m, float* v, float* g, Int n) {
   const AdamWConstants k = rule;
 #pragma omp simd

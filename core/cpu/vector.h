@@ -1,5 +1,5 @@
-// Vectors of the instruction set that this file is compiled for, and the functions of them that
-// no library offers portably. Included by the per-ISA sources alone.
+// Vectors of the instruction set that this file is compiled for, and vector functions that no
+// portable library provides. Included only by the per-ISA sources.
 #pragma once
 
 #include <cstddef>
@@ -24,18 +24,18 @@ inline constexpr std::int64_t kLanes = 8;
 inline constexpr std::int64_t kLanes = 4;
 #endif
 
-/// n cut up to whole vectors.
+/// Rounds n up to whole vectors.
 constexpr Int padded(Int n) {
   return (n + kLanes - 1) / kLanes * kLanes;
 }
 
-// Unaligned, may alias: loads and stores through it are legal anywhere in a float array.
+// Unaligned and may alias, so that it can access any position of a float array.
 typedef float Vec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 
 typedef int IntVec __attribute__((vector_size(kLanes * 4)));
 typedef std::uint32_t BitsVec __attribute__((vector_size(kLanes * 4)));
 
-// F: float, or Vec with the bits of its elements in U.
+// F is float, or Vec with the bits of its elements in U.
 template <class F, class U>
 [[gnu::always_inline]] inline F exp_of(F x) {
   const float magic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
@@ -52,8 +52,8 @@ template <class F, class U>
   return x < -87.0F ? F{} : p * __builtin_bit_cast(F, bits);
 }
 
-/// e^x for x <= 0 (and a little above, by rounding), 2 ulp; 0 below -87; NaN stays NaN. Cody-Waite
-/// reduction, degree-6 Taylor polynomial; vectorises in any loop.
+/// e^x for x <= 0 (and slightly above, due to rounding) within 2 ulp; 0 below -87; NaN stays NaN.
+/// Cody-Waite reduction and a Taylor polynomial of degree 6. Vectorizes in any loop.
 [[gnu::always_inline]] inline float exp_nonpositive(float x) {
   return exp_of<float, std::uint32_t>(x);
 }

@@ -1,4 +1,4 @@
-// The ends of a language model: tables of tokens, positions and types, and the losses.
+// The first and last kernels of a language model: token, position and type tables, and losses.
 #include <algorithm>
 
 #include "core/cpu/run_op.h"

@@ -1,4 +1,4 @@
-// Tables of tokens, and the losses.
+// Token tables and losses.
 #pragma once
 
 #define CONCERTINA_VOCABULARY_LOOPS(TYPED, FP32)                                                  \
@@ -35,7 +35,7 @@ void embed(const float* token, const float* type, const float* position, T* y, I
   }
 }
 
-/// a[n], b[n] and c[n] += x[n]; b and c may be null.
+/// Adds x[n] to a[n], b[n] and c[n]; b and c may be null.
 template <class T>
 void accumulate(const T* x, float* a, float* b, float* c, Int n) {
   if (b == nullptr) b = c, c = nullptr;
@@ -60,7 +60,7 @@ void accumulate(const T* x, float* a, float* b, float* c, Int n) {
   }
 }
 
-/// One row of softmax cross-entropy; returns its row_loss.
+/// Computes one row of softmax cross-entropy and returns its row_loss.
 template <class T>
 float cross_entropy_row(T* logits, Int v, Int target, float scale, float smoothing, bool training) {
   if (target < 0) {
@@ -92,9 +92,9 @@ float cross_entropy_row(T* logits, Int v, Int target, float scale, float smoothi
   return loss;
 }
 
-inline constexpr Int kSpanLanes = 16;  // every other one of them is of the starts
+inline constexpr Int kSpanLanes = 16;  // alternating between starts and ends
 
-/// f(i, lane) for all i < n.
+/// Calls f(i, lane) for all i < n.
 template <class F>
 [[gnu::always_inline]] inline void in_span_lanes(Int n, F f) {
   Int i = 0;
@@ -105,8 +105,8 @@ template <class F>
   for (Int lane = 0; i < n; ++i, ++lane) f(i, lane);
 }
 
-/// One sample's logits[t,2]; returns its row_loss. Starts and ends lie side by side, so that lanes
-/// keep maxima and sums of one of them.
+/// Computes the loss of one sample's logits[t,2] and returns its row_loss. Starts and ends
+/// alternate, so each lane keeps the maximum and sum of one of them.
 template <class T>
 float span_cross_entropy(T* logits, Int t, Int start, Int end, float scale, float smoothing,
                          bool training) {
@@ -159,14 +159,14 @@ float span_cross_entropy(T* logits, Int t, Int start, Int end, float scale, floa
   return 0.5F * loss;
 }
 
-/// One row of ScoreLoss; returns its row_loss.
+/// Computes one row of ScoreLoss and returns its row_loss.
 template <class T>
 float score_loss_row(T* logits, const float* scores, Int k, bool binary, float scale,
                      bool training) {
   double loss = 0;
   for (Int i = 0; i < k; ++i) {
     const float x = to_float(logits[i]), y = scores[i];
-    float gradient = 0;  // where no score is known
+    float gradient = 0;  // for unknown scores
     if (y != kNoScore && binary) {
       const float e = exp_nonpositive(x > 0 ? -x : x), p = (x > 0 ? 1 : e) / (1 + e);
       loss += static_cast<double>((x > 0 ? x : 0) - x * y + __builtin_log1pf(e));

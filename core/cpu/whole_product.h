@@ -1,5 +1,5 @@
-// The three products of one linear map in fp32 as single calls of oneDNN, by threads of its own:
-// what a bench holds our tiles against. Nothing that trains uses it.
+// The three products of one fp32 linear map as single, multithreaded calls of oneDNN: the baseline
+// of a benchmark for our tiles. Not used in training.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class WholeProducts {
   virtual void backward_weight(View x, View dy, View dweight) = 0;  // dweight += x^T dy
 };
 
-/// Null for other types than fp32. The weights are of its own, packed as oneDNN likes them.
+/// Returns null for types other than fp32. The weights are private, in oneDNN's packed layout.
 std::unique_ptr<WholeProducts> make_whole_products(const LinearShape& shape, int threads);
 
 }  // namespace concertina::cpu

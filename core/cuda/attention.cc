@@ -1,4 +1,4 @@
-// Attention as an operator: our own kernels' order and the scratch between them, or cuDNN's.
+// Attention as an operator: our kernels with the scratch between them, or cuDNN's.
 #include "core/cuda/attention_choice.h"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/operators.h"
@@ -33,7 +33,7 @@ class CudaAttention final : public Attention {
   Context& context_;
 };
 
-/// Null where cuDNN shall not or cannot.
+/// Returns null if cuDNN must not or cannot be used.
 std::unique_ptr<Attention> by_dnn(const AttentionShape& shape, Context& context) {
   if (!wants_dnn(shape, context.attention)) return nullptr;
   const std::string& problem = context.dnn->problem(shape);
@@ -47,7 +47,7 @@ std::unique_ptr<Attention> by_dnn(const AttentionShape& shape, Context& context)
 
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context) {
   if (shape.packed)
-    throw_input("the kernels of the GPU have no masks of packed documents", "data.documents",
+    throw_input("packed documents are not supported on a GPU", "data.documents",
                 "run.device = \"cpu\", or data.documents = \"joined\"");
   require_heads(shape, context.attention);
   std::unique_ptr<Attention> attention = by_dnn(shape, context);

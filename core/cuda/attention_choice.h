@@ -1,4 +1,4 @@
-// Whose kernels do attention of a shape. Needs no CUDA in the build: `plan` chooses as a run does.
+// Selects the attention kernels of a shape. Needs no CUDA in the build, because `plan` uses it.
 #pragma once
 
 #include "core/cuda/backend.h"
@@ -6,14 +6,14 @@
 
 namespace concertina::cuda {
 
-/// Beyond this, attention is our own unless cuDNN's is asked for.
+/// Above this scratch size, our kernels are used unless cuDNN's are requested explicitly.
 inline constexpr std::size_t kMostDnnScratch = std::size_t{2} << 30;
 inline bool wants_dnn(const AttentionShape& s, AttentionBy by) {
   return by != AttentionBy::own && dnn_takes(s) &&
          (by == AttentionBy::cudnn || dnn_plan_scratch(s) <= kMostDnnScratch);
 }
-/// Throws Error{bad_input} for heads that are too wide, and for a shape that cuDNN cannot take
-/// where it is asked for.
+/// Throws Error{bad_input} for heads that are too wide, and for a shape that cuDNN does not support
+/// if it is requested explicitly.
 void require_heads(const AttentionShape& shape, AttentionBy by);
 
 }  // namespace concertina::cuda

@@ -15,7 +15,7 @@
 namespace concertina::cuda {
 namespace {
 
-constexpr std::size_t kSums = 1 << 14;  // of sum_squares, that wait for the host at most
+constexpr std::size_t kSums = 1 << 14;  // maximum number of pending results of SumSquares
 constexpr int kLeastMajor = 8;          // bf16 on tensor cores
 
 std::vector<Precision> precisions_of(const Device& device) {
@@ -25,14 +25,14 @@ std::vector<Precision> precisions_of(const Device& device) {
   return able;
 }
 
-/// Makes the device the thread's current one: before any stream or handle is made on it.
+/// Makes the device current for the thread. Must precede creating any stream or handle on it.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int index) {
     const std::optional<Device> found = find_device(index);
     if (!found)
       throw_input(fmt::format("there is no GPU {}: {}", index, status()), "run.device",
-                  "run.device = \"cpu\", or a machine where `concertina doctor` lists the GPU");
+                  "run.device = \"cpu\", or a machine on which `concertina doctor` lists the GPU");
     if (found->major < kLeastMajor)
       throw_input(fmt::format("GPU {}, {}, has compute capability {}.{}", index, found->name,
                               found->major, found->minor),
@@ -71,7 +71,7 @@ class CudaBackend final : public Backend {
                     ? fmt::format("numerics.compute = \"fp8\" needs a GPU of compute capability "
                                   "8.9 or later; GPU {}, {}, has {}.{}",
                                   d.index, d.name, d.major, d.minor)
-                    : fmt::format("the CUDA backend does not compute in {}", name_of(precision)),
+                    : fmt::format("the CUDA backend does not support {}", name_of(precision)),
                 "numerics.compute", "one of: " + list_names(ours));
   }
   bool emulates(DType) const override { return false; }
@@ -132,8 +132,8 @@ class CudaBackend final : public Backend {
   void issue(const ApplyDropout& op) {
     cuda::run(context_.stream, op, graphs_.mask_place(op.mask.at));
   }
-  // The device writes its sums to host memory; synchronize() brings them to their place. There is a
-  // call for each tensor, too many to wait for each.
+  // The device writes its sums to pinned host memory, and synchronize() copies them to their
+  // destination. Waiting for each call would be too slow, because there is one per tensor.
   void issue(SumSquares op) {
     while (!op.sums.empty()) {
       if (summed_ == sums_.count()) synchronize();
@@ -148,14 +148,14 @@ class CudaBackend final : public Backend {
     }
   }
 
-  CurrentDevice device_;  // first: the others are made on it
+  CurrentDevice device_;  // first: the others are created on it
   Context context_;
   DeviceMemory memory_{context_.stream};
   EventClock clock_{context_.stream};
   PassGraphs graphs_;
   Pinned<double> sums_;
-  std::size_t summed_ = 0;                   // of sums_, taken by
-  std::vector<std::span<double>> wanted_{};  // those, in their order
+  std::size_t summed_ = 0;                   // number of sums_ in use
+  std::vector<std::span<double>> wanted_{};  // their destinations, in order
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The CUDA backend: kernels of its own, products by cuBLASLt, attention by cuDNN where it can be.
-// Invariant: a backend is used by the thread that made it, and all its work is on one stream; no
-// kernel adds by atomics, so that the bits depend on shapes, device and these libraries' versions
-// alone.
+// The CUDA backend: our kernels, products with cuBLASLt, attention with cuDNN where possible.
+// Invariants: a backend is used by the thread that created it, and all its work is on one stream.
+// No kernel uses atomic additions, so bits depend only on shapes, the device and the versions of
+// these libraries.
 #pragma once
 
 #include <array>
@@ -14,32 +14,32 @@
 
 namespace concertina::cuda {
 
-/// Whose kernels do attention: cuDNN's where it can be used and has one that fits, else our own
-/// (automatic); our own; cuDNN's, or it is an error.
+/// Whose kernels compute attention: cuDNN's if it is usable and supports the shape, otherwise ours
+/// (automatic); ours; or cuDNN's, with an error if that is impossible.
 enum class AttentionBy : std::uint8_t { automatic, own, cudnn };
 inline constexpr std::array<std::string_view, 3> kAttentionNames{"auto", "own", "cudnn"};
 
 struct BackendOptions {
   int device = 0;
   AttentionBy attention = AttentionBy::automatic;
-  /// Most passes of units that it keeps as CUDA graphs; 0: none. A kernel in one takes some 10 KB
-  /// of the device (NVIDIA/cccl, pull request 3768), part of kUnplannedBytes.
+  /// Maximum number of passes kept as CUDA graphs; 0 disables them. Each kernel in a graph takes
+  /// some 10 KB of the device (NVIDIA/cccl, pull request 3768), part of kUnplannedBytes.
   std::size_t graphs = 1024;
 };
 
-/// The version of cuBLASLt, or why it cannot be used; empty where the build has no CUDA.
+/// Returns the version of cuBLASLt, or why it cannot be used; empty if the build has no CUDA.
 std::string products_status();
-/// The same of cuDNN.
+/// Likewise for cuDNN.
 std::string dnn_status();
-/// Why attention on this device cannot be cuDNN's; empty where it can.
+/// Returns why this device cannot use cuDNN's attention; empty if it can.
 std::string dnn_refusal(int device);
 
-/// Knows what operators take; all else is an error. Needs no CUDA in the build. What `automatic`
-/// comes to is known where there is a GPU; elsewhere it takes what the greedier of both does.
+/// Creates a backend that only computes the memory of operators; everything else is an error. Needs
+/// no CUDA in the build. `automatic` depends on the GPU; without one, the larger size is used.
 std::unique_ptr<Backend> make_sizing_backend(AttentionBy attention = AttentionBy::automatic);
 
-/// Throws Error{bad_input} where the build has no CUDA, or there is no such device, no cuBLASLt, no
-/// cuDNN that is asked for, or the device is older than compute capability 8.0.
+/// Throws Error{bad_input} if the build has no CUDA, the device, cuBLASLt or a requested cuDNN is
+/// missing, or the device is older than compute capability 8.0.
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options);
 
 }  // namespace concertina::cuda

@@ -1,5 +1,5 @@
-// Whether attention on a device is cuDNN's. Apart from attention.cc, so that a program which only
-// asks this does not link the kernels.
+// Decides whether a device uses cuDNN's attention. Separate from attention.cc, so that a program
+// that needs only this decision does not link the kernels.
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
 #include "core/cuda/dnn/attention.h"
@@ -10,7 +10,7 @@
 namespace concertina::cuda {
 namespace {
 
-// The only generation whose plans tests have made: deterministic, within dnn_plan_scratch().
+// The only generation whose plans have been tested: deterministic, within dnn_plan_scratch().
 constexpr int kMajor = 9;
 
 }  // namespace
@@ -32,15 +32,15 @@ void choose_attention(AttentionBy by, int device, Context& context) {
   if (by == AttentionBy::own) return;
   const std::string refusal = dnn_refusal(device);
   if (refusal.empty()) {
-    // A failure is one: other ranks, which had none, would compute other bits.
+    // A failure here must not fall back to our kernels: other ranks would compute different bits.
     context.dnn = make_dnn_attentions(context.stream);
     context.attention = by;
     return;
   }
   if (by == AttentionBy::cudnn)
-    throw_input("attention cannot be cuDNN's: " + refusal, "numerics.attention",
+    throw_input("cuDNN's attention cannot be used: " + refusal, "numerics.attention",
                 "numerics.attention = \"auto\", or a Hopper GPU and cuDNN in LD_LIBRARY_PATH");
-  log::info("attention by our own kernels: {}", refusal);
+  log::info("attention uses concertina's kernels: {}", refusal);
 }
 
 }  // namespace concertina::cuda

@@ -1,4 +1,4 @@
-// cuBLASLt, found at run time: a program that has it in its build starts without it.
+// cuBLASLt, loaded at run time, so that the program starts without it.
 #pragma once
 
 #include <cublasLt.h>
@@ -25,18 +25,18 @@ namespace concertina::cuda {
   X(heuristic, cublasLtMatmulAlgoGetHeuristic)            \
   X(matmul, cublasLtMatmul)
 
-/// The functions in use, under their own names.
+/// The functions in use, under their original names.
 struct CublasLt {
   CONCERTINA_CUBLASLT(CONCERTINA_LIBRARY_MEMBER)
 };
 
-/// Loads the library at the first call. Throws Error{bad_input} that names what was looked for.
+/// Loads the library at the first call. Throws Error{bad_input}, naming the file, if it is missing.
 const CublasLt& cublaslt();
 
 /// Throws a failure unless `status` is success.
 void check(cublasStatus_t status, const char* call);
 
-/// "13.1.0" of the library that was found.
+/// Returns the version of the loaded library, such as "13.1.0".
 std::string cublaslt_version();
 
 }  // namespace concertina::cuda

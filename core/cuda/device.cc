@@ -8,14 +8,14 @@
 namespace concertina::cuda {
 namespace {
 
-/// "13.0" from 13000.
+/// Returns "13.0" for 13000.
 std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 int count_devices(cudaError_t& error) {
-  // Streams that share a queue to the device wait for each other: with the default, 8 queues, a
-  // message that has to wait for its peer may keep back kernels. Read when CUDA starts.
+  // Streams that share a hardware queue wait for each other. With the default of 8 queues, a
+  // message that waits for its peer may block kernels. CUDA reads this variable when it starts.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   error = cudaGetDeviceCount(&count);
@@ -32,7 +32,7 @@ int device_count() {
 std::string status() {
   int runtime = 0, driver = 0;
   (void)cudaRuntimeGetVersion(&runtime);
-  (void)cudaDriverGetVersion(&driver);  // stays 0 where there is no driver
+  (void)cudaDriverGetVersion(&driver);  // stays 0 if there is no driver
   cudaError_t error = cudaSuccess;
   const int count = count_devices(error);
   std::string text = fmt::format("CUDA runtime {}: ", version_text(runtime));

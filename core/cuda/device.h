@@ -1,6 +1,6 @@
 // CUDA devices that this process can use.
-// Invariant: nothing here throws or needs a driver; without CUDA in the build (no_cuda.cc) or
-// without a driver there are simply no devices.
+// Invariant: nothing here throws or needs a driver. Without CUDA in the build (no_cuda.cc), or
+// without a driver, there are no devices.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ struct Device {
   std::size_t total_bytes = 0, free_bytes = 0;
 };
 
-/// Devices that can be used.
+/// Returns the number of usable devices.
 int device_count();
-/// Why there is none, or what is there: "built without CUDA", "CUDA runtime 13.0: no driver".
+/// Describes the devices or their absence: "built without CUDA", "CUDA runtime 13.0: no driver".
 std::string status();
-/// One of them, without its free memory: makes no context.
+/// Returns one device without its free memory, which would require a context.
 std::optional<Device> find_device(int index);
-/// Reading the free memory makes a context on each device.
+/// Returns all devices. Reading the free memory creates a context on each.
 std::vector<Device> devices();
 
 }  // namespace concertina::cuda

@@ -36,8 +36,8 @@ void EventClock::settle() {
   settled_ = true;
 }
 
-/// Records origin_ in the idle stream; its time on the host's clock, which read both before and
-/// after it. Again where the host was held up in between.
+/// Records origin_ in the idle stream, and returns its time on the host's clock, which is read
+/// before and after. Repeats if the host was delayed in between.
 double EventClock::calibrate() {
   for (int left = kTries;;) {
     const double before = now();

@@ -1,7 +1,7 @@
-// Marks as events in the backend's stream, ranges for NVIDIA's profilers.
-// Invariants: events are made by reserve(), or by the first step that takes more marks; settle()
-// finds where the device's time is on the host's clock, so that neither drift nor the few digits
-// of a distance between events matter.
+// Marks as events in the backend's stream, and ranges for NVIDIA's profilers.
+// Invariants: events are created by reserve(), or by the first step that needs more marks. settle()
+// locates the device's time on the host's clock, so that neither drift nor the limited precision of
+// differences between events matters.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@ namespace concertina::cuda {
 
 class EventClock final : public KernelClock {
  public:
-  /// `stream` outlives it.
+  /// `stream` must outlive the clock.
   explicit EventClock(const Stream& stream) : stream_(stream) {}
 
   void reserve(std::size_t marks) override;
@@ -32,7 +32,7 @@ class EventClock final : public KernelClock {
   const Stream& stream_;
   Event origin_;
   std::deque<Event> events_;
-  std::vector<double> times_;  // of the marks taken, after settle()
+  std::vector<double> times_;  // times of the current marks, after settle()
   std::size_t wanted_ = 0, taken_ = 0;
   bool settled_ = false;
 };

@@ -1,10 +1,10 @@
-// fp8: what a product reads is quantized when it is asked for, by the tensor's own largest value.
-// Tensor cores want both factors contiguous along the sum, so each is kept in the orientation that
-// its product sums over: weights in both, made once a step; activations in one at a time.
+// fp8: each operand of a product is quantized on use, scaled by its own largest value. Tensor cores
+// need both factors contiguous along the sum, so each is stored in the orientation that its product
+// sums over: weights in both, once per step; activations in one at a time.
 //
-// A scale is a function of one tensor: the whole weight, or one microbatch's input or output
-// gradient of one map. It never depends on who computes, or on an earlier step, so that the same
-// bits come out of every layout, schedule and resume.
+// A scale is a function of one tensor: a whole weight, or the input or output gradient of one map
+// for one microbatch. It never depends on the rank or on an earlier step, so every layout, schedule
+// and resume gives the same bits.
 #include <utility>
 
 #include "core/cuda/kernels/kernels.h"
@@ -33,7 +33,7 @@ class Fp8Operands final : public LinearOperands {
     s.out = DType::f32;
     return s;
   }
-  // Packed: W as it is stored, W transposed, their scale.
+  // Packed: W as stored, W transposed, their scale.
   void pack(View weight, void* packed) override {
     const Weights w = weights_in(packed);
     quantize(context_.stream, weight, shape_.transposed ? shape_.in : shape_.out, Format::e4m3,
@@ -77,7 +77,7 @@ class Fp8Operands final : public LinearOperands {
     return {bytes, bytes + weights(), reinterpret_cast<float*>(bytes + 2 * weights())};
   }
 
-  // Scratch after that of the products: x, its scale, dy, its scale, parts of a maximum.
+  // Scratch after that of the products: x, its scale, dy, its scale, partial maxima.
   std::byte* input_scratch() const {
     return static_cast<std::byte*>(context_.workspace.scratch()) + kProductScratch;
   }
@@ -88,10 +88,10 @@ class Fp8Operands final : public LinearOperands {
     return output_scratch() + shape_.rows * shape_.out + kScaleBytes;
   }
 
-  /// x[R,columns] at `to`, transposed if a product sums over its rows; its scale after it.
+  /// Quantizes x[R,columns] to `to`, followed by its scale; `flip` transposes it.
   Quantized quantized(View x, Int columns, Format format, std::byte* to, bool flip) {
     CONCERTINA_CHECK(reinterpret_cast<std::uintptr_t>(x.data) % kFp8Run == 0,
-                     "fp8 of a matrix at {}", x.data);
+                     "fp8 operand at {} is not aligned", x.data);
     const Quantized q{flip ? nullptr : to, flip ? to : nullptr,
                       reinterpret_cast<float*>(to + shape_.rows * columns)};
     quantize(context_.stream, x, columns, format, q, maximum_scratch());

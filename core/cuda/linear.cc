@@ -1,4 +1,4 @@
-// A linear map: its three products, and what follows them where cuBLASLt does not do that.
+// A linear map: its three products, and epilogues that cuBLASLt cannot fuse.
 #include <optional>
 
 #include "core/cuda/kernels/kernels.h"
@@ -15,7 +15,7 @@ std::unique_ptr<LinearOperands> make_operands(const LinearShape& s, Context& con
   return in_fp8(s) ? make_fp8_operands(s, context) : make_stored_operands(s, context);
 }
 
-// aux of a GELU holds u, what the GELU was of, in the compute type. cuBLASLt's is the tanh form.
+// For GELU, aux contains its input u in the compute type. cuBLASLt implements the tanh form.
 class CudaLinear final : public Linear {
  public:
   CudaLinear(const LinearShape& s, Context& context)
@@ -26,7 +26,7 @@ class CudaLinear final : public Linear {
         biased_(context.blas, operands_->forward_shape(), ProductEpilogue::bias),
         input_(context.blas, operands_->input_shape(), ProductEpilogue::nothing),
         weight_(context.blas, operands_->weight_shape(), ProductEpilogue::nothing) {
-    // In fp32 the precision of cuBLASLt's tanh would show, and nothing is said about it.
+    // In fp32, the undocumented precision of cuBLASLt's tanh would be noticeable.
     if (s.compute == DType::bf16) {
       gelu_.emplace(context.blas, operands_->forward_shape(), ProductEpilogue::gelu);
       gelu_input_.emplace(context.blas, operands_->input_shape(), ProductEpilogue::gelu_backward);
@@ -75,7 +75,7 @@ class CudaLinear final : public Linear {
       activate_backward(context_.stream, op.epilogue.kind, op.dx, op.epilogue.operand, op.dx);
   }
 
-  // dbias by own sums: cuBLASLt's bias gradient overwrites, and says nothing of its order.
+  // dbias uses our sums, because cuBLASLt's bias gradient overwrites, in an unspecified order.
   void backward_weight(const LinearWeight& op) override {
     check(op.x, shape().in, "x");
     check(op.dy, shape().out, "dy");
@@ -94,7 +94,7 @@ class CudaLinear final : public Linear {
     product.run(operands, context_.workspace.scratch(), context_.stream);
   }
 
-  /// The bias in the type that the product wants.
+  /// Returns the bias in the type that the product needs.
   const void* narrow(View bias) {
     if (shape().compute == DType::f32) return bias.data;
     const View copy{context_.workspace.bias(), bias.count, shape().compute};
@@ -104,7 +104,7 @@ class CudaLinear final : public Linear {
 
   void check(View view, Int columns, const char* name) const {
     CONCERTINA_CHECK(view.count == static_cast<std::size_t>(shape().rows * columns),
-                     "linear {}: {} elements, not {} x {}", name, view.count, shape().rows,
+                     "linear {}: got {} elements, expected {} x {}", name, view.count, shape().rows,
                      columns);
   }
 

@@ -1,7 +1,7 @@
 // The operands of the three products of a linear map: packed weights, and activations as they are
-// or as the precision wants them. core/cuda/linear.cc adds what follows the products.
+// or in the required precision. core/cuda/linear.cc adds the epilogues.
 //
-// Legend: R rows, I inputs, O outputs.
+// Dimensions: R rows, I inputs, O outputs.
 #pragma once
 
 #include <memory>
@@ -20,18 +20,18 @@ class LinearOperands {
   virtual ProductShape forward_shape() const = 0;
   /// dx[R,I] = dy W^T.
   virtual ProductShape input_shape() const = 0;
-  /// dW, shaped as W is stored; fp32.
+  /// dW in the shape of the stored W; fp32.
   virtual ProductShape weight_shape() const = 0;
 
   virtual void pack(View weight, void* packed) = 0;
 
-  /// The factors of each product; they stay until the next one is prepared.
+  /// Returns the factors of each product, which stay valid until the next one is prepared.
   virtual Product::Operands forward(View x, const void* packed) = 0;
   virtual Product::Operands input(View dy, const void* packed) = 0;
   virtual Product::Operands weight(View x, View dy) = 0;
 };
 
-/// In fp32, tf32 or bf16: W in that type, activations where they are.
+/// For fp32, tf32 or bf16: W in that type, activations in place.
 std::unique_ptr<LinearOperands> make_stored_operands(const LinearShape& shape, Context& context);
 
 /// W and activations in E4M3, output gradients in E5M2 (core/cuda/fp8_operands.cc).

@@ -1,4 +1,4 @@
-// Linked in place of all else in this folder where the build has no CUDA.
+// Linked instead of the other sources of this folder if the build has no CUDA.
 #include "core/cuda/backend.h"
 #include "core/cuda/device.h"
 #include "core/error.h"
@@ -28,7 +28,7 @@ std::string dnn_refusal(int) {
 }
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&) {
   throw_input("there is no GPU backend: concertina was built without CUDA", "run.device",
-              "run.device = \"cpu\", or a build where Meson finds nvcc (-Dcuda=enabled)");
+              "run.device = \"cpu\", or a build with nvcc (-Dcuda=enabled)");
 }
 
 }  // namespace concertina::cuda

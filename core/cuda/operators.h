@@ -20,14 +20,14 @@ struct Context {
   BlasHandle blas;
   Workspace workspace;
   AttentionBy attention = AttentionBy::own;
-  std::unique_ptr<DnnAttentions> dnn = nullptr;  // where attention may be cuDNN's
-  PassGraphs* graphs = nullptr;                  // which know where masks are
+  std::unique_ptr<DnnAttentions> dnn = nullptr;  // if attention may use cuDNN
+  PassGraphs* graphs = nullptr;                  // provides the locations of masks
 };
 
-/// `context` outlives the result.
+/// `context` must outlive the result.
 std::unique_ptr<Linear> make_linear(const LinearShape& shape, Context& context);
-/// Sets up `context` for attention's operators on its device. Throws Error{bad_input} where cuDNN
-/// is asked for and is not there; where it only may be used, logs why it is not.
+/// Sets up `context` for attention on its device. Throws Error{bad_input} if cuDNN is requested but
+/// missing. If it is optional, logs why it is not used.
 void choose_attention(AttentionBy by, int device, Context& context);
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context);
 

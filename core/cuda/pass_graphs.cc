@@ -14,8 +14,8 @@ struct DestroyGraph {
 };
 using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
 
-/// Until end(), what this thread puts into a stream is recorded, not done. Thread-local: ranks that
-/// are threads of one process may do meanwhile what they like.
+/// Until end(), records what this thread issues to a stream instead of executing it. Thread-local,
+/// so that other ranks that are threads of the process are not affected.
 class Capture {
  public:
   explicit Capture(cudaStream_t stream) : stream_(stream) {
@@ -24,7 +24,7 @@ class Capture {
   }
   ~Capture() {
     if (stream_ == nullptr) return;
-    (void)finish();  // what it recorded is of no use: an error is on its way
+    (void)finish();  // discard the recording, because an exception is being propagated
     (void)cudaGetLastError();
   }
   Capture(const Capture&) = delete;
@@ -64,7 +64,7 @@ void PassGraphs::run(const RepeatedPass& pass, const std::function<void()>& issu
     throw_failure(
         fmt::format("the {} of {} as a CUDA graph: {}", pass.pass, pass.unit, error.message()),
         error.where(),
-        found->second.made ? error.fix() : "run.graphs = false issues every kernel by itself");
+        found->second.made ? error.fix() : "run.graphs = false issues every kernel separately");
   }
   ++counts_.replayed;
 }
@@ -105,7 +105,7 @@ void PassGraphs::launch(const Recording& recording, const RandomAt& random) {
 
 const MaskPlace* PassGraphs::mask_place(const RandomAt& at) {
   if (recorded_at_ == nullptr) return nullptr;
-  CONCERTINA_CHECK(at == *recorded_at_, "a mask of another place than its pass");
+  CONCERTINA_CHECK(at == *recorded_at_, "the mask's step or sample is not that of its pass");
   masks_ = true;
   return workspace_.mask_place();
 }
@@ -117,7 +117,7 @@ void PassGraphs::forget() {
 
 std::size_t PassGraphs::Hash::operator()(Words words) const {
   std::uint64_t hash = words.size();
-  for (const std::uint64_t word : words) {  // SplitMix64's finish, Steele et al. 2014
+  for (const std::uint64_t word : words) {  // the finalizer of SplitMix64, Steele et al. 2014
     hash = (hash ^ word) + 0x9E3779B97F4A7C15U;
     hash = (hash ^ hash >> 30U) * 0xBF58476D1CE4E5B9U;
     hash = (hash ^ hash >> 27U) * 0x94D049BB133111EBU;

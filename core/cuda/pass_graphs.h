@@ -1,8 +1,8 @@
-// Passes of units as CUDA graphs. A pass is issued kernel by kernel when its key is first seen, so
-// that what libraries do at first use (load code, allocate) is over; recorded the second time;
-// from then on it is one call.
-// Invariants: a graph is launched under the key that it was recorded under alone, all words of
-// which are compared; there are never more graphs than `most`: keys beyond that are issued.
+// Passes of units as CUDA graphs. When a key is first seen, its pass is issued kernel by kernel, so
+// that first-use work of libraries (loading code, allocating) is over. The second time it is
+// recorded, and from then on it is one call.
+// Invariants: a graph is launched only under the key of its recording, compared in full. There are
+// never more than `most` graphs; passes with further keys are issued.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -26,17 +26,17 @@ namespace concertina::cuda {
 
 class PassGraphs {
  public:
-  /// `stream` and `workspace` outlive it.
+  /// `stream` and `workspace` must outlive it.
   PassGraphs(const Stream& stream, const Workspace& workspace, std::size_t most)
       : stream_(stream), workspace_(workspace), most_(most) {}
 
-  /// Throws a failure that names the unit where a pass cannot be recorded or launched.
+  /// Throws a failure, naming the unit, if a pass cannot be recorded or launched.
   void run(const RepeatedPass& pass, const std::function<void()>& issue);
   void forget();
   PassCounts counts() const { return counts_; }
 
-  /// For a kernel that makes a mask: where its step and sample will be when the graph is launched;
-  /// null where none is being recorded.
+  /// For kernels that generate a mask: returns where its step and sample will be when the graph is
+  /// launched; null if nothing is being recorded.
   const MaskPlace* mask_place(const RandomAt& at);
 
  private:
@@ -48,7 +48,7 @@ class PassGraphs {
   struct Recording {
     bool made = false;
     std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, Destroy> graph;  // null: no kernels
-    bool masks = false;  // reads the place of masks
+    bool masks = false;  // uses the location of masks
   };
   using Words = std::span<const std::uint64_t>;
   struct Hash {
@@ -68,9 +68,9 @@ class PassGraphs {
   std::size_t most_;
   std::unordered_map<std::vector<std::uint64_t>, Recording, Hash, Equal> recordings_;
   PassCounts counts_;
-  const RandomAt* recorded_at_ = nullptr;  // of the pass that is being recorded
-  bool masks_ = false;                     // it makes a mask
-  std::optional<MaskPlace> placed_;        // what the device has
+  const RandomAt* recorded_at_ = nullptr;  // the pass being recorded
+  bool masks_ = false;                     // whether it generates a mask
+  std::optional<MaskPlace> placed_;        // current value on the device
 };
 
 }  // namespace concertina::cuda

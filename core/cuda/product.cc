@@ -8,7 +8,7 @@
 namespace concertina::cuda {
 namespace {
 
-// cuBLASLt may assume this alignment of a pointer: its widest access. Buffers start at kAlignment.
+// The pointer alignment that cuBLASLt may assume, its widest access. Buffers have kAlignment.
 constexpr std::uint32_t kPointerAlignment = 16;
 
 cudaDataType_t data_type(DType type) {
@@ -36,7 +36,7 @@ cublasLtMatmulDesc_t make_desc(const ProductShape& s) {
   return desc;
 }
 
-/// The column-major view of a row-major [rows, columns].
+/// Returns the column-major view of a row-major [rows, columns].
 cublasLtMatrixLayout_t make_layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
   check(cublaslt().layout_create(&layout, type, static_cast<std::uint64_t>(columns),
@@ -78,7 +78,7 @@ void describe_transposes(cublasLtMatmulDesc_t desc, const ProductShape& s) {
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, operation(s.a_transposed));
 }
 
-/// The heuristic reads alignments off the pointers.
+/// The heuristic derives alignments from pointers.
 template <class T>
 T* aligned_address() {
   return reinterpret_cast<T*>(std::uintptr_t{kPointerAlignment});
@@ -98,8 +98,8 @@ void describe_epilogue(cublasLtMatmulDesc_t desc, const ProductShape& s, Product
   }
 }
 
-/// Our B is the library's first operand. Sums are fp32: fp8's fast accumulation, which leaves them
-/// in fewer bits for longer, is off unless asked for.
+/// Our B is the library's first operand. Sums are fp32: fp8's fast accumulation, which keeps them
+/// in fewer bits for longer, is off by default.
 void describe_scales(cublasLtMatmulDesc_t desc, const float* a, const float* b) {
   set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(b));
   set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(a));
@@ -113,7 +113,7 @@ cublasLtMatmulPreference_t make_preference() {
 
 void prefer(cublasLtMatmulPreference_t preference) {
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kProductScratch});
-  // Parts of a sum over k: in fp32, added in a step of their own, in a fixed order.
+  // Permit splitting a sum over k only if fp32 parts are added separately, in a fixed order.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (const auto side :
@@ -130,7 +130,7 @@ void check(cublasStatus_t status, const char* call) {
                 "CUDA backend",
                 status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_ALLOC_FAILED
                     ? "a GPU with free memory, and a driver for this CUDA version"
-                    : "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say what it refuses");
+                    : "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt log what it does not support");
 }
 
 std::string cublaslt_version() {
@@ -161,9 +161,9 @@ Product::Product(cublasLtHandle_t handle, const ProductShape& s, ProductEpilogue
   if (is_fp8(s.a)) describe_scales(desc_.get(), aligned_address<float>(), aligned_address<float>());
   able_ = choose();
   if (!able_ && epilogue == ProductEpilogue::nothing)
-    throw_failure(fmt::format("cuBLASLt has no product of {} x {} x {} in {} and {}", s.m, s.k, s.n,
-                              name_of(s.a), name_of(s.b)),
-                  "CUDA backend", "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say why");
+    throw_failure(fmt::format("cuBLASLt does not support a product of {} x {} x {} in {} and {}",
+                              s.m, s.k, s.n, name_of(s.a), name_of(s.b)),
+                  "CUDA backend", "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt log the reason");
 }
 
 bool Product::choose() {
@@ -188,8 +188,8 @@ void Product::run(const Operands& o, void* scratch, cudaStream_t stream) const {
   for (const void* pointer :
        {o.a, o.b, o.bias, o.add, static_cast<const void*>(o.c), static_cast<const void*>(o.aux)})
     CONCERTINA_CHECK(reinterpret_cast<std::uintptr_t>(pointer) % kPointerAlignment == 0,
-                     "a matrix of a product {} x {} x {} starts at {}", shape_.m, shape_.k,
-                     shape_.n, pointer);
+                     "an operand of a product {} x {} x {} at {} is not aligned", shape_.m,
+                     shape_.k, shape_.n, pointer);
   if (is_fp8(shape_.a)) describe_scales(desc_.get(), o.a_scale, o.b_scale);
   if (o.bias != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);
   if (o.aux != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o.aux);

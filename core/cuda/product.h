@@ -1,14 +1,13 @@
-// One matrix product by cuBLASLt: its description and the algorithm, chosen when it is made.
+// One matrix product with cuBLASLt: its description and the algorithm, chosen on construction.
 //
-// Row-major matrices as cuBLASLt (column-major) sees them: the row-major X[r,c] is the column-major
-// X^T[c,r] with leading dimension c. So C = A B is asked for as C^T = B^T A^T: our B is its first
-// operand, our A its second, and a vector along our columns (a bias) one along its rows, which is
-// what its epilogues add.
+// cuBLASLt is column-major: it sees the row-major X[r,c] as X^T[c,r] with leading dimension c.
+// Therefore C = A B is computed as C^T = B^T A^T: our B is its first operand, our A its second, and
+// a vector along our columns (a bias) is along its rows, as its epilogues require.
 //
-// The algorithm: the first that the library's heuristic offers without atomics or sums in a
-// narrower type. It is a function of shape, types, device and library version alone, so all ranks
-// and runs get the same bits. Measuring and taking the fastest would not be: two close candidates
-// change places from run to run, and with them the last bits of every result.
+// The algorithm is the first one from the library's heuristic without atomics or sums in a narrower
+// type. It depends only on shape, types, device and library version, so all ranks and runs compute
+// the same bits. Choosing the fastest by measurement would not guarantee this: the order of two
+// similar candidates, and with it the last bits of every result, would vary between runs.
 #pragma once
 
 #include <memory>
@@ -20,8 +19,8 @@
 
 namespace concertina::cuda {
 
-/// C[m,n] = A[m,k] B[k,n], row-major; a transposed operand is stored [k,m] or [n,k]. fp8 wants A as
-/// it is, B transposed (so both lie along k), and multiples of 16.
+/// C[m,n] = A[m,k] B[k,n], row-major; a transposed operand is stored [k,m] or [n,k]. fp8 needs A as
+/// is, B transposed (so both are contiguous along k), and multiples of 16.
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_transposed = false, b_transposed = false;
@@ -29,8 +28,8 @@ struct ProductShape {
   DType out = DType::f32;
 };
 
-/// The operation after the product. `gelu`: u = A B + bias goes to aux, gelu(u) to C.
-/// `gelu_backward`: C = A B * gelu'(aux). bias[n] and aux[m,n] have C's type.
+/// The operation after the product. `gelu` writes u = A B + bias to aux, and gelu(u) to C.
+/// `gelu_backward` writes C = A B * gelu'(aux). bias[n] and aux[m,n] have C's type.
 enum class ProductEpilogue { nothing, bias, gelu, gelu_backward };
 
 class BlasHandle {
@@ -47,8 +46,8 @@ class BlasHandle {
 
 class Product {
  public:
-  /// Where cuBLASLt has no algorithm: an error if nothing follows the product, else `able()` is
-  /// false and the caller does that part itself.
+  /// If cuBLASLt has no algorithm, throws if there is no epilogue; otherwise `able()` is false and
+  /// the caller applies the epilogue.
   Product(cublasLtHandle_t handle, const ProductShape& shape, ProductEpilogue epilogue);
 
   bool able() const { return able_; }
@@ -56,10 +55,10 @@ class Product {
   struct Operands {
     const void *a, *b, *bias = nullptr;
     void *c = nullptr, *aux = nullptr;
-    const void* add = nullptr;  // C gets this[m,n] added (may be C); null: nothing
-    const float *a_scale = nullptr, *b_scale = nullptr;  // of fp8, on the device
+    const void* add = nullptr;  // added to C[m,n] (may alias C); null: nothing
+    const float *a_scale = nullptr, *b_scale = nullptr;  // for fp8, on the device
   };
-  /// kProductScratch bytes of scratch, aligned to 256.
+  /// `scratch` has kProductScratch bytes, aligned to 256.
   void run(const Operands& operands, void* scratch, cudaStream_t stream) const;
 
  private:

@@ -8,8 +8,8 @@ namespace concertina::cuda {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw_failure("a backend that only knows sizes was asked for a kernel", "CUDA backend",
-                "a report of this: it is a bug");
+  throw_failure("the sizing backend cannot run kernels", "CUDA backend",
+                "this is a bug in concertina: please report it");
 }
 
 class SizedLinear final : public Linear {
@@ -66,17 +66,19 @@ class SizingBackend final : public Backend {
 
 void require_heads(const AttentionShape& shape, AttentionBy by) {
   if (shape.head_dim > kMostHeadDim)
-    throw_input(fmt::format("heads of {} columns", shape.head_dim), "model.heads",
-                fmt::format("at most {} columns a head on a GPU: more heads", kMostHeadDim));
+    throw_input(fmt::format("heads of {} columns are too wide for a GPU", shape.head_dim),
+                "model.heads",
+                fmt::format("at most {} columns per head: use more heads", kMostHeadDim));
   if (by == AttentionBy::cudnn && !dnn_takes(shape))
     throw_input(
-        fmt::format("attention by cuDNN of {} tokens and heads of {} columns in {}{}{}{}{}",
+        fmt::format("cuDNN does not support attention over {} tokens with heads of {} columns in "
+                    "{}{}{}{}{}",
                     shape.tokens, shape.head_dim, name_of(shape.compute),
                     shape.causal ? "" : ", without a causal mask",
                     shape.group() == 1 ? "" : ", with shared keys",
                     shape.padded ? ", with padding" : "", shape.drops ? ", with dropout" : ""),
         "numerics.attention",
-        fmt::format("bf16, heads of a multiple of {} columns, two tokens; or "
+        fmt::format("bf16, a multiple of {} columns per head, at least two tokens; or "
                     "numerics.attention = \"auto\"",
                     kDnnRun));
 }

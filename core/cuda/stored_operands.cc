@@ -4,12 +4,12 @@
 namespace concertina::cuda {
 namespace {
 
-// The packed weights are a copy in the compute type; both directions read it, one transposed.
+// The packed weights are a copy in the compute type, shared by both directions, one transposed.
 class StoredOperands final : public LinearOperands {
  public:
   StoredOperands(const LinearShape& shape, Context& context) : shape_(shape), context_(context) {}
 
-  // W is stored [I,O], or [O,I] if transposed.
+  // W is stored as [I,O], or as [O,I] if transposed.
   ProductShape forward_shape() const override {
     return {.m = shape_.rows,
             .n = shape_.out,

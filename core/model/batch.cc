@@ -12,7 +12,7 @@ namespace {
 
 std::string text_of(const Field& field) {
   return fmt::format("{} {} [{}]{}", field.name, name_of(field.type), fmt::join(field.shape, ", "),
-                     field.most > 0 ? fmt::format(" of which {} count", field.most) : "");
+                     field.most > 0 ? fmt::format(" with at most {} valid", field.most) : "");
 }
 
 bool serves(const Field& offered, const Field& wanted) {
@@ -24,15 +24,15 @@ bool serves(const Field& offered, const Field& wanted) {
 [[noreturn]] void refuse(const Field& missing, std::span<const Field> offered) {
   const auto same_name = std::ranges::find(offered, missing.name, &Field::name);
   if (same_name != offered.end())
-    throw_input(
-        fmt::format("the model reads {}, the data has {}", text_of(missing), text_of(*same_name)),
-        "model", "a model of the size of the data, or other data");
+    throw_input(fmt::format("the model reads {}, but the data has {}", text_of(missing),
+                            text_of(*same_name)),
+                "model", "a model whose size matches the data, or other data");
   std::vector<std::string> texts;
   for (const Field& field : offered) texts.push_back(text_of(field));
   throw_input(
-      fmt::format("the model reads {}, which the data does not have", text_of(missing)),
+      fmt::format("the model reads {}, which the data does not provide", text_of(missing)),
       "model.family",
-      fmt::format("another data.format, or a model and a task that read what this data has: {}",
+      fmt::format("another data.format, or a model and task that read the fields of this data: {}",
                   fmt::join(texts, ", ")));
 }
 

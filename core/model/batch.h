@@ -1,6 +1,6 @@
-// The fields that a sample is made of, and where samples come from.
-// Invariant: what a step holds is a pure function of (seed, step); a field is known by its name,
-// type and shape, never by which stage reads it.
+// The fields of a sample, and the sources of samples.
+// Invariants: the samples of a step are a pure function of (seed, step). A field is identified by
+// its name, type and shape, not by the stage that reads it.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace concertina {
 
-/// One named tensor of a sample: tokens [T], an image [3, H, W], a label [].
+/// A named tensor of a sample: tokens [T], an image [3, H, W], a label [].
 struct Field {
   std::string name;
   DType type = DType::i32;
-  std::vector<std::int64_t> shape;  // of one sample
-  std::int64_t most = 0;            // of its elements are not kIgnored; 0: all may be
-  bool target = false;              // a loss compares with it; one that is missing counts nothing
+  std::vector<std::int64_t> shape;  // shape of one sample
+  std::int64_t most = 0;            // maximum number of elements other than kIgnored; 0: all
+  bool target = false;              // used by a loss; missing targets are ignored
 
-  /// Elements of one sample.
+  /// Returns the number of elements per sample.
   std::int64_t elements() const {
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) count *= extent;
@@ -33,41 +33,41 @@ struct Field {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// The fields of its samples; the same at every call.
+  /// Returns the fields of its samples, always the same.
   virtual std::span<const Field> fields() const = 0;
-  /// Writes samples [first, first + count) of `step`'s global batch: `views[i]` gets
-  /// count x elements of fields()[i], one sample after the other. An empty view is not wanted.
+  /// Writes samples [first, first + count) of the global batch of `step`: `views[i]` receives count
+  /// x elements of fields()[i], sample by sample. Fields with an empty view are skipped.
   virtual void load(std::int64_t step, std::int64_t first, std::int64_t count,
                     std::span<const View> views) = 0;
-  /// Targets of samples [0, samples) of `step` that are valid. Every rank asks for the global batch
-  /// before it loads its own part: a loss is a mean over these.
+  /// Returns the number of valid targets in samples [0, samples) of `step`. Every rank calls this
+  /// for the global batch before it loads its part, because a loss is a mean over all of them.
   virtual std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const = 0;
 };
 
-/// Writes to `places`, for each of the fields that a model reads, where it is in `offered`, what
-/// data has. Throws bad input if the data lacks one of them or has it in another type or shape, or
-/// does not promise that as many of its elements are ignored.
+/// Writes to `places` the index in `offered` (the data's fields) of each field in `wanted` (the
+/// model's). Throws Error{bad_input} if a field is missing, has another type or shape, or may have
+/// too many elements that are not ignored.
 void find_fields(std::span<const Field> offered, std::span<const Field> wanted,
                  std::span<int> places);
 
-/// A target, label or place that no loss and no figure counts.
+/// A target, label or position that losses and metrics ignore.
 inline constexpr std::int32_t kIgnored = -1;
-/// The same of a score: the least float, which no data may have.
+/// Likewise for a score: the lowest float, which data must not contain.
 inline constexpr float kNoScore = std::numeric_limits<float>::lowest();
 
-/// Tokens that a masked language model is to tell, of `tokens` that could be masked: 15%, rounded
-/// to the nearest, at least 1 (Devlin et al. 2019, 3.1).
+/// Returns how many of `tokens` candidates to mask for masked language modeling: 15%, rounded to
+/// the nearest, at least 1 (Devlin et al. 2019, section 3.1).
 std::int64_t masked_count(std::int64_t tokens);
 
-/// What a sample's target is: a task says it, and data is read by it.
+/// The kind of target per sample, which a task determines and which data is read for.
 enum class TargetKind {
-  label,   // one class, or what is no table's to say
+  label,   // one class, or a target that is not from a table
   scores,  // numbers
   labels,  // any number of classes
-  tags     // a class per word
+  tags     // one class per word
 };
 
-// The fields that datasets write and models read, by one name and shape each.
+// The fields that datasets write and models read, each with one name and shape.
 Field tokens_field(std::int64_t tokens);                          // i32 [T]
 Field targets_field(std::int64_t tokens, std::int64_t most = 0);  // i32 [T], or kIgnored
 Field types_field(std::int64_t tokens);   // i32 [T]: 0 in the first sentence, 1 in the second
@@ -75,15 +75,15 @@ Field lengths_field();                    // i32 []: tokens that are not padding
 Field label_field();                      // i32 [], or kIgnored
 Field scores_field(std::int64_t scores);  // f32 [K], or kNoScore
 Field tags_field(std::int64_t tokens);    // i32 [T]: a class per token, or kIgnored
-Field start_field();                      // i32 []: an answer's first token, or kIgnored
-Field end_field();                        // i32 []: an answer's last token, or kIgnored
-/// i32 [T]: of packed documents, the place in the sample at which each token's begins.
+Field start_field();                      // i32 []: first token of an answer, or kIgnored
+Field end_field();                        // i32 []: last token of an answer, or kIgnored
+/// i32 [T]: the position in the sample at which each token's document starts (packed documents).
 Field starts_field(std::int64_t tokens);
 Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width);  // f32 [C, H, W]
 
-/// A text as tokens and what comes after each of them.
+/// Returns the fields of a text: its tokens and the token after each.
 std::vector<Field> text_fields(std::int64_t tokens);
-/// Makes one sample nobody's: no target is valid, a length is 1, all else 0. `views[i]` has the
+/// Blanks a sample: no target is valid, lengths are 1, everything else is 0. `views[i]` has the
 /// elements of fields[i], or is empty.
 void blank_sample(std::span<const Field> fields, std::span<const View> views);
 

@@ -1,6 +1,6 @@
-// Outputs of frozen units that were kept before, in place of computing them again.
-// Invariants: what is restored has the bits that the units would make now; asked only by training,
-// and only of the stage that begins the model.
+// A cache of frozen units' outputs, which saves computing them again.
+// Invariants: restored outputs have the same bits as computed ones. Only training uses the cache,
+// and only in the first stage.
 #pragma once
 
 #include "core/model/stage.h"
@@ -10,13 +10,12 @@ namespace concertina {
 class FrozenOutputs {
  public:
   virtual ~FrozenOutputs() = default;
-  /// Before the first unit of an F of `stage`, with what forward_unit() would get. Returns n: units
-  /// [0, n), all frozen, need not run, and the output of the last of them is where
-  /// stage.frozen_output(n - 1, io) says. 0: all have to run; the content of these places then
-  /// means nothing.
+  /// Called before the first unit of an F of `stage`, with the arguments of forward_unit(). Returns
+  /// n if units [0, n), all frozen, need not run because the output of the last one was restored to
+  /// stage.frozen_output(n - 1, io). Returns 0 if all must run; that memory is then unspecified.
   virtual int restore(const Stage& stage, const MicrobatchIo& io) = 0;
-  /// The output of unit kept_units() - 1 is to be given to keep(), whenever that unit has run; 0:
-  /// nothing is.
+  /// Returns n if the output of unit n - 1 must be passed to keep() whenever that unit has run, or
+  /// 0 if no output is kept.
   virtual int kept_units() const = 0;
   virtual void keep(const MicrobatchIo& io, View output) = 0;
 };

@@ -1,4 +1,4 @@
-// Which tensors train, by patterns of their names.
+// Selects the tensors that train, by name patterns.
 #include <fmt/format.h>
 #include <fnmatch.h>
 
@@ -16,7 +16,7 @@ std::string full_name(const UnitSpec& unit, const ParameterSpec& parameter) {
   return parameter.shared.empty() ? unit.name + "/" + parameter.name : parameter.shared;
 }
 
-/// The leading units none of whose tensors trains.
+/// Returns the number of leading units that have no trained tensor.
 int untrained_units(const ModelSpec& model) {
   int units = 0;
   for (const UnitSpec& unit : model.units) {
@@ -40,15 +40,14 @@ void freeze_tensors(ModelSpec& model, const std::vector<std::string>& patterns) 
         fits = true;
       }
     if (!fits)
-      throw_input(fmt::format("no tensor of this model is named like {}", pattern),
-                  "freeze.tensors",
-                  fmt::format("patterns of names such as {}, {}",
+      throw_input(fmt::format("no tensor of this model matches {}", pattern), "freeze.tensors",
+                  fmt::format("patterns that match names such as {}, {}",
                               full_name(model.units.front(), model.units.front().parameters[0]),
                               full_name(model.units.back(), model.units.back().parameters[0])));
   }
   if (!patterns.empty() && trained_and_all(model).first == 0)
-    throw_input("no tensor is left to train", "freeze.tensors",
-                "a last pattern that begins with !, such as \"!*.head/*\"");
+    throw_input("no tensors left to train", "freeze.tensors",
+                "end the list with a pattern that starts with !, such as \"!*.head/*\"");
 }
 
 std::pair<std::int64_t, std::int64_t> trained_and_all(const ModelSpec& model) {
@@ -69,7 +68,7 @@ std::string trained_text(const ModelSpec& model, int frozen_units) {
   std::string text = fmt::format("{} of {} parameters train", grouped(trained), grouped(all));
   if (const int units = untrained_units(model); units > frozen_units)
     text += fmt::format(
-        "; none in the first {}: freeze.units = {} would leave out their backward pass and dropout",
+        "; none in the first {}: freeze.units = {} would skip their backward pass and dropout",
         counted(units, "unit"), units);
   return text;
 }

@@ -44,7 +44,7 @@ std::string GraphBuilder::add_tensor(GraphTensor tensor) {
 }
 
 std::string GraphBuilder::parameter(std::string_view name) {
-  CONCERTINA_CHECK(unit_ != nullptr, "parameter {} of no unit", name);
+  CONCERTINA_CHECK(unit_ != nullptr, "parameter {} requested outside of a unit", name);
   const auto found = std::ranges::find(unit_->parameters, name, &ParameterSpec::name);
   CONCERTINA_CHECK(found != unit_->parameters.end(), "unit {} has no parameter {}", unit_->name,
                    name);
@@ -115,13 +115,13 @@ void GraphBuilder::output(std::string_view name, const std::string& value,
   const auto node = std::ranges::find_if(graph_.nodes, [&](const GraphNode& one) {
     return std::ranges::find(one.outputs, value) != one.outputs.end();
   });
-  CONCERTINA_CHECK(node != graph_.nodes.end(), "output {} of no node", value);
+  CONCERTINA_CHECK(node != graph_.nodes.end(), "output {} belongs to no node", value);
   *std::ranges::find(node->outputs, value) = name;
   graph_.outputs.push_back({std::string(name), GraphType::f32, std::move(shape)});
 }
 
 Graph GraphBuilder::build() && {
-  // The order in which exporters list them, whatever unit asked first.
+  // The order in which exporters list them, regardless of which unit was first.
   constexpr std::array<std::string_view, 5> kOrder{"input_ids", "attention_mask", "token_type_ids",
                                                    "position_ids", "pixel_values"};
   std::ranges::stable_sort(graph_.inputs, {}, [&](const GraphValue& input) {

@@ -1,7 +1,6 @@
-// A model's inference as a graph of operators, for what runs or writes it elsewhere.
-// Invariant: a pure value without weights: a tensor says where its values come from. Operators,
-// their attributes and their order of inputs are those of ONNX's opset 17; nothing here depends on
-// that library.
+// A model's inference as a graph of operators, for programs that run or export it.
+// Invariant: a plain value without weights; tensors refer to their values. Operators, attributes
+// and input orders are those of ONNX opset 17, but nothing here depends on the ONNX library.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +17,23 @@ namespace concertina {
 
 enum class GraphType { f32, i64 };
 
-/// An extent: a number, or the name of an axis that every run of the graph chooses.
+/// An extent: a number, or the name of an axis whose size is chosen at run time.
 using GraphExtent = std::variant<std::int64_t, std::string>;
 
-/// An input or an output of the whole graph.
+/// An input or output of the whole graph.
 struct GraphValue {
   std::string name;
   GraphType type = GraphType::f32;
   std::vector<GraphExtent> shape;
 };
 
-/// A value that no run changes.
+/// A constant value.
 struct GraphTensor {
   std::string name;
   GraphType type = GraphType::f32;
   std::vector<std::int64_t> shape;  // empty: a scalar
-  /// The model's tensor that has the values: "003.mlp/up.weight", or a shared name; empty: `floats`
-  /// or `integers` are the values.
+  /// The model tensor with the values: "003.mlp/up.weight", or a shared name. If empty, the values
+  /// are in `floats` or `integers`.
   std::string parameter;
   std::vector<float> floats;
   std::vector<std::int64_t> integers;
@@ -54,39 +53,39 @@ struct GraphNode {
 struct Graph {
   std::vector<GraphValue> inputs, outputs;
   std::vector<GraphTensor> tensors;
-  std::vector<GraphNode> nodes;  // each after those whose outputs it reads
+  std::vector<GraphNode> nodes;  // in topological order
 };
 
-// The axes that a run chooses, and the inputs, as exporters of Hugging Face models name them.
+// Dynamic axes and inputs, named as by exporters of Hugging Face models.
 inline constexpr std::string_view kBatchAxis = "batch_size", kSequenceAxis = "sequence_length";
 
-/// Builds a graph node by node. A value is known by its name.
+/// Builds a graph node by node. Values are identified by name.
 class GraphBuilder {
  public:
   using Attributes = std::map<std::string, GraphAttribute>;
 
-  /// All that is added from now on describes `unit`, which outlives the builder.
+  /// Makes all further nodes describe `unit`, which must outlive the builder.
   void enter(const UnitSpec& unit) { unit_ = &unit; }
 
-  /// An input [batch_size, sequence_length] of whole numbers: "input_ids", "position_ids", ...
+  /// Returns an integer input [batch_size, sequence_length]: "input_ids", "position_ids", ...
   std::string tokens_input(std::string_view name);
-  /// An input [batch_size, extents...] of numbers.
+  /// Returns a floating-point input [batch_size, extents...].
   std::string image_input(std::string_view name, std::vector<std::int64_t> extents);
-  /// The parameter of this name of the unit that is described.
+  /// Returns the parameter with this name of the current unit.
   std::string parameter(std::string_view name);
-  /// Constants; equal ones are the same tensor.
+  /// Constants. Equal ones share a tensor.
   std::string number(float value);
   std::string index(std::int64_t value);
   std::string indices(std::vector<std::int64_t> values);
   std::string table(std::string_view name, std::vector<std::int64_t> shape,
                     std::vector<float> values);
 
-  /// Adds an operator, and returns its one output.
+  /// Adds an operator and returns its output.
   std::string add(std::string_view op, std::vector<std::string> inputs, Attributes attributes = {});
-  /// The same for an operator with `outputs` outputs.
+  /// Adds an operator with `outputs` outputs.
   std::vector<std::string> add_many(std::string_view op, std::size_t outputs,
                                     std::vector<std::string> inputs, Attributes attributes = {});
-  /// The value that `make` builds, once for the whole graph.
+  /// Returns the value that `make` builds on the first call with this key.
   template <class Make>
   std::string once(std::string_view key, const Make& make) {
     const auto found = made_.find(key);
@@ -97,7 +96,7 @@ class GraphBuilder {
     return made_.emplace(key, std::move(value)).first->second;
   }
 
-  /// `value`, which a node has made and none has read, is the graph's output `name`.
+  /// Makes `value` the graph output `name`. It must come from a node, and no node may have read it.
   void output(std::string_view name, const std::string& value, std::vector<GraphExtent> shape);
 
   Graph build() &&;
@@ -106,9 +105,9 @@ class GraphBuilder {
   std::string add_tensor(GraphTensor tensor);
 
   Graph graph_;
-  const UnitSpec* unit_ = nullptr;  // null: what several units share
+  const UnitSpec* unit_ = nullptr;  // null: shared by several units
   std::map<std::string, std::string, std::less<>> made_;
-  std::map<std::string, int, std::less<>> counts_;  // of nodes, by name without a number
+  std::map<std::string, int, std::less<>> counts_;  // number of nodes by base name
 };
 
 }  // namespace concertina

@@ -26,7 +26,7 @@ void append(Bucket& bucket, int unit, int index, const ParameterSpec& parameter,
   bucket.tensors.push_back(std::move(tensor));
 }
 
-/// Takes the uses below `frozen_units` from `bucket`, number `index`, and returns their copy of it.
+/// Removes the uses below `frozen_units` from the bucket at `index`, and returns their copy of it.
 Bucket untie(const ModelSpec& model, Bucket& bucket, int index, int frozen_units) {
   Bucket copy = bucket;
   const auto trained = std::lower_bound(bucket.uses.begin(), bucket.uses.end(), frozen_units);
@@ -41,8 +41,8 @@ Bucket untie(const ModelSpec& model, Bucket& bucket, int index, int frozen_units
   return copy;
 }
 
-/// Returns the shared tensors that are frozen with the units, as make_buckets() has them, without
-/// making buckets: a search for layouts asks for each.
+/// Returns the shared tensors that are frozen with the units. Equivalent to make_buckets() but
+/// cheaper, because a search for layouts calls it for each of them.
 std::set<std::string_view> frozen_shared(const ModelSpec& model, int frozen_units) {
   std::set<std::string_view> names;
   for (int u = 0; u < frozen_units; ++u)
@@ -72,7 +72,7 @@ std::vector<Field> fields_of(const ModelSpec& model) {
       if (known == fields.end())
         fields.push_back(field);
       else
-        CONCERTINA_CHECK(*known == field, "two forms of the field {}", field.name);
+        CONCERTINA_CHECK(*known == field, "conflicting definitions of field {}", field.name);
     }
   }
   return fields;
@@ -100,7 +100,7 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
       } else if (const auto known = shared.find(parameter.shared); known != shared.end()) {
         Bucket& bucket = buckets[known->second];
         CONCERTINA_CHECK(bucket.tensors[0].shape == parameter.shape,
-                         "shared tensor {} has two shapes", parameter.shared);
+                         "shared tensor {} has conflicting shapes", parameter.shared);
         bucket.uses.push_back(unit);
       } else {
         Bucket bucket{parameter.shared, {unit}, {}, 0};
@@ -128,7 +128,7 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
 
 int units_of_layers(const ModelSpec& model, int layers) {
   const int most = static_cast<int>(model.layer_ends.size());
-  CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers of {}", layers, most);
+  CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers requested of {}", layers, most);
   return layers == 0 ? 0 : model.layer_ends[static_cast<std::size_t>(layers) - 1];
 }
 
@@ -154,8 +154,9 @@ std::string frozen_names(const ModelSpec& model, int units) {
   const std::vector<Bucket> buckets = make_buckets(model, units);
   for (const Bucket& bucket : buckets)
     if (bucket.copy_of >= 0)
-      text += fmt::format(", with a token table as it is now; the output matrix ({}) trains on",
-                          buckets[static_cast<std::size_t>(bucket.copy_of)].name);
+      text += fmt::format(
+          ", with a copy of the current token table; the output matrix ({}) continues to train",
+          buckets[static_cast<std::size_t>(bucket.copy_of)].name);
     else if (bucket.frozen && bucket.uses.back() == std::ssize(model.units) - 1)
       text +=
           fmt::format(", and the token table ({}), which is also the output matrix", bucket.name);
@@ -234,7 +235,7 @@ Block block_at(const Bucket& bucket, std::size_t index) {
     }
     index -= block_count(tensor);
   }
-  CONCERTINA_CHECK(false, "{} has {} blocks fewer", bucket.name, index + 1);
+  CONCERTINA_CHECK(false, "{} has fewer than {} blocks", bucket.name, index + 1);
 }
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
 // A stage, which the executor runs: one contiguous range of units on one rank.
-// Invariants: a stage owns no activation memory (slots come from the executor, sized by the plan)
-// and knows nothing of ranks, schedules or transfers.
+// Invariants: a stage owns no activation memory (the executor provides slots, sized by the plan),
+// and is independent of ranks, schedules and transfers.
 #pragma once
 
 #include <array>
@@ -13,45 +13,45 @@
 
 namespace concertina {
 
-/// Bytes that a stage needs, a microbatch each (boundary: an edge between two stages each).
+/// Bytes that a stage needs, per microbatch unless noted.
 struct StageMemory {
-  std::size_t saved_bytes = 0;      // F -> B, or F -> W where I and W are separate
-  std::size_t grad_bytes = 0;       // I -> W; B needs none
-  std::size_t boundary_bytes = 0;   // [R,C]: stage input, output and their gradients
-  std::size_t workspace_bytes = 0;  // once, whatever the microbatches: scratch of one B
-  std::size_t forward_bytes = 0;    // likewise: scratch of one F, of units that save nothing
-  DType activation = DType::f32;    // of what crosses a boundary
-  std::size_t loss_rows = 0;        // of row_loss(); none where the stage does not end the model
+  std::size_t saved_bytes = 0;      // F -> B, or F -> W if I and W are separate
+  std::size_t grad_bytes = 0;       // I -> W; not used by B
+  std::size_t boundary_bytes = 0;   // [R,C], per edge: stage input, output and their gradients
+  std::size_t workspace_bytes = 0;  // once: scratch of one B
+  std::size_t forward_bytes = 0;    // once: scratch of one F, for units that save nothing
+  DType activation = DType::f32;    // element type at boundaries
+  std::size_t loss_rows = 0;        // size of row_loss(); 0 unless this is the last stage
 };
 
-/// One microbatch as a stage sees it. Views that a stage has no use for are empty. Fields and input
-/// stay as they are from F to B or W, output_grad from I to W. A fully frozen stage has
-/// no `saved`. If its first unit is frozen, its input may be released after F. A stage below which
-/// nothing trains has no `input_grad`.
+/// A microbatch from the view of a stage. Views that the stage does not use are empty. Fields and
+/// input do not change from F to B or W, output_grad from I to W. A fully frozen stage has no
+/// `saved`. If its first unit is frozen, its input may be released after F. If no earlier stage
+/// trains, there is no `input_grad`.
 struct MicrobatchIo {
   int microbatch = 0;            // global index in the step
-  std::span<const View> fields;  // fields_of() the model, for its samples: those that a unit reads
-  View input, output;            // [R,C]; input is empty at the first stage, output at the last
+  std::span<const View> fields;  // fields_of() the model for its samples, as far as units read them
+  View input, output;            // [R,C]; input is empty in the first stage, output in the last
   View input_grad, output_grad;  // [R,C], likewise
   void* saved = nullptr;         // StageMemory::saved_bytes, from F to B or W
   void* grads = nullptr;         // StageMemory::grad_bytes, from I to W
-  float loss_scale = 1;          // 1 / valid targets of the global batch
-  bool training = true;          // false: no gradient follows; the last stage keeps its logits
-  std::uint64_t seed = 0;        // of the run, and the step: what random numbers follow from
+  float loss_scale = 1;          // 1 / number of valid targets in the global batch
+  bool training = true;          // false: no backward pass; the last stage keeps its logits
+  std::uint64_t seed = 0;        // with the step, determines random numbers
   std::int64_t step = 0;
 };
 
-/// Where the gradient of one use of a bucket goes for one microbatch.
+/// The destination of the gradient of one use of a bucket for one microbatch.
 struct GradientTarget {
   View gradient;            // Bucket::elements, fp32
   bool accumulate = false;  // false: overwrite every element of every tensor
 };
 
-/// Receives gradients in the canonical order's leaves (parallel/runtime/gradient_tree.h).
+/// Receives gradients in the canonical order of leaves (parallel/runtime/gradient_tree.h).
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
-  /// `bucket`: index in make_buckets(); `use`: the unit that contributes.
+  /// `bucket` is an index in make_buckets(); `use` is the unit that contributes.
   virtual GradientTarget begin(int bucket, int use, int microbatch) = 0;
   virtual void end(int bucket, int use, int microbatch) = 0;
 };
@@ -62,16 +62,16 @@ inline constexpr int kPasses = 4;
 inline constexpr std::array<std::string_view, kPasses> kPassNames{"forward", "input gradient",
                                                                   "weight gradient", "packing"};
 
-/// Told after every pass of a unit: the places inside an action where a rank can look at the clock
-/// and at its transfers.
+/// Called after every pass of a unit, which lets a rank check the clock and its transfers within an
+/// action.
 class UnitObserver {
  public:
   virtual ~UnitObserver() = default;
-  virtual void unit_done(int unit, Pass pass) = 0;  // unit: of the model
+  virtual void unit_done(int unit, Pass pass) = 0;  // `unit` is an index in the model
 };
 
-/// Buckets whose gradients a step does not compute: each is all that its one use holds. A view of
-/// one flag per bucket; without flags no bucket is skipped.
+/// The buckets whose gradients a step does not compute; each contains only one unit's tensors. A
+/// view of one flag per bucket; without flags, no bucket is skipped.
 class SkippedBuckets {
  public:
   SkippedBuckets() = default;
@@ -85,21 +85,21 @@ class SkippedBuckets {
 class Stage {
  public:
   virtual ~Stage() = default;
-  /// `observer` outlives the stage's actions; a stage that knows no units tells it nothing.
+  /// `observer` must outlive the stage's actions. A stage without units never calls it.
   virtual void observe(UnitObserver* /*observer*/) {}
   virtual StageMemory memory() const = 0;
-  /// Units [first, last) of the model.
+  /// The stage runs units [first_unit(), last_unit()) of the model.
   virtual int first_unit() const = 0;
   virtual int last_unit() const = 0;
-  /// Units below it are frozen: they only run forward. last_unit() if all are.
+  /// Returns the first unit that is not frozen, or last_unit() if all are frozen.
   virtual int first_trained() const { return first_unit(); }
-  /// Leaves the gradients of these buckets out of B and W from now on. The flags outlive the stage.
+  /// Skips the gradients of these buckets in B and W from now on. The flags must outlive the stage.
   virtual void skip(SkippedBuckets /*skipped*/) {}
 
-  /// One unit of a pass. F takes units in ascending order, B (I and W of each unit), I and W those
-  /// that train, in descending order. Between two units of a pass, units of passes of other
-  /// microbatches may run, on this stage or another one, as long as at most one of these passes is
-  /// a B and one an F.
+  /// Runs one unit of a pass. F takes units in ascending order; B (I and W of each unit), I and W
+  /// take the trained ones in descending order. Between two units of a pass, units of other
+  /// microbatches' passes may run, on this stage or another one, provided that at most one of these
+  /// passes is a B and one an F.
   virtual void forward_unit(int unit, const MicrobatchIo& io) = 0;
   virtual void backward_unit(int unit, const MicrobatchIo& io, GradientSink& sink) = 0;
   virtual void backward_input_unit(int unit, const MicrobatchIo& io) = 0;
@@ -119,30 +119,30 @@ class Stage {
     for (int unit = last_unit(); unit-- > first_trained();) backward_weight_unit(unit, io, sink);
   }
 
-  /// Where F leaves the output of a frozen unit, [R,C], until the next unit has run.
+  /// Returns where F stores the output [R,C] of a frozen unit until the next unit has run.
   virtual View frozen_output(int /*unit*/, const MicrobatchIo& /*io*/) const { return {}; }
 
-  /// Last stage, from forward until B or W: the loss of each row, [R] fp32, 0 where its target is
-  /// not valid.
+  /// Last stage, from forward until B or W: returns the loss of each row, [R] fp32, which is 0 if
+  /// its target is not valid.
   virtual View row_loss(const MicrobatchIo& io) const = 0;
-  /// Last stage, after forward with training == false: [R,V].
+  /// Last stage, after forward with training == false: returns the logits [R,V].
   virtual View logits(const MicrobatchIo& io) const = 0;
 
-  /// Bytes for the packed weights of all units.
+  /// Returns the bytes of the packed weights of all units.
   virtual std::size_t packed_bytes() const { return 0; }
-  /// `weights[b]`: all elements of bucket b (make_buckets()), fp32; empty where the stage does not
-  /// hold it. The views and `packed` stay valid while the stage is used. Call refresh() before the
-  /// first action.
+  /// `weights[b]` has all elements of bucket b (make_buckets()) in fp32, or is empty if the stage
+  /// does not use it. The views and `packed` must stay valid while the stage is in use. Call
+  /// refresh() before the first action.
   virtual void attach(std::span<const View> /*weights*/, void* /*packed*/) {}
 
-  /// Memory of StageMemory::workspace_bytes and of forward_bytes, before the first action. Stages
-  /// of one rank may share it: one B alone, and one F through units that save nothing, keep
-  /// something there from unit to unit, and nothing outlives them.
+  /// Sets memory of StageMemory::workspace_bytes and forward_bytes before the first action. Stages
+  /// of one rank may share it: only a single B, and a single F through units that save nothing, use
+  /// it at a time, and nothing is kept in it afterwards.
   virtual void set_workspace(void* workspace, void* forward) = 0;
 
-  /// All weights were written: pack them.
+  /// Packs all weights after they were written.
   virtual void refresh() = 0;
-  /// Packs the weights that train: once per step, after an update.
+  /// Packs the weights that train. Called once per step, after an update.
   virtual void refresh_trained() { refresh(); }
 };
 

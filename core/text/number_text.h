@@ -1,4 +1,4 @@
-// Numbers as people read them in messages.
+// Human-readable numbers for messages.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,21 @@
 
 namespace concertina {
 
-/// "440,440".
+/// Returns a number with separators: "440,440".
 std::string grouped(std::int64_t value);
 
-/// A count with its noun: "1 rank", "2 leaves", "1,024 microbatches".
+/// Returns a count with its noun: "1 rank", "2 leaves", "1,024 microbatches".
 std::string counted(std::int64_t count, std::string_view noun);
 
-/// `value` with so many decimals (from 1e9 on, six digits); "NaN", "infinity" or "-infinity" where
-/// it is not finite: how a library prints these depends on the sign of a NaN, which means nothing.
+/// Returns `value` with `decimals` decimals (six digits from 1e9 on), or "NaN", "infinity" or
+/// "-infinity". Library formatting of NaN would depend on its sign, which is meaningless.
 std::string number_text(double value, int decimals = 4);
 
-/// "12.3 ms", "850 µs", "1.25 s".
+/// Returns a duration: "12.3 ms", "850 µs", "1.25 s".
 std::string duration_text(double seconds);
-/// "33.7 MiB".
+/// Returns a size: "33.7 MiB".
 std::string bytes_text(double count);
-/// "1.25 GiB", always in GiB: sizes of memory that are compared with each other.
+/// Returns a size such as "1.25 GiB", always in GiB, so that sizes can be compared.
 std::string gib_text(std::size_t bytes);
 
 }  // namespace concertina

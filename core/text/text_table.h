@@ -1,4 +1,4 @@
-// Tables as text on a terminal.
+// Tables as text for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace concertina {
 
-/// Characters, not bytes, of UTF-8.
+/// Returns the width in characters, not bytes, of UTF-8 text.
 std::size_t width_of(const std::string& text);
 
-/// `text` with blanks up to `width`, after it or, if not `left`, before.
+/// Pads `text` with spaces to `width`, on the right or, if not `left`, on the left.
 std::string padded(const std::string& text, std::size_t width, bool left = true);
 
-/// A line for each row, of which the first may be a head. The first `left` columns begin at one
-/// place each, the others end at one.
+/// Returns one line per row; the first row may be a header. The first `left` columns are
+/// left-aligned, the others right-aligned.
 std::string text_table(const std::vector<std::vector<std::string>>& rows, std::size_t left);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Characters of a text that may hold anything.
+// Decoding of text that may not be valid UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace concertina {
 
-/// The character that begins at `at`, and moves `at` after it. None where the bytes are no UTF-8
-/// (RFC 3629: shortest form, no surrogates); `at` then moves by one byte.
+/// Returns the character at `at` and advances `at` past it. Returns nullopt for invalid UTF-8 (RFC
+/// 3629: shortest form, no surrogates), and advances `at` by one byte.
 std::optional<std::uint32_t> next_code(std::string_view text, std::size_t& at);
 
 }  // namespace concertina

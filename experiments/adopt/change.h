@@ -1,6 +1,6 @@
-// A change of a run between two steps, and who wants one.
-// Invariants: the loop asks one list of policies at every step, in order; each amends what those
-// before it want; all ranks end with the same change.
+// Changes of a run between two steps, and the policies that request them. Invariants: the loop asks
+// one list of policies at every step, in order, and each may amend the requests of those before it;
+// all ranks end up with the same change.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,14 +15,14 @@
 
 namespace concertina {
 
-/// A step has ended, or several that were done at once.
+/// One finished step, or several that were executed together.
 struct RunView {
-  std::int64_t before = 0, step = 0, steps = 0;  // done before it and now, and of the run
-  double seconds = 0;                            // of each
+  std::int64_t before = 0, step = 0, steps = 0;  // completed before and after it; total
+  double seconds = 0;                            // per step
   const StepResult& result;
-  std::int64_t epochs_before = 0, epochs = 0;  // whole ones done before and after it
+  std::int64_t epochs_before = 0, epochs = 0;  // whole epochs completed before and after it
 
-  /// Whether what happens every `every` steps happens now.
+  /// Whether an event that recurs every `every` steps is due now.
   bool due(std::int64_t every) const { return is_due(before, step, every); }
 };
 
@@ -33,37 +33,36 @@ struct RunEvent {
 };
 
 struct Change {
-  std::optional<LayoutChoice> next;  // nothing: the assignment stays
-  std::vector<std::string> reasons;  // one line each, for a person
+  std::optional<LayoutChoice> next;  // nullopt: keep the assignment
+  std::vector<std::string> reasons;  // one line each, human-readable
   std::vector<RunEvent> events;
-  std::size_t cause = 0;  // the event that `next` is of
+  std::size_t cause = 0;  // index of the event that caused `next`
 };
 
-/// The advice where a checkpoint does not say what a policy needs to know.
+/// The advice for a checkpoint that lacks the state of a policy.
 inline constexpr const char* kOtherCheckpoint = "a checkpoint of this version, or another run.name";
 
 class ChangePolicy {
  public:
   virtual ~ChangePolicy() = default;
-  /// Adds what it wants after the step of `view` to `change`. Collective.
+  /// Adds the policy's requests after the step of `view` to `change`. Collective.
   virtual void consider(const RunView& view, Trainer& trainer, Change& change) = 0;
-  /// The run goes on as `change` says, which took `adoption`.
+  /// Called after `change` was adopted, with the durations in `adoption`.
   virtual void adopted(const Change& /*change*/, const Adoption& /*adoption*/) {}
-  /// The run has ended: what is left to say.
+  /// Called at the end of the run; returns the remaining events.
   virtual std::vector<RunEvent> closing() { return {}; }
-  /// The key of this policy's progress in a checkpoint, and everything that later decisions depend
-  /// on.
+  /// The key of this policy's state in a checkpoint, and that state: everything that later
+  /// decisions depend on.
   virtual const char* name() const = 0;
   virtual nlohmann::json progress() const = 0;
-  /// The inverse of progress(), before the first step; null: at the start of the run. Throws a
-  /// failure that names `source` if it is of another form. Collective.
+  /// The inverse of progress(), before the first step; null at the start of the run. Throws a
+  /// failure that names `source` if the state is malformed. Collective.
   virtual void restore(const nlohmann::json& progress, Trainer& trainer,
                        const std::string& source) = 0;
 };
 
-/// Goes on as `change` says, if all ranks have the memory for that; else an event of `change` says
-/// why not, and the run stays as it is. What that took is added to the event of its cause.
-/// Collective.
+/// Adopts `change` and adds its durations to the event that caused it. If a rank lacks memory, adds
+/// that reason to an event of `change` and leaves the run as it is. Collective.
 std::optional<Adoption> adopt_change(Change& change, Trainer& trainer, int threads);
 
 }  // namespace concertina

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "experiments/machine/gather.h"
 
-/// An optional value that is absent is null.
+/// Stores an absent optional value as null.
 template <class T>
 struct nlohmann::adl_serializer<std::optional<T>> {
   static void to_json(json& json, const std::optional<T>& value) {
@@ -22,7 +22,7 @@ struct nlohmann::adl_serializer<std::optional<T>> {
 
 namespace concertina {
 
-// The progress in a checkpoint.
+// The state in a checkpoint.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FreezeRecord, step, epoch, loss, lr, frozen, grad_norm, drift,
                                    reference)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SkipGroup, units, skipped)
@@ -35,10 +35,10 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-/// Bits that a block's sum has after it was made an integer: 2^35 of them still fit.
+/// Bits of the integer to which a block's sum is scaled; 2^35 of these sums can be added.
 constexpr int kBits = 90;
 
-/// Sums of squares of one block.
+/// Sums of squares over one block.
 struct BlockSquares {
   int layer = 0;
   double change = 0, weight = 0;
@@ -50,7 +50,7 @@ std::size_t reference_kind(const State& state) {
   return static_cast<std::size_t>(found - state.kinds().begin());
 }
 
-/// `see(bucket, block, view of the weights, view of the snapshot)` of the own parts that train.
+/// Calls `see(bucket, block, weights, snapshot)` for the trainable parts that this rank owns.
 template <class See>
 void each_block(const State& state, const See& see) {
   const std::size_t kind = reference_kind(state);
@@ -87,7 +87,7 @@ double finite_or_infinite(double sum) {
   return std::isfinite(sum) ? sum : std::numeric_limits<double>::infinity();
 }
 
-/// The largest of all blocks' sums on any rank; infinite if one is not finite. Collective.
+/// The largest sum of a block on any rank; infinite if a sum is not finite. Collective.
 double largest_sum(Communicator& world, const std::vector<BlockSquares>& blocks) {
   double most = 0;
   for (const BlockSquares& one : blocks)
@@ -96,7 +96,7 @@ double largest_sum(Communicator& world, const std::vector<BlockSquares>& blocks)
   return most;
 }
 
-/// The power of two that makes a number of up to `most` one below 2^kBits.
+/// The exponent of the power of two that scales values of at most `most` below 2^kBits.
 int exponent_for(double most) {
   int exponent = 0;
   std::frexp(most, &exponent);
@@ -107,14 +107,14 @@ Wide to_integer(double value, int exponent) {
   return static_cast<Wide>(std::ldexp(value, exponent));
 }
 
-/// The layer that a bucket belongs to: that of its first use, as it freezes with it.
+/// The layer of a bucket: the layer of its first use, because it freezes with that layer.
 int layer_of(const ModelSpec& model, const Bucket& bucket) {
   const auto end =
       std::upper_bound(model.layer_ends.begin(), model.layer_ends.end(), bucket.uses.front());
   return end == model.layer_ends.end() ? -1 : static_cast<int>(end - model.layer_ends.begin());
 }
 
-/// Returns the weight gradients that the stages of the run's first assignment leave out.
+/// Returns the weight gradients that the stages of the run's first assignment skip.
 nlohmann::ordered_json skip_facts(const SkipPlan& plan) {
   std::vector<double> shares;
   for (const SkipGroup& group : plan.groups)
@@ -235,8 +235,7 @@ void Freezing::restore(const nlohmann::json& progress, Trainer& trainer,
                        const std::string& source) {
   if (rules_.name == "none") return;
   if (progress.is_null() && trainer.done() > 0)
-    throw_failure(fmt::format("the checkpoint does not say what freeze.policy = \"{}\" has seen",
-                              rules_.name),
+    throw_failure(fmt::format("the checkpoint has no state of freeze.policy = \"{}\"", rules_.name),
                   source, kOtherCheckpoint);
   if (progress.is_null() && rules_.policy->plan_skips != nullptr)
     state_.planned = rules_.policy->plan_skips(job_, trainer.assignment(), rules_.options);
@@ -246,18 +245,16 @@ void Freezing::restore(const nlohmann::json& progress, Trainer& trainer,
     progress.at("state").get_to(state_);
     progress.at("sums").get_to(sums_);
   } catch (const nlohmann::json::exception& error) {
-    throw_failure(
-        fmt::format("what the checkpoint says of freezing cannot be read: {}", error.what()),
-        source, kOtherCheckpoint);
+    throw_failure(fmt::format("cannot read the freezing state of the checkpoint: {}", error.what()),
+                  source, kOtherCheckpoint);
   }
   const bool alike =
       sums_.squares.size() == squares_.size() || (sums_.steps == 0 && sums_.squares.empty());
   if (!alike || sums_.steps < 0 || state_.from_step < 0 || state_.from_epoch < 0)
     throw_failure(
-        fmt::format(
-            "what the checkpoint says of freezing cannot be: sums over {} steps of {} layers, "
-            "a policy that began at step {} and epoch {}",
-            sums_.steps, sums_.squares.size(), state_.from_step, state_.from_epoch),
+        fmt::format("invalid freezing state in the checkpoint: sums over {} steps of {} layers, "
+                    "policy started at step {} and epoch {}",
+                    sums_.steps, sums_.squares.size(), state_.from_step, state_.from_epoch),
         source, kOtherCheckpoint);
   skip(trainer);
 }

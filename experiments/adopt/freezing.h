@@ -1,6 +1,6 @@
-// The freeze policy of a run, fed step by step and asked at its decision points.
-// Invariants: what it decides follows from figures that are the same bits at every layout, so all
-// ranks decide alike; its progress is plain data that a checkpoint keeps.
+// The freeze policy of a run. It receives every step and decides at its decision points.
+// Invariants: decisions depend only on values that have the same bits in every layout, so all ranks
+// make the same decisions; its state is plain data that is stored in checkpoints.
 #pragma once
 
 #include <vector>
@@ -11,24 +11,24 @@
 
 namespace concertina {
 
-/// Takes the snapshot of the weights that train, on every rank.
+/// Takes a snapshot of the trainable weights, on every rank.
 void take_reference(Trainer& trainer);
 
-/// Returns |w - r| / |w| of each layer that trains, over all weights w and their snapshot r; 0 of a
-/// frozen layer; NaN of all layers if a weight is not finite. `layer_of_bucket`: -1 for buckets of
-/// none. The same bits at every layout: squares are summed in fp64 within the blocks of the
-/// canonical grid, and these sums as integers. Collective.
+/// Returns |w - r| / |w| of each trainable layer, over all weights w and their snapshot r; 0 for a
+/// frozen layer; NaN for all layers if a weight is not finite. `layer_of_bucket` is -1 for a bucket
+/// without a layer. The result has the same bits in every layout: squares are summed in fp64 within
+/// the blocks of the canonical grid, and these sums are added as integers. Collective.
 std::vector<double> weight_drift(Trainer& trainer, std::span<const int> layer_of_bucket,
                                  std::size_t layers);
 
 class Freezing final : public ChangePolicy {
  public:
-  /// `config`: with the step at which the learning rate ends. Throws bad input where model and
-  /// policy contradict each other.
+  /// `config` must include the step at which the learning-rate schedule ends. Throws bad input if
+  /// model and policy contradict each other.
   Freezing(const RunConfig& config, const Job& job);
 
-  /// Takes the figures of the step. At a decision point it wants what the policy says, records it,
-  /// also where that changes nothing, and takes a snapshot of the weights if the policy wants one.
+  /// Records the metrics of the step. At a decision point, requests and records the policy's
+  /// decision, even an empty one, and takes a snapshot of the weights if the policy needs one.
   void consider(const RunView& view, Trainer& trainer, Change& change) override;
 
   const char* name() const override { return "freezing"; }
@@ -39,13 +39,13 @@ class Freezing final : public ChangePolicy {
  private:
   void add(const RunView& view, const Trainer& trainer);
   FreezeDecision ask(const RunView& view, Trainer& trainer);
-  /// Leaves out weight gradients from now on: as planned, or none.
+  /// Skips weight gradients from now on: those planned, or none.
   void skip(Trainer& trainer) const;
 
   const Job& job_;
   const FreezeRules rules_;
   const std::int64_t every_;
-  std::vector<int> layer_of_bucket_;  // -1: of none
+  std::vector<int> layer_of_bucket_;  // -1: no layer
   std::vector<double> squares_;       // by layer, of one step
   bool has_reference_ = false;
   FreezeState state_;

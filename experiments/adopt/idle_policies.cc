@@ -10,14 +10,14 @@
 namespace concertina {
 namespace {
 
-constexpr std::int64_t kMostAsked = 10000;  // decisions; a long run may have any number
+constexpr std::int64_t kMostAsked = 10000;  // decisions; bounds the cost for long runs
 
 std::int64_t decisions(const FreezePoints& points) {
   const std::int64_t before_last = std::max<std::int64_t>(0, points.steps - 1);
   return points.every > 0 ? before_last / points.every : std::min(points.epochs, before_last);
 }
 
-/// Decision `number`, from 1, where each layer has a smaller gradient norm than the one before it.
+/// Decision `number`, counted from 1, on layers whose gradient norms decrease with the layer index.
 FreezeRecord decision_point(const FreezeRules& rules, const FreezePoints& points,
                             std::int64_t number) {
   FreezeRecord record{.loss = 1, .lr = 1};
@@ -35,9 +35,9 @@ FreezeRecord decision_point(const FreezeRules& rules, const FreezePoints& points
 }
 
 struct LastWord {
-  bool freezes = false;   // or it cannot be known
-  std::int64_t step = 0;  // when it does, if that is known
-  std::string reason{};   // of the last decision, if it freezes nothing
+  bool freezes = false;   // also true if unknown
+  std::int64_t step = 0;  // of the freeze, if known
+  std::string reason{};   // for the last decision, if it freezes nothing
 };
 
 LastWord ask_all(const FreezeRules& rules, const FreezePoints& points) {
@@ -46,7 +46,8 @@ LastWord ask_all(const FreezeRules& rules, const FreezePoints& points) {
   const std::int64_t all = decisions(points);
   for (std::int64_t number = 1; number <= all; ++number) {
     if (number > kMostAsked) {
-      if (!state.memory.empty()) return {.freezes = true};  // each one counts: too many to ask
+      if (!state.memory.empty())
+        return {.freezes = true};  // depends on every decision: too many to simulate
       number = all;
     }
     FreezeRecord record = decision_point(rules, points, number);
@@ -65,14 +66,14 @@ std::string pace_text(const FreezeRules& rules, const FreezePoints& points) {
   return fmt::format("freeze.policy = \"{}\" decides {}", rules.name, pace);
 }
 
-/// Options that no decision reaches; empty where all are reached.
+/// Options that no decision reaches; empty if all are reached.
 std::string unreached_text(const FreezeRules& rules, const FreezePoints& points) {
   if (rules.policy->unreached == nullptr) return "";
   const FreezeRecord end = decision_point(rules, points, decisions(points));
   const std::string parts = rules.policy->unreached(rules.options, end);
   if (parts.empty()) return "";
   return fmt::format(
-      "{} will never be reached: the last decision before the run ends comes after "
+      "{} will never be reached: the last decision before the run ends is after "
       "step {} (epochs done: {})",
       parts, end.step, end.epoch);
 }
@@ -92,16 +93,16 @@ std::string idle_freezing(const FreezeRules& rules, const FreezePoints& points) 
   if (rules.policy->plan_skips != nullptr && count > 0) return "";
   const std::string never = rules.policy->plan_skips == nullptr
                                 ? "nothing will ever be frozen: "
-                                : "no weight gradient will ever be left out: ";
+                                : "no weight gradient will ever be skipped: ";
   const std::string pace = pace_text(rules, points);
   if (count == 0)
-    return fmt::format("{}{}, and the run has {}; set freeze.every to less than that", never, pace,
-                       counted(points.steps, "step"));
+    return fmt::format("{}{}, but the run has only {}; set freeze.every to a smaller value", never,
+                       pace, counted(points.steps, "step"));
   const std::string unreached = unreached_text(rules, points);
   if (!unreached.empty()) return fmt::format("{}{}; {}", never, pace, unreached);
   return fmt::format(
-      "{}{}, {} before the run ends, and none of them freezes a layer (the last "
-      "one: {})",
+      "{}{}, {} before the run ends, and no decision freezes a layer (last "
+      "reason: {})",
       never, pace, counted(count, "time"), ask_all(rules, points).reason);
 }
 
@@ -142,7 +143,7 @@ std::string idle_repartition(const RunConfig& config, bool freezes) {
       "and elastic.every = {}{}",
       elastic.policy, elastic.every,
       elastic.every > 0 ? fmt::format(" of {}", counted(config.run.steps, "step"))
-                        : std::string("; set elastic.every to decide every so many steps"));
+                        : std::string("; set elastic.every to a number of steps"));
 }
 
 std::string timed_training(const RunConfig& config) {
@@ -150,9 +151,8 @@ std::string timed_training(const RunConfig& config) {
       lookup(layout_policies(), config.elastic.policy, "layout policy", "elastic.policy");
   if (!policy.by_times || config.elastic.batch != "grows") return "";
   return fmt::format(
-      "elastic.policy = \"{}\" decides by measured times, and with elastic.batch = \"grows\" what "
-      "a "
-      "step does follows from its decisions: the same command may train other weights",
+      "elastic.policy = \"{}\" decides by measured times, and with elastic.batch = \"grows\" the "
+      "batch size follows from its decisions: rerunning the command may train other weights",
       config.elastic.policy);
 }
 

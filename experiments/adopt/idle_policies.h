@@ -1,6 +1,5 @@
-// The policies of a run that can never do anything, so that a mistyped key is reported; and those
-// that go by the clock.
-// Invariant: pure; what it says never changes what is trained.
+// Detects policies that can never act, so that a mistyped key is reported, and policies that depend
+// on the clock. Invariant: pure; the result never changes what is trained.
 #pragma once
 
 #include <cstdint>
@@ -10,41 +9,41 @@
 
 namespace concertina {
 
-/// When a freeze policy decides. A decision after the last step comes too late.
+/// The decision points of a freeze policy. A decision after the last step is too late.
 struct FreezePoints {
-  std::int64_t steps = 0;      // of the run
-  std::int64_t every = 0;      // steps between decisions; 0: at the ends of epochs
-  std::int64_t epochs = 0;     // that end before the last step does
+  std::int64_t steps = 0;      // of the whole run
+  std::int64_t every = 0;      // steps between decisions; 0: at the end of each epoch
+  std::int64_t epochs = 0;     // that end before the last step
   double steps_per_epoch = 1;  // > 0
 };
 
-/// Whether a decision before the last step freezes anything, as far as that can be foreseen.
+/// Whether a decision before the last step may freeze anything, as far as that can be foreseen.
 bool may_freeze(const FreezeRules& rules, const FreezePoints& points);
 
-/// Why the policy will never freeze anything, or which parts of its options no decision reaches;
-/// empty where it will, and where that depends on figures of the run.
+/// The reason why the policy will never freeze anything, or the options that no decision reaches.
+/// Empty if the policy will freeze, or if that depends on metrics of the run.
 std::string idle_freezing(const FreezeRules& rules, const FreezePoints& points);
 
-/// Layers that freeze after a step.
+/// Layers that freeze after a given step.
 struct ForeseenFreeze {
   std::int64_t step = 0;
   int layers = 0;
 };
 
-/// The freezes of a run whose policy follows steps and epochs; of one that goes by gradient norms,
-/// as FreezePolicy::foreseen has it. Empty where layers may train again.
+/// The freezes of a run whose policy depends on steps and epochs; for a policy that depends on
+/// gradient norms, those of FreezePolicy::foreseen. Empty if layers may be unfrozen.
 std::vector<ForeseenFreeze> foreseen_freezes(const FreezeRules& rules, const FreezePoints& points);
 
-/// Says that layers freeze before the learning rate's warm-up of `warmup` steps ends, since the
-/// options say so; else empty.
+/// A warning that the options freeze layers before the learning rate's warm-up of `warmup` steps
+/// ends; empty if they do not.
 std::string early_freezing(const FreezeRules& rules, const FreezePoints& points,
                            std::int64_t warmup);
 
-/// Why elastic.policy will never decide; empty where it will, or where there is none.
+/// The reason why elastic.policy will never decide; empty if it will, or if there is no policy.
 /// `freezes`: whether the run may freeze anything after its start.
 std::string idle_repartition(const RunConfig& config, bool freezes);
 
-/// Says that the same command may train other weights, where it may; else empty.
+/// A warning that rerunning the command may train other weights; empty if it cannot.
 std::string timed_training(const RunConfig& config);
 
 }  // namespace concertina

@@ -24,16 +24,16 @@
 namespace concertina {
 namespace {
 
-/// Returns the layout that a policy chose, as a checkpoint keeps it: schedule (a name, or a path),
-/// spare, pipelines.
+/// Returns the layout that a policy chose, in the form stored in a checkpoint: schedule (a name or
+/// a path), spare, pipelines.
 nlohmann::json layout_json(const Request& request, const Layout& layout) {
   return {{"schedule", request.schedule},
           {"spare", request.spare},
           {"pipelines", to_json(layout, StageForm::named)}};
 }
 
-/// Returns `request` with the grid, schedule and spare ranks of `stored`; assign() says whether
-/// they fit. Throws nlohmann::json::exception where that has another form.
+/// Returns `request` with the grid, schedule and spare ranks of `stored`; assign() checks whether
+/// they fit. Throws nlohmann::json::exception if `stored` is malformed.
 Request with_stored_layout(Request request, const nlohmann::json& stored) {
   request.schedule = stored.at("schedule");
   request.file = own_schedule(request.schedule);
@@ -43,12 +43,12 @@ Request with_stored_layout(Request request, const nlohmann::json& stored) {
   return request;
 }
 
-constexpr std::size_t kMeasuredSteps = 2;  // of an assignment, before it is judged
+constexpr std::size_t kMeasuredSteps = 2;  // per assignment, before it is evaluated
 constexpr std::size_t kKeptSteps = 256;
-constexpr double kLeastMove = 1e-3;    // seconds of a move that says something of its bytes
-constexpr int kMostBatches = 1 << 16;  // of a step
+constexpr double kLeastMove = 1e-3;    // seconds; a shorter move says little about bandwidth
+constexpr int kMostBatches = 1 << 16;  // per step
 
-/// "rank 1 takes 1.9 times as long as the others for the same layers"; empty where all are alike.
+/// "rank 1 takes 1.9 times as long as the others for the same layers"; empty if all are alike.
 std::string unlike_ranks(const std::vector<double>& factors) {
   constexpr int kNamed = 4;
   std::string text;
@@ -61,15 +61,15 @@ std::string unlike_ranks(const std::vector<double>& factors) {
   return unlike == 0 ? "" : text + " as long as the others for the same layers";
 }
 
-/// ", batch 8 -> 16" and why it is less than `wanted`; empty where the batch stays as wanted.
+/// ", batch 8 -> 16" and why it is less than `wanted`; empty if the batch stays as wanted.
 std::string batch_text(std::int64_t before, std::int64_t after, std::int64_t wanted,
                        std::int64_t steps_left) {
   if (after == before && after >= wanted) return "";
   std::string text = fmt::format(", batch {}", before);
   if (after != before) text += fmt::format(" -> {}", after);
   if (after < wanted)
-    text += fmt::format(" (not {}: {} left cannot be done so many at once)", wanted,
-                        counted(steps_left, "step"));
+    text +=
+        fmt::format(" (not {}: {} left do not divide evenly)", wanted, counted(steps_left, "step"));
   return text;
 }
 
@@ -85,7 +85,7 @@ Repartition::Repartition(const RunConfig& config, const Trainer& trainer, Backen
       outlook_(std::move(outlook)),
       costs_(trainer.job().model),
       start_(start_of(trainer.asked(), trainer.assignment())) {
-  start_.frozen_units = config.freeze.units;  // a checkpoint has more
+  start_.frozen_units = config.freeze.units;  // a checkpoint may have more
 }
 
 void Repartition::consider(const RunView& view, Trainer& trainer, Change& change) {
@@ -99,8 +99,8 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   settled_ = std::min(settled_ + 1, kMeasuredSteps);
   wanted_.reset();
   if ((!change.next && !view.due(config_.elastic.every)) || settled_ < kMeasuredSteps) return;
-  // A longer run.steps may resume from here, and must have decided as if it had been planned. By
-  // measured times a change never pays after the last step.
+  // A longer run.steps may resume from here and must then have made the decisions of a run planned
+  // that long. With measured times, a change after the last step never pays.
   if (policy_.by_times && view.step == view.steps) return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
   const double began = concertina::now();
@@ -127,8 +127,8 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   if (!change.next) predicted_ = wanted_;
 }
 
-/// Adds to the reason of `decision` which ranks are slower or faster than the others. Where nothing
-/// else is said of that, rank 0 (`leads`) logs it, once until they become others.
+/// Adds the ranks that are slower or faster than the others to the reason of `decision`. If there
+/// is no other report of them, rank 0 (`leads`) logs them whenever they change.
 void Repartition::tell_of_ranks(bool leads, LayoutDecision& decision) {
   std::vector<std::size_t> unlike;
   const std::vector<double>& factors = costs_.machine().factors;
@@ -136,12 +136,12 @@ void Repartition::tell_of_ranks(bool leads, LayoutDecision& decision) {
     if (factors[rank] != 1) unlike.push_back(rank);
   const bool news = std::exchange(unlike_, unlike) != unlike;
   std::string text = unlike_ranks(factors);
-  if (news && unlike.empty()) text = "all ranks take as long for the same layers again";
+  if (news && unlike.empty()) text = "all ranks again take the same time for the same layers";
   if (!text.empty()) decision.reason = text + "; " + decision.reason;
   if (news && leads && !decision.next) log::info("{}", text);
 }
 
-/// The freezes after this step, of more than is frozen now.
+/// The freezes after this step that freeze more than is frozen now.
 std::vector<LayoutPeriod> Repartition::ahead(const RunView& view, const Job& job,
                                              int frozen) const {
   std::vector<LayoutPeriod> periods;
@@ -194,7 +194,7 @@ void Repartition::adopted(const Change& change, const Adoption& adoption) {
   settled_ = 0;
 }
 
-/// From a change that was predicted: the next prediction has the machine's own figures.
+/// Updates the rates from a predicted change, so that the next prediction uses measured values.
 void Repartition::learn(const LayoutChoice& next, const Adoption& adoption) {
   const double predicted = next.move_seconds - predicted_rates_.rebuild_s;
   if (predicted > kLeastMove && adoption.move_seconds > kLeastMove)
@@ -202,7 +202,7 @@ void Repartition::learn(const LayoutChoice& next, const Adoption& adoption) {
   rebuild_ = adoption.seconds - adoption.move_seconds;
 }
 
-/// How the last prediction did.
+/// Reports how accurate the last prediction was.
 std::optional<RunEvent> Repartition::outcome() {
   if (!predicted_ || seconds_.size() < kMeasuredSteps) return std::nullopt;
   const double measured = median(seconds_);
@@ -221,7 +221,7 @@ std::vector<RunEvent> Repartition::closing() {
 }
 
 MoveRates Repartition::moves(Trainer& trainer) {
-  const Watchdog::Patience patience(trainer.watchdog(), "measuring what a change takes");
+  const Watchdog::Patience patience(trainer.watchdog(), "measuring the cost of a layout change");
   if (!links_) probe(trainer);
   const std::array mine{rebuild_ > 0 ? rebuild_ : trainer.build_seconds(), move_factor_};
   const std::vector<double> slowest = largest_values(trainer.world(), mine);
@@ -231,7 +231,7 @@ MoveRates Repartition::moves(Trainer& trainer) {
   return predicted_rates_ = rates;
 }
 
-/// Gathers all that is known of the machine and the model by now. Collective.
+/// Gathers everything measured so far about the machine and the model. Collective.
 ForecastInput Repartition::measure(Trainer& trainer) {
   const Watchdog::Patience patience(trainer.watchdog(), "measuring for the layout policy");
   if (!links_) probe(trainer);
@@ -273,7 +273,7 @@ void Repartition::probe(Trainer& trainer) {
       machine_from_json(gather_json(trainer.world(), to_json(machine))[0], "the probe of rank 0");
 }
 
-/// By rank, bytes that it may have in all: what it has, and its part of what is free.
+/// The bytes that each rank may use: what it has allocated, and its share of the free memory.
 std::vector<double> Repartition::memory_limits(Trainer& trainer) {
   const std::optional<std::size_t> free = free_for_rank(trainer);
   const double held =
@@ -296,7 +296,7 @@ nlohmann::json Repartition::progress() const {
 void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
                           const std::string& source) {
   if (!progress.contains("batches") && options_.grows && trainer.done() > 0)
-    throw_failure("the checkpoint does not say how far elastic.batch = \"grows\" has come", source,
+    throw_failure("the checkpoint has no state of elastic.batch = \"grows\"", source,
                   kOtherCheckpoint);
   if (progress.is_null()) return;
   std::optional<Request> stored;
@@ -306,24 +306,25 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
     start_.stages = progress.value("first_stages", start_.stages);
     start_.replicas = progress.value("first_replicas", start_.replicas);
     batches = progress.value("batches", batches);
-    // Times are known of the steps of this launch alone.
+    // Only the times of this launch's steps are known.
     if (!policy_.by_times) settled_ = progress.value("settled", kMeasuredSteps);
-    // Kept in a world of another size, too: a later launch may be of this one again.
+    // Kept even if the world has another size: a later launch may have this one again.
     world_ = progress.value("world", 0);
     layout_ = progress.value("layout", nlohmann::json());
     if (world_ == trainer.world().size() && config_.elastic.policy != "none")
       stored = with_stored_layout(trainer.asked(), progress.at("layout"));
   } catch (const nlohmann::json::exception& error) {
-    throw_failure(
-        fmt::format("what the checkpoint says of its layout cannot be read: {}", error.what()),
-        source, kOtherCheckpoint);
+    throw_failure(fmt::format("cannot read the layout in the checkpoint: {}", error.what()), source,
+                  kOtherCheckpoint);
   }
   if (start_.world < 1 || start_.stages < 1 || start_.stages > trainer.job().units() ||
       start_.replicas < 1 || batches < 1 || batches > kMostBatches)
-    throw_failure(fmt::format("steps that do {} at once, {} stages and {} replicas at first",
-                              batches, start_.stages, start_.replicas),
-                  source, "an older checkpoint");
-  // run.steps may have changed. A layout of other steps is of no use.
+    throw_failure(
+        fmt::format(
+            "invalid layout state: {} batches per step, {} initial stages, {} initial replicas",
+            batches, start_.stages, start_.replicas),
+        source, "an older checkpoint");
+  // run.steps may have changed. A layout for another number of batches per step is useless.
   const std::int64_t left = std::max<std::int64_t>(0, config_.run.steps - trainer.done());
   batches_ = grown_batches(batches, 1, left);
   if (batches_ != batches) {
@@ -332,30 +333,30 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
     const std::int64_t batch = trainer.job().batch();
     if (trainer.world().rank() == 0)
       log::warn(
-          "the batch of {} becomes {}: {} are left, which cannot be done {} at once; bits "
-          "are those of other steps",
+          "the batch changes from {} to {}: {} left, not a multiple of {}; bits "
+          "differ from those of the larger batch",
           batches * batch, batches_ * batch, counted(left, "step"), batches);
   }
   if (stored || batches_ > 1) resume(std::move(stored), batches_, trainer);
 }
 
-/// In the stored layout; without one, in the one that the config asks for.
+/// Resumes in the stored layout; without one, in the layout of the config.
 void Repartition::resume(std::optional<Request> stored, int batches, Trainer& trainer) {
   const int frozen = trainer.layout().frozen_units;
   const bool grown = batches > 1;
   Request request = stored ? *stored : trainer.asked_with_frozen(frozen);
   if (request.file && grown)
-    throw_input(fmt::format("the steps of this run do {} at once, and a schedule file says what "
-                            "one does",
+    throw_input(fmt::format("the steps of this run execute {} batches at once, but a schedule file "
+                            "describes one",
                             batches),
-                config_.where("parallel.schedule"), "a schedule of the registry");
+                config_.where("parallel.schedule"), "a registered schedule");
   if (!stored) request.layout = with_batches(std::move(request.layout), batches);
   request.frozen_units = frozen;
   request.batches = batches;
   Assignment next = assign(trainer.job(), request);
   if (stored) layout_ = layout_json(request, next.layout);
   if (trainer.world().rank() == 0)
-    log::info("goes on as it was: {}{}", describe(request, next),
+    log::info("restored {}{}", describe(request, next),
               grown ? fmt::format(", batch {}", batches * trainer.job().batch()) : "");
   trainer.adopt(std::move(request), std::move(next));
 }

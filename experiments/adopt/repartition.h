@@ -1,6 +1,6 @@
-// The layout policy of a run, fed step by step and asked after a freeze and on demand.
-// Invariants: what it decides follows from figures of all ranks, the same on each; whatever it
-// decides, what is trained keeps its bits.
+// The layout policy of a run. It receives every step and decides after a freeze or when asked.
+// Invariants: decisions depend on values of all ranks that are identical on each rank; no decision
+// changes the bits of what is trained.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,16 @@
 
 namespace concertina {
 
-/// What the layout policy may count on besides what the run measures.
+/// Facts that the layout policy may rely on besides what the run measures.
 struct Outlook {
-  std::function<CacheForecast()> cache{};  // read in place of computed, asked at each decision
-  int cores = 0;                           // of each host, as ForecastInput has them
+  std::function<CacheForecast()> cache{};  // cached outputs; queried at each decision
+  int cores = 0;                           // per host, as in ForecastInput
   std::vector<ForeseenFreeze> freezes{};
 };
 
 class Repartition final : public ChangePolicy {
  public:
-  /// All outlive it.
+  /// All references must outlive this object.
   Repartition(const RunConfig& config, const Trainer& trainer, Backend& backend, int threads,
               Outlook outlook = {});
 
@@ -31,14 +31,14 @@ class Repartition final : public ChangePolicy {
   void adopted(const Change& change, const Adoption& adoption) override;
   std::vector<RunEvent> closing() override;
 
-  /// Takes up the times of the run's steps so far.
+  /// The record of the measured times of the run's steps.
   CostRecord& costs() { return costs_; }
-  /// Measures changes of the layout, by a probe and by the changes so far. Collective.
+  /// Measures the cost of layout changes, from a probe and from the changes so far. Collective.
   MoveRates moves(Trainer& trainer);
 
   const char* name() const override { return "layout"; }
-  /// The layout that the run began with, the batches that a step does at once; and the layout that
-  /// was changed to, for a resumed launch in a world of as many ranks.
+  /// The initial layout of the run, the batches per step, and the layout that was changed to, for a
+  /// resumed launch with the same world size.
   nlohmann::json progress() const override;
   void restore(const nlohmann::json& progress, Trainer& trainer,
                const std::string& source) override;
@@ -62,19 +62,19 @@ class Repartition final : public ChangePolicy {
   const int threads_;
   const Outlook outlook_;
   CostRecord costs_;
-  std::optional<MachineModel> links_;  // and moves: probed at the first decision
+  std::optional<MachineModel> links_;  // includes moves; probed at the first decision
   LayoutStart start_;
-  int batches_ = 1;                  // that a step does at once
-  std::size_t settled_ = 0;          // updates since the last change, as far as they count
-  std::vector<double> seconds_;      // of those of this launch
-  std::optional<double> predicted_;  // seconds of such a step
-  std::optional<double> wanted_;     // the same of what the decision of this step wants
-  bool moves_ = false;               // and whether that is another layout
-  std::vector<std::size_t> unlike_;  // ranks that take longer or less long than the others
-  double rebuild_ = 0;               // seconds of the last change but for the state's move, here
-  double move_factor_ = 1;           // what that move took over what the probe says
-  MoveRates predicted_rates_;        // of the newest prediction
-  nlohmann::json layout_;            // that was changed to (layout_json()); null: none
+  int batches_ = 1;                  // per step
+  std::size_t settled_ = 0;          // updates since the last change; saturates
+  std::vector<double> seconds_;      // of the updates since the last change, in this launch
+  std::optional<double> predicted_;  // seconds per update
+  std::optional<double> wanted_;     // the same for the decision of this step
+  bool moves_ = false;               // whether that decision changes the layout
+  std::vector<std::size_t> unlike_;  // ranks that are slower or faster than the others
+  double rebuild_ = 0;               // seconds of the last change except moving state, on this rank
+  double move_factor_ = 1;           // measured time of that move / time predicted by the probe
+  MoveRates predicted_rates_;        // used by the newest prediction
+  nlohmann::json layout_;            // that was changed to (layout_json()), or null
   int world_ = 0;
 };
 

@@ -16,7 +16,7 @@ LinkCosts median_link(const std::vector<LinkCosts>& links) {
     std::vector<double> values;
     for (const LinkCosts& link : links) values.push_back(link.*figure);
     std::sort(values.begin(), values.end());
-    return values[values.size() / 2];  // never between a number and infinity
+    return values[values.size() / 2];  // never the mean of a number and infinity
   };
   if (links.empty()) return {};
   return {of(&LinkCosts::latency), of(&LinkCosts::bandwidth), of(&LinkCosts::send_cpu),
@@ -27,7 +27,8 @@ LinkCosts median_link(const std::vector<LinkCosts>& links) {
 
 MachineModel bench_links(Communicator& world, const LinkBenchOptions& options) {
   if (world.size() == 1)
-    throw_input("one rank has no links", "this launch", "mpirun -n 2 concertina bench links");
+    throw_input("one rank has no links to measure", "this launch",
+                "mpirun -n 2 concertina bench links");
   const auto bytes = static_cast<std::size_t>(options.bytes);
   const std::vector<int> hosts = host_of_ranks(world);
   MachineModel machine;

@@ -1,4 +1,4 @@
-// `concertina bench links`: every pair of ranks, as a machine file.
+// Measures all pairs of ranks for `concertina bench links`.
 #pragma once
 
 #include "experiments/predict/machine_file.h"
@@ -7,11 +7,11 @@
 namespace concertina {
 
 struct LinkBenchOptions {
-  int bytes = 1 << 20;  // of a large message
+  int bytes = 1 << 20;  // size of a large message
 };
 
-/// Links of all pairs (of the classes "one host" and "two hosts" alone beyond 16 ranks), and their
-/// medians by class. Collective; throws Error{bad_input} in a world of one.
+/// Measures the links of all pairs and their medians by class; above 16 ranks only the classes "one
+/// host" and "two hosts". Collective. Throws Error{bad_input} with one rank.
 MachineModel bench_links(Communicator& world, const LinkBenchOptions& options);
 
 }  // namespace concertina

@@ -21,26 +21,26 @@
 namespace concertina {
 namespace {
 
-// The matrix products of a training step by themselves: what the step could not be faster than.
-// Invariant: the shapes and counts are those of a profile; the buffers are its own, and nothing is
-// fused after a product. On a CPU each is measured twice, in our tiles and as one call of oneDNN:
-// tiles that are too small would not be seen by themselves.
+// The matrix products of a training step alone, a lower bound for the step's duration.
+// Invariant: shapes and counts come from a profile; the buffers are separate, and nothing is fused
+// after a product. On a CPU each product is measured in our tiles and as one oneDNN call, since
+// tiles that are too small would otherwise go unnoticed.
 class ProductsAlone {
  public:
-  /// `profile`: of `steps` steps. `backend`: of its own. `threads`: of oneDNN's products of whole
-  /// matrices; 0: without them.
+  /// `profile` covers `steps` steps. `backend` is used only for these products. `threads` is the
+  /// number for oneDNN's products of whole matrices; 0 skips them.
   ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend, double steps,
                 int threads);
 
-  /// Multiplications and additions of a step's products, as many as are really computed.
+  /// Multiplications and additions that a step's products actually execute.
   double flops() const;
-  /// Seconds that a step's products take now.
+  /// Current durations of a step's products.
   struct Seconds {
-    double best = 0;   // each by what is faster, one call of oneDNN (fp32) or our tiles
-    double tiles = 0;  // by our tiles
+    double best = 0;   // each with the faster of one oneDNN call (fp32) or our tiles
+    double tiles = 0;  // with our tiles
   };
-  /// By the least of a few runs of each. Attention's count at the best rate of any here: no shape
-  /// of theirs could be faster by itself.
+  /// Uses the minimum of a few runs of each product. Attention's products count at the best rate of
+  /// any product here, which no shape of theirs could exceed.
   Seconds measure();
 
  private:
@@ -48,7 +48,7 @@ class ProductsAlone {
     LinearShape shape;
     std::shared_ptr<Linear> linear;
     std::unique_ptr<cpu::WholeProducts> whole;  // may be null
-    std::array<double, 3> calls{};              // a step: forward, input gradient, weight gradient
+    std::array<double, 3> calls{};              // per step: forward, input and weight gradient
     View in, dx, out, dy, weight, dw;
     void* packed = nullptr;
     std::size_t x() const { return static_cast<std::size_t>(shape.rows * shape.in); }
@@ -167,7 +167,7 @@ void ProductsAlone::attach(Case& one) {
 
 using Json = nlohmann::ordered_json;
 
-/// Seconds of one rank, by kind of action, in its last step.
+/// Seconds of one rank's last step, by kind of action.
 std::map<std::string, double> phases_of(const TimedTrainer& bench) {
   std::map<std::string, double> phases;
   for (std::size_t i = 0; i < bench.row().size(); ++i) {
@@ -180,7 +180,7 @@ std::map<std::string, double> phases_of(const TimedTrainer& bench) {
   return phases;
 }
 
-/// From the last step's times. Collective.
+/// The bound from the durations of the last step. Collective.
 double schedule_bound(const TimedTrainer& bench, Communicator& world) {
   StageMeans mine(bench.trainer.layout()), all(bench.trainer.layout());
   mine.add(bench.row(), bench.record());
@@ -207,11 +207,11 @@ Json breakdown(const Profile& profile, double steps) {
   return kernels;
 }
 
-/// Seconds of each measured round, in which everything that is compared takes its turn.
+/// Seconds of each measured round, in which all compared variants are run in turn.
 struct Rounds {
   std::vector<double> step, products, tiles, bound, single;
-  std::vector<double> issued;  // without graphs, where there are some
-  double flops = 0;            // of this rank's products, a step
+  std::vector<double> issued;  // without graphs, if there are any
+  double flops = 0;            // of this rank's products in a step
 
   static double ratio(const std::vector<double>& a, const std::vector<double>& b) {
     std::vector<double> ratios;
@@ -220,7 +220,7 @@ struct Rounds {
   }
 };
 
-/// Rank 0 doing the whole batch by itself; null on other ranks and in a world of one.
+/// A trainer of the whole batch on rank 0; null on other ranks and with one rank.
 std::unique_ptr<TimedTrainer> single_rank(const RunConfig& config, Communicator& world,
                                           std::unique_ptr<Communicator>& self) {
   if (world.size() == 1) return nullptr;
@@ -238,7 +238,7 @@ Rounds measure(TimedTrainer& bench, TimedTrainer* single, Communicator& world,
     if (single != nullptr) single->step();
     bench.profile.reset();
     bench.profiled_step();
-    if (!bench.times_in_passing()) bench.step();  // as it will be: it may record
+    if (!bench.times_in_passing()) bench.step();  // as in the measurement: it may record
   }
   ProductsAlone products(bench.profile, make_backend(bench.config, bench.threads, world), 1,
                          bench.config.run.device == "cuda" ? 0 : bench.threads);

@@ -14,12 +14,12 @@ std::uint32_t random_word(std::int64_t step, std::int64_t sample, std::uint32_t 
              static_cast<std::uint32_t>(i))[0];
 }
 
-/// Targets of a sample of `length` tokens.
+/// Number of targets of a sample of `length` tokens.
 std::int64_t targets_of(const Field& field, std::int64_t length) {
   return field.most == 0 ? length : std::min(field.most, masked_count(length));
 }
 
-/// They are spread evenly.
+/// Whether element `i` is a target; targets are evenly spread.
 bool is_target(const Field& field, std::int64_t length, std::int64_t i) {
   const std::int64_t count = targets_of(field, length);
   return i < length && (i + 1) * count / length > i * count / length;
@@ -55,7 +55,7 @@ std::int32_t RandomSamples::value(const Field& field, std::int64_t step, std::in
   if (field.name == "types") return below(types_, 2, i);
   if (field.name == "lengths") return length();
   if (field.name == "label" || field.name == "tags") return below(classes_, 3, i);
-  return below(has("lengths") ? length() : tokens_, 4, 0);  // a place in the sample
+  return below(has("lengths") ? length() : tokens_, 4, 0);  // a position in the sample
 }
 
 void RandomSamples::load(std::int64_t step, std::int64_t first, std::int64_t count,

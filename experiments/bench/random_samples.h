@@ -1,4 +1,4 @@
-// Random samples of any model: the same work as real ones, for benches and checks without data.
+// Random samples of any model, with the work of real ones, for benchmarks and checks without data.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace concertina {
 
 class RandomSamples final : public BatchSource {
  public:
-  /// Offers the fields that `model` reads. Tokens are in the vocabulary, labels are classes,
-  /// samples have any length; every target is valid, but of the padding.
+  /// Provides the fields that `model` reads, with valid tokens, labels and lengths. Every target is
+  /// valid except for padding.
   RandomSamples(const RunConfig& config, const ModelSpec& model);
 
   std::span<const Field> fields() const override { return fields_; }
@@ -20,7 +20,7 @@ class RandomSamples final : public BatchSource {
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
  private:
-  /// The value of `field`'s element `i` in [0, elements).
+  /// The value of element `i` in [0, elements) of `field`.
   std::int32_t value(const Field& field, std::int64_t step, std::int64_t sample,
                      std::int64_t i) const;
   bool has(std::string_view field) const;

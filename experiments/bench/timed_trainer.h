@@ -1,5 +1,5 @@
-// A run of random samples, ready to be timed: what every bench of whole steps is made of.
-// Invariant: training alone, on the clock of its kernels; no data, checkpoints or logs.
+// A training on random samples for benchmarks of whole steps. Invariant: training only, on the
+// clock of its kernels, without data files, checkpoints or logs.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace concertina {
 
-/// Seconds of the STEP of `row` without its waits for other ranks; 0 if it has none.
+/// Seconds of the STEP of `row` without waits for other ranks; 0 if it has none.
 double step_seconds(const std::vector<Action>& row, const StepRecord& record);
 
-/// The makespan of `plan` if all actions of a kind and stage take their mean, and STEP on each rank
-/// what `steps` says.
+/// The makespan of `plan` if all actions of a kind and stage take their mean duration, and STEP on
+/// each rank takes its entry in `steps`.
 double schedule_bound(const Plan& plan, const Layout& layout, const StageMeans& means,
                       const std::vector<double>& steps);
 
@@ -24,14 +24,14 @@ struct TimedTrainer {
   /// Starts from initial weights. Collective over `world`.
   TimedTrainer(const RunConfig& its_config, Communicator& world);
 
-  /// Trains the next step. Returns seconds of this rank, from the moment that all are ready.
+  /// Trains the next step. Returns the seconds on this rank from the time when all ranks are ready.
   /// Collective.
   double step();
-  /// The same with its kernels in `profile`, which may take longer: step() has them as well where
-  /// that costs the device nothing.
+  /// Like step(), with kernels recorded in `profile`, which may be slower. step() records them too
+  /// if that is free on the device.
   double profiled_step();
   bool times_in_passing() const;
-  /// The same with every kernel issued by itself, none as part of a graph.
+  /// Like step(), with every kernel issued separately instead of in a graph.
   double issued_step();
 
   /// The record of this rank's last step.
@@ -42,7 +42,7 @@ struct TimedTrainer {
   const int threads;
   std::unique_ptr<Backend> backend;
   Profile profile;
-  std::unique_ptr<Backend> profiled;  // `backend`, on the clock: the trainer's
+  std::unique_ptr<Backend> profiled;  // `backend` with timing, used by the trainer
   Trainer trainer;
   RandomSamples samples;
   std::int64_t steps = 0;  // trained

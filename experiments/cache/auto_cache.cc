@@ -16,7 +16,8 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kOtherBits =
-    "with this processor's kernels a sample may have other bits in another place of its microbatch";
+    "this processor's kernels may compute other bits for a sample at another place in its "
+    "microbatch";
 
 }  // namespace
 
@@ -35,7 +36,7 @@ AutoCache::AutoCache(Trainer& trainer, Options options)
   open_files();
   make_slot_plan();
   own_read_seconds_ = store_->measure_read();
-  trainer_.world().barrier();  // nobody measures any more
+  trainer_.world().barrier();  // all ranks have finished measuring
   trainer_.reuse(this);
 }
 
@@ -43,7 +44,7 @@ AutoCache::~AutoCache() {
   trainer_.reuse(nullptr);
 }
 
-/// One rank of each host makes the files, the others open them.
+/// One rank per host creates the files; the others open them.
 void AutoCache::open_files() {
   const RunConfig& config = trainer_.config();
   Communicator& world = trainer_.world();
@@ -62,7 +63,7 @@ void AutoCache::open_files() {
   const std::vector<nlohmann::json> made =
       gather_json(world, store_ ? store_->shared() : nlohmann::json());
   if (!store_) store_ = std::make_unique<ActivationCache>(files, made[leader]);
-  // A rank that sees other slots than its leader would look for samples in other places.
+  // A rank with other slots than its leader would look for samples in the wrong places.
   const std::vector<nlohmann::json> seen =
       gather_json(world, {store_->slots(CachePlace::memory), store_->slots(CachePlace::disk)});
   bool agree = true;
@@ -70,15 +71,15 @@ void AutoCache::open_files() {
     agree = agree && seen[at(rank)] == seen[leader_of(rank)];
   if (agree) return;
   if (world.rank() == 0)
-    log::warn("no activations are kept: the ranks of one host do not see the same files of them");
+    log::warn("activation cache disabled: the ranks of one host do not see the same cache files");
   store_ = std::make_unique<ActivationCache>(CacheOptions{.samples = room_.samples,
                                                           .entry_bytes = room_.entry_bytes,
                                                           .disk_directory = {},
                                                           .warn = {}});
 }
 
-/// Where there are fewer slots than samples. From the epoch in which this launch begins, the same
-/// on all ranks.
+/// Creates the slot plan if there are fewer slots than samples. It starts at the epoch in which
+/// this launch begins, which is the same on all ranks.
 void AutoCache::make_slot_plan() {
   const std::uint64_t slots = store_->slots(CachePlace::memory) + store_->slots(CachePlace::disk);
   if (slots >= room_.samples) return;
@@ -115,7 +116,7 @@ void AutoCache::before_step(std::int64_t step) {
   store_->prefetch(wanted_);
 }
 
-/// As StepBatch and TrainingSource::load() take them.
+/// Lists samples in the order of StepBatch and TrainingSource::load().
 void AutoCache::list_samples(std::int64_t step, std::vector<StepSample>& samples) {
   const auto first = static_cast<std::uint64_t>((step - 1) * trainer_.job().batch());
   const std::uint64_t per_epoch = source_.samples_per_epoch();
@@ -129,7 +130,7 @@ void AutoCache::list_samples(std::int64_t step, std::vector<StepSample>& samples
     }
 }
 
-/// The assignment has changed: other units are frozen, or other microbatches begin here.
+/// Follows a changed assignment: other units are frozen, or other microbatches begin here.
 void AutoCache::follow(std::int64_t step) {
   const Watchdog::Patience patience(trainer_.watchdog(), "digests of frozen weights");
   layout_ = trainer_.layout();
@@ -156,7 +157,7 @@ void AutoCache::follow(std::int64_t step) {
   decide_at_ = step + kMeasured * trainer_.assignment().batches;
 }
 
-/// For the samples of steps that do so many at once.
+/// Resizes the buffers for the samples of `batches` batches per step.
 void AutoCache::make_room(int batches) {
   const auto samples = static_cast<std::size_t>(trainer_.job().batch() * batches);
   samples_.resize(samples);
@@ -165,8 +166,8 @@ void AutoCache::make_room(int batches) {
   wanted_.reserve(samples);
 }
 
-/// On each rank that begins a pipeline, with the units up to the end of the first layer: those of
-/// other layers have the same shapes.
+/// Runs on each rank that begins a pipeline, with the units up to the end of the first layer: those
+/// of other layers have the same shapes.
 void AutoCache::try_places() {
   const ModelSpec& model = trainer_.job().model;
   int units = units_;
@@ -175,15 +176,15 @@ void AutoCache::try_places() {
   tried_ = units;
   for (int s = 0; s < layout_.stage_count(); ++s)
     if (Stage* stage = trainer_.engine().stage(s); stage != nullptr && stage->first_unit() == 0) {
-      // The rounding of an emulation hides most of a difference from a trial, but not all.
+      // Emulated rounding hides most, but not all, differences from a trial.
       alike_ = alike_ && (per_microbatch_ == 1 || !trainer_.backend().emulates(model.activation)) &&
                same_in_any_place(*stage, units, model, source_, trainer_.tensor_memory());
       return;
     }
 }
 
-/// Measures the units, as far as the present engine has seen them, and a read: the
-/// median over the ranks, since one that others keep from running measures anything.
+/// Gathers the times of the units, as measured by the present engine, and of a read. Takes the
+/// median over the ranks because the time on a rank that was descheduled can be arbitrarily long.
 void AutoCache::gather_times() {
   std::vector<double> mine;
   for (const UnitSeconds& unit : trainer_.engine().executor().unit_clock().seconds())
@@ -207,12 +208,12 @@ void AutoCache::gather_times() {
     alike = alike && all[i] == 0;
   }
   if (!alike && !std::exchange(told_, true) && trainer_.world().rank() == 0)
-    log::warn("no activations are kept: {}", kOtherBits);
+    log::warn("activation cache disabled: {}", kOtherBits);
   alike_ = alike;
   read_seconds_ = median(std::move(reads));
 }
 
-/// Seconds that the cached units take per sample; 0 while one of them was not measured yet.
+/// Seconds per sample for the cached units; 0 until all of them have been measured.
 double AutoCache::forward_seconds() const {
   double sum = 0;
   for (int u = 0; u < units_; ++u) {
@@ -229,8 +230,8 @@ void AutoCache::decide(std::int64_t step) {
   const double forward = forward_seconds();
   CacheVerdict verdict = cache_pays(room_.entry_bytes, read_seconds_, forward);
   if (read_seconds_ > 0 && forward <= 0)
-    verdict = {true, "on until it is known what these units take"};
-  if (read_seconds_ <= 0) verdict = {false, "no sample has a place"};
+    verdict = {true, "on until the time of these units is known"};
+  if (read_seconds_ <= 0) verdict = {false, "no sample has a slot"};
   if (!alike_) verdict = {false, kOtherBits};
   on_ = verdict.pays;
   if (trainer_.config().cache.use == "always" && !on_ && alike_) {
@@ -279,7 +280,7 @@ CacheUse AutoCache::use() {
   return sum;
 }
 
-/// The prefix that the entry of `sample` is of, as an index; -1 if it has none.
+/// The index of the prefix whose output is stored for `sample`; -1 if there is none.
 int AutoCache::place_of(const StepSample& sample) {
   if (sample.before < 0) return -1;
   const std::optional<CacheKey> key = store_->held(static_cast<std::uint64_t>(sample.before));
@@ -291,7 +292,7 @@ int AutoCache::place_of(const StepSample& sample) {
 
 int AutoCache::restore(const Stage& stage, const MicrobatchIo& io) {
   if (kept_units() == 0) return 0;
-  CONCERTINA_CHECK(io.step == step_, "step {} was prepared, not {}", step_, io.step);
+  CONCERTINA_CHECK(io.step == step_, "prepared step {}, got step {}", step_, io.step);
   const std::size_t first = first_of(io.microbatch), end = first + per_microbatch_;
   bool same = true;
   for (std::size_t i = first; i < end; ++i) {
@@ -317,7 +318,7 @@ bool AutoCache::read(const Prefix& prefix, std::size_t first, View output) {
     const StepSample& sample = samples_[first + i];
     const CacheKey key{static_cast<std::uint64_t>(sample.before), sample.number, prefix.digest};
     if (store_->read(key, entry)) continue;
-    // Most likely the others of this microbatch are damaged as well: all are written anew.
+    // The other entries of this microbatch are probably damaged as well: rewrite all of them.
     std::fill_n(places_.begin() + static_cast<std::ptrdiff_t>(first), per_microbatch_, -1);
     return false;
   }

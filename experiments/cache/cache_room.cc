@@ -17,16 +17,16 @@ bool ever_freezes(const RunConfig& config) {
   return config.freeze.policy != "none" || config.freeze.units > 0;
 }
 
-/// Throws if not even one sample fits.
+/// Throws if the budget is too small for one sample.
 void require_room(const RunConfig& config, std::string_view key, ByteSize budget,
                   std::uint64_t entry_bytes) {
   const auto bytes = static_cast<std::uint64_t>(budget.bytes);
   if (bytes == 0 || fit_slots(0, 1, entry_bytes, bytes).count > 0) return;
   const std::uint64_t least = CacheSlots{0, 1, entry_bytes}.file_bytes();
   const auto kib = static_cast<std::int64_t>(align_up(least, 4096) / 1024);
-  throw_input(fmt::format("{} = \"{}\" holds nothing: what frozen units make of one sample has {} "
-                          "bytes, and its file takes {} KiB with its header, the slot's and whole "
-                          "pages",
+  throw_input(fmt::format("{} = \"{}\" is too small: the frozen units' output for one sample has "
+                          "{} bytes, and the smallest cache file with its headers and whole pages "
+                          "needs {} KiB",
                           key, to_text(budget), entry_bytes, kib),
               config.where(key), fmt::format("{} = \"{} KiB\" or more, or 0", key, kib));
 }
@@ -41,14 +41,14 @@ nlohmann::ordered_json to_json(const CacheUse& use) {
 
 namespace {
 
-/// Why not all were read, as far as that is no fault.
+/// The reason why not all samples were read, other than faults.
 std::string why_computed(const CacheUse& use) {
   if (use.misses == 0 || use.samples == 0) return "";
   const auto number = [](std::uint64_t value) { return grouped(static_cast<std::int64_t>(value)); };
   std::string text =
       fmt::format("; {} were computed, each sample at least once", number(use.misses));
   if (use.slots < use.samples)
-    text += fmt::format(": the budgets hold {} of the {} of an epoch", number(use.slots),
+    text += fmt::format(": the budgets hold {} of the {} samples of an epoch", number(use.slots),
                         number(use.samples));
   return text;
 }
@@ -59,8 +59,8 @@ std::string text_of(const CacheUse& use) {
   const std::uint64_t hits = use.memory_hits + use.disk_hits, all = hits + use.misses;
   const std::string faults = counted(static_cast<std::int64_t>(use.faults), "fault");
   if (all == 0 && use.faults > 0)
-    return fmt::format("cached activations: none could be kept ({}: see the warnings)", faults);
-  if (all == 0) return "cached activations: none was asked for";
+    return fmt::format("cached activations: none could be stored ({}: see the warnings)", faults);
+  if (all == 0) return "cached activations: none requested";
   return fmt::format(
       "cached activations: {:.0f}% of {} samples with frozen units were read ({} from memory, {} "
       "from disk), {} written{}{}",
@@ -77,7 +77,7 @@ bool uses_cache(const RunConfig& config) {
 
 std::string idle_cache(const RunConfig& config) {
   if (!has_budget(config) || ever_freezes(config)) return "";
-  return fmt::format("{} is set, but nothing is ever frozen: no activation is kept",
+  return fmt::format("{} is set, but nothing is ever frozen: no activations are cached",
                      config.cache.memory.bytes > 0 ? "cache.memory" : "cache.disk");
 }
 
@@ -89,8 +89,8 @@ CacheRoom cache_room(const RunConfig& config, const ModelSpec& model, std::uint6
                  .memory = {},
                  .disk = {}};
   CONCERTINA_CHECK(room.entry_bytes * per_microbatch == model.boundary_bytes && samples > 0,
-                   "{} bytes of {} samples, {} in an epoch", model.boundary_bytes, per_microbatch,
-                   samples);
+                   "{} bytes for {} samples, {} samples per epoch", model.boundary_bytes,
+                   per_microbatch, samples);
   const auto bytes = [](ByteSize size) { return static_cast<std::uint64_t>(size.bytes); };
   require_room(config, "cache.memory", config.cache.memory, room.entry_bytes);
   require_room(config, "cache.disk", config.cache.disk, room.entry_bytes);

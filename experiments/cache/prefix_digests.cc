@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// The properties that tell a prefix of one model from another's of the same weights.
+/// The properties that distinguish prefixes of models with the same weights.
 std::string text_of_units(const ModelSpec& model, int units) {
   std::string text = fmt::format("{} x {} tokens, {}", model.samples, model.tokens_per_sample,
                                  name_of(model.activation));

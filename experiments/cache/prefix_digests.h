@@ -1,5 +1,5 @@
-// Digests of the leading frozen units of a model with their weights (io/cache_key.h).
-// Invariant: equal digests mean units that make the same of the same sample.
+// Digests of a model's leading frozen units with their weights (io/cache_key.h). Invariant: units
+// with equal digests compute the same output for the same sample.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace concertina {
 
 class PrefixDigests {
  public:
-  /// `numerics`: what decides bits besides model and weights. `trainer` outlives it.
+  /// `numerics`: what determines bits besides model and weights. `trainer` outlives this.
   PrefixDigests(const Trainer& trainer, std::string numerics);
 
-  /// After each change of the assignment, on every rank, before another step: forgets the weights
-  /// that train now.
+  /// Called on every rank after each change of the assignment, before the next step: forgets the
+  /// weights that are trainable now.
   void follow();
-  /// The digest of units [0, units), all frozen, whose weights this rank has. What was hashed
-  /// before is as it was while it stays frozen, so most calls hash little.
+  /// The digest of units [0, units), which must all be frozen and on this rank. Hashes of weights
+  /// are reused while those stay frozen, so most calls hash little.
   Sha256Digest digest(int units);
 
  private:
@@ -27,7 +27,7 @@ class PrefixDigests {
 
   const Trainer& trainer_;
   const std::string numerics_;
-  std::vector<std::string> hashes_;  // by bucket: of its weights; empty: not known
+  std::vector<std::string> hashes_;  // of each bucket's weights; empty: unknown
 };
 
 }  // namespace concertina

@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// A block of tensors' memory, and what a host would have in it.
+/// A block of tensor memory and a host buffer of the same size.
 class ProbeBlock {
  public:
   ProbeBlock(Memory& memory, std::size_t bytes)
@@ -25,7 +25,7 @@ class ProbeBlock {
   }
   void* data() const { return block_; }
   std::vector<std::byte>& host() { return host_; }
-  /// The host's bytes in `samples` equal parts, of which part (i + by) % samples comes to place i.
+  /// Copies the host's bytes in `samples` equal parts, with part (i + by) % samples at place i.
   void put(std::size_t samples, std::size_t by) {
     const std::size_t split = host_.size() / samples * by;
     std::vector<std::byte> turned(host_.begin() + static_cast<std::ptrdiff_t>(split), host_.end());
@@ -39,9 +39,9 @@ class ProbeBlock {
   void* block_;
 };
 
-constexpr std::size_t kTurns = 12;  // of each microbatch, about
+constexpr std::size_t kTurns = 12;  // rotations per microbatch, approximately
 
-/// The stage's first units on microbatches of its own, in memory of its own.
+/// Runs the stage's first units on separate microbatches in separate memory.
 class PlaceProbe {
  public:
   PlaceProbe(Stage& stage, int units, const ModelSpec& model, BatchSource& source, Memory& memory)
@@ -67,7 +67,7 @@ class PlaceProbe {
     }
   }
 
-  /// Whether the first microbatch of `batch` gives each sample the same, wherever it stands.
+  /// Whether the first microbatch of `batch` gives each sample the same output at every place.
   bool same(std::int64_t batch) {
     source_.load(batch, 0, model_.samples, wanted_);
     run(0, first_);
@@ -84,7 +84,7 @@ class PlaceProbe {
   }
 
  private:
-  /// The output for the microbatch whose place i has sample i + by.
+  /// Computes the output for the microbatch that has sample i + by at place i.
   void run(std::size_t by, std::vector<std::byte>& output) {
     for (ProbeBlock& field : fields_) field.put(static_cast<std::size_t>(model_.samples), by);
     MicrobatchIo io;
@@ -104,7 +104,7 @@ class PlaceProbe {
   Memory& memory_;
   ProbeBlock output_, saved_;
   std::vector<ProbeBlock> fields_;
-  std::vector<View> views_, wanted_;  // of fields_; of the source's
+  std::vector<View> views_, wanted_;  // of fields_; of the source
   std::vector<std::byte> first_, turned_;
 };
 
@@ -114,7 +114,7 @@ bool same_in_any_place(Stage& stage, int units, const ModelSpec& model, BatchSou
                        Memory& memory) {
   if (model.samples == 1 || units == 0) return true;
   PlaceProbe probe(stage, units, model, source, memory);
-  // bf16 rounds most of what fp32 sums differ by away: it takes many more elements to show it.
+  // bf16 rounding hides most differences between fp32 sums, so more elements are needed.
   const std::size_t wanted = model.activation == DType::f32 ? 1 << 16 : 1 << 20;
   constexpr std::size_t kMicrobatches = 64;
   const std::size_t elements = model.boundary_bytes / size_of(model.activation);

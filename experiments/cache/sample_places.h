@@ -1,6 +1,6 @@
-// Whether a sample has the same bits wherever in its microbatch it is.
-// Kernels cut the rows of a microbatch into tiles, and may add up in another order in one that is
-// shorter or elsewhere. What they do is a matter of processor, library and shape, so it is tried.
+// Tests whether a sample has the same bits at every place in its microbatch. Kernels split the rows
+// of a microbatch into tiles and may sum in another order in a shorter tile or at another position.
+// This depends on processor, library and shape, so it is tested by running them.
 #pragma once
 
 #include "core/memory.h"
@@ -11,8 +11,8 @@
 namespace concertina {
 
 /// Runs the first `units` units of `stage`, which begins `model` and has them frozen, on some
-/// microbatches of `source`, each with its samples in several rotations. `memory`: of the stage's
-/// tensors. Between two steps.
+/// microbatches of `source`, each with its samples in several rotations. `memory`: the memory of
+/// the stage's tensors. Must be called between two steps.
 bool same_in_any_place(Stage& stage, int units, const ModelSpec& model, BatchSource& source,
                        Memory& memory);
 

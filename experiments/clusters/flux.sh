@@ -1,6 +1,6 @@
 #!/bin/bash
-# Flux with flux-pmix, in the folder of Concertina: flux batch experiments/clusters/flux.sh @run.toml run.name=long
-# Tried: its syntax alone; no Flux was at hand.
+# Flux with flux-pmix, in Concertina's source folder: flux batch experiments/clusters/flux.sh @run.toml run.name=long
+# Tried: syntax check only; Flux was not available.
 # flux: --nodes=2 --nslots=8 --time-limit=4h
 . experiments/env.sh
 flux run --ntasks=8 -o pmi=pmix concertina doctor --cluster "$@" || exit

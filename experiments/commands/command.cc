@@ -27,7 +27,7 @@ bool is_assignment(const std::string& argument) {
          argument.find('/') >= equals;
 }
 
-/// What a mistyped `argument` may stand for.
+/// Suggestions for a mistyped `argument`.
 std::string sources_near(std::string argument) {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> runs;
@@ -54,7 +54,7 @@ void read_source(const std::string& argument, RunConfig& config) {
                 fs::exists(argument, error) ? "@" + argument : sources_near(argument));
 }
 
-/// A broken argument may be of any length.
+/// Shortens the text: a broken argument may be of any length.
 std::string brief(const std::string& text) {
   constexpr std::size_t kMost = 60;
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
@@ -65,39 +65,37 @@ std::string brief(const std::string& text) {
 void CommandOptions::needs(const char* option, const std::string& other, bool there) const {
   if (given(option) && !there)
     throw_input(fmt::format("{} has no effect without {}", option, other), option,
-                fmt::format("{} as well, or leave out {}", other, option));
+                fmt::format("add {}, or remove {}", other, option));
 }
 
 void CommandOptions::excludes(const char* option, const std::string& other, bool there) const {
   if (given(option) && there)
     throw_input(fmt::format("{} has no effect with {}", option, other), option,
-                fmt::format("leave out {}, or {}", option, other));
+                fmt::format("remove {} or {}", option, other));
 }
 
 void add_config_options(CLI::App& app, ConfigOptions& options) {
   app.add_option("config", options.sources,
-                 "@FILE.toml, later ones overlay earlier ones; a run directory; or an "
+                 "@FILE.toml (later files override earlier ones), a run directory, or an "
                  "assignment as for --set")
       ->type_name("@FILE|RUN|TABLE.KEY=VALUE");
-  app.add_option(
-         "--set", options.sets,
-         "set one config key, after all files and variables such as CONCERTINA__RUN__STEPS; may "
-         "be repeated")
+  app.add_option("--set", options.sets,
+                 "set a config key, overriding files and environment variables; may be repeated")
       ->type_name("TABLE.KEY=VALUE")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag_callback(
       "--help-config", [] { throw CLI::CallForAllHelp(); },
-      "print all config keys with type, default and meaning");
+      "print all config keys with types, defaults and meanings");
 }
 
 void add_json_option(CLI::App& app, CommandOptions& options) {
-  app.add_flag("--json", options.json, "print one JSON object, nothing else");
+  app.add_flag("--json", options.json, "print only one JSON object");
 }
 
 void add_newest_option(CLI::App& app, bool& newest) {
   app.add_flag("--newest", newest,
-               "the newest checkpoint of a run that keeps its best one (checkpoint.best)");
+               "use the newest checkpoint even if the run keeps its best one (checkpoint.best)");
 }
 
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
@@ -109,9 +107,9 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
                                text.find_first_not_of("+-") != std::string::npos &&
                                text[text.find_first_not_of("+-")] == '0';
             if (error == std::errc::invalid_argument || parsed != end || zeros)
-              return fmt::format("'{}' is no whole number in decimal digits", brief(text));
+              return fmt::format("expected a decimal integer, got '{}'", brief(text));
             if (error != std::errc{} || value < low || value > high)
-              return fmt::format("Value {} not in range {} to {}", brief(text), low, high);
+              return fmt::format("{} is not in range {} to {}", brief(text), low, high);
             return {};
           },
           fmt::format("from {} to {}", low, high)};
@@ -123,9 +121,9 @@ CLI::Validator number(double low, double high) {
             const char* end = text.data() + text.size();
             const auto [parsed, error] = std::from_chars(text.data(), end, value);
             if (error == std::errc::invalid_argument || parsed != end)
-              return fmt::format("'{}' is no number", brief(text));
+              return fmt::format("expected a number, got '{}'", brief(text));
             if (error != std::errc{} || !(value >= low && value <= high))
-              return fmt::format("Value {} not in range {} to {}", brief(text), low, high);
+              return fmt::format("{} is not in range {} to {}", brief(text), low, high);
             return {};
           },
           fmt::format("from {} to {}", low, high)};
@@ -168,7 +166,7 @@ RunConfig load(const ConfigOptions& options) {
 
 void require_nothing_at(const std::string& path, const std::string& fix) {
   if (std::error_code error; fs::exists(path, error))
-    throw_input("there is a file already", path, fix);
+    throw_input("the file already exists", path, fix);
 }
 
 void require_output(const std::string& path, const std::string& option) {
@@ -177,10 +175,10 @@ void require_output(const std::string& path, const std::string& option) {
   const fs::path name = fs::path(path).filename();
   if (why.empty() && fs::exists(path, error) &&
       (name == kResultsFile || name == kStudyFile || name == kRecordFile))
-    why = "a study keeps its records in a file of this name";
+    why = "the name is reserved for records of studies";
   if (!why.empty())
-    throw_input(fmt::format("nothing can be written here: {}", why), path,
-                fmt::format("{} FILE in a directory of yours", option));
+    throw_input(fmt::format("cannot write this file: {}", why), path,
+                fmt::format("{} FILE in a writable directory", option));
 }
 
 }  // namespace concertina

@@ -1,9 +1,8 @@
-// A subcommand: its description, the options that several have, and how its body runs.
-// A subcommand is a file NAME.cc that defines command_NAME(), and a word in the list of
-// meson.build. Where NAME begins as a group does (program.cc), it hangs below it: schedule-draw is
-// `schedule draw`.
-// Invariant: parsing touches nothing outside; whatever reads files or starts MPI happens when the
-// command runs.
+// Subcommands: their description, shared options and how their body runs.
+// A subcommand is a file NAME.cc that defines command_NAME(), and an entry in the list of
+// meson.build. If NAME starts with the name of a group (program.cc), it belongs to that group:
+// schedule-draw is `schedule draw`.
+// Invariant: parsing has no side effects; files are read and MPI starts when the command runs.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -33,56 +32,57 @@ struct Command {
   std::function<Runner(CLI::App& app)> add;
 };
 
-/// The options of a command derive from this.
+/// Base class of the options of a command.
 struct CommandOptions {
-  const CLI::App* app = nullptr;  // as parsed
+  const CLI::App* app = nullptr;  // the parsed command line
   bool json = false;
 
   /// Whether `option` is on the command line.
   bool given(const char* option) const { return app->count(option) > 0; }
-  /// An option without effect is an error, as a key of a config is: both throw Error{bad_input} if
-  /// `option` is given, the one unless `other` is `there`, the other if it is.
+  /// Options without effect are errors, like config keys. If `option` is given, needs() throws
+  /// Error{bad_input} unless `other` is `there`, and excludes() throws if it is.
   void needs(const char* option, const std::string& other, bool there) const;
   void excludes(const char* option, const std::string& other, bool there) const;
 };
 
-/// The options of a command that reads a config.
+/// Options of a command that reads a config.
 struct ConfigOptions : CommandOptions {
-  std::vector<std::string> defaults;  // "table.key=value", of the command itself
+  std::vector<std::string> defaults;  // "table.key=value", set by the command
   std::vector<std::string> sources;   // "@file.toml", or a run directory for its config.toml
   std::vector<std::string> sets;      // "table.key=value"
-  RunConfig config;                   // from the above, once load() is through
+  RunConfig config;                   // the result of load()
 };
 
-/// The positional arguments, --set and --help-config (which throws CLI::CallForAllHelp, whatever
-/// else is missing); --json where the command prints figures.
+/// Adds the positional arguments, --set and --help-config, which throws CLI::CallForAllHelp even if
+/// required arguments are missing; and --json for commands that print values.
 void add_config_options(CLI::App& app, ConfigOptions& options);
 void add_json_option(CLI::App& app, CommandOptions& options);
-/// --newest: of a run that keeps its best checkpoint.
+/// Adds --newest, for a run that keeps its best checkpoint.
 void add_newest_option(CLI::App& app, bool& newest);
 
-/// Checks an option's value as it is written: CLI::Range lets NaN through, and reads 010 as eight.
-/// A whole number in decimal digits, from `low` to `high`; a finite number, likewise.
+/// Validators of an option's text, since CLI::Range accepts NaN and reads 010 as eight: a decimal
+/// integer from `low` to `high`, and a finite number in that range.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 CLI::Validator number(double low, double high);
 
-/// Defaults, sources from left to right, the environment's keys, then --set; validated. A run
-/// directory DIR means DIR/config.toml with run.dir and run.name set to where DIR is now.
+/// Applies defaults, sources from left to right, environment variables and --set, then validates. A
+/// run directory DIR stands for DIR/config.toml, with run.dir and run.name set to its current
+/// location.
 RunConfig load(const ConfigOptions& options);
 
-/// Throws Error{bad_input} unless a file can be made, or replaced, at `path`, which `option` names:
-/// it is no device or directory, and no record of a study.
+/// Throws Error{bad_input} unless a file can be created or replaced at `path`, the value of
+/// `option`: not a device, a directory or a record of a study.
 void require_output(const std::string& path, const std::string& option);
-/// Throws Error{bad_input} with `fix` if there is something at `path`.
+/// Throws Error{bad_input} with `fix` if `path` exists.
 void require_nothing_at(const std::string& path, const std::string& fix);
 
-/// Runs `body`. An error of its that is about a config key leaves with the place where that key was
-/// set: whoever finds the error may know the key alone.
+/// Runs `body` and adds the place where a config key was set to its errors about that key, since
+/// the code that reports an error may only know the key.
 int with_places(const RunConfig& config, const std::function<int()>& body);
 
-/// A command: makes the options, lets `declare(app, options)` add its own to the app, and runs
-/// `body(options, mpi)`, of ConfigOptions once the config is loaded. A body that takes no MPI runs
-/// on one process: under a launcher the others do nothing.
+/// Creates a command: allocates the options, lets `declare(app, options)` add them to the app, and
+/// runs `body(options, mpi)`, with the config loaded for ConfigOptions. A body without an MPI
+/// parameter runs on one process; under a launcher the other processes do nothing.
 template <class Options, class Declare, class Body>
 Command make_command(const char* help, Declare declare, Body body) {
   constexpr bool kReadsConfig = std::is_base_of_v<ConfigOptions, Options>;
@@ -108,7 +108,7 @@ Command make_command(const char* help, Declare declare, Body body) {
           }};
 }
 
-/// As run_program() of program.h, for a program `name` with these commands in place of this one's.
+/// Like run_program() of program.h, for a program `name` with other commands.
 int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// `concertina compare`: its options; the work is done in Python.
+// `concertina compare`: declares the options; the work is done in Python.
 #include "experiments/commands/group_options.h"
 
 namespace concertina {
@@ -12,15 +12,15 @@ int run_compare(const CommandOptions& options) {
 
 void add_compare_options(CLI::App& app, CommandOptions& options) {
   add_group_options(app, options);
-  add_text_option(app, "--out", "FILE", "page to write")->default_str("compare.html");
-  add_passed_flag(app, "--same", "exit with code 1 unless all runs have the same bits");
+  add_text_option(app, "--out", "FILE", "HTML page to write")->default_str("compare.html");
+  add_passed_flag(app, "--same", "exit with code 1 unless all runs are bit-identical");
 }
 
 }  // namespace
 
 Command command_compare() {
   return make_command<CommandOptions>(
-      "compare runs: configs, metrics, curves, and where their bits first differ",
+      "compare runs: configs, metrics, curves, and the first step whose bits differ",
       add_compare_options, run_compare);
 }
 

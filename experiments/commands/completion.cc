@@ -1,6 +1,6 @@
-// `concertina completion`: scripts for bash and zsh, and the candidates that they ask for.
-// Invariant: candidates come from the parser's own tree of subcommands and options and from the
-// table of config keys; nothing is listed a second time.
+// `concertina completion`: scripts for bash and zsh, and the candidates that they request.
+// Invariant: candidates come from the parser's tree of subcommands and options and from the table
+// of config keys, never from a second list.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -58,8 +58,8 @@ void add_names(const std::vector<std::string_view>& names, const std::string& be
   for (const std::string_view name : names) result.insert(before + std::string(name));
 }
 
-/// Adds the paths that begin with `text`, each after `before`: directories, which end with '/', and
-/// files that end with `extension`.
+/// Adds the paths that begin with `text`, each after the prefix `before`: directories, with a
+/// trailing '/', and files that end with `extension`.
 void add_paths(const std::string& text, const std::string& before, Words& result,
                const std::string& extension = "") {
   const std::size_t slash = text.rfind('/') + 1;
@@ -76,7 +76,7 @@ void add_paths(const std::string& text, const std::string& before, Words& result
   }
 }
 
-/// Adds the run directories below runs/ or, once a path is begun, in the directory that it names.
+/// Adds the run directories in runs/, or in the directory that a partial path names.
 void add_runs(const std::string& text, Words& result) {
   const std::size_t slash = text.rfind('/') + 1;
   const std::string folder = slash == 0 ? "runs/" : text.substr(0, slash);
@@ -88,7 +88,7 @@ void add_runs(const std::string& text, Words& result) {
   }
 }
 
-/// Adds what could continue `text`, the beginning of "table.key=VALUE".
+/// Adds completions of `text`, the beginning of "table.key=VALUE".
 void add_assignments(const std::string& text, Words& result) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {
@@ -105,8 +105,8 @@ void add_assignments(const std::string& text, Words& result) {
     add_paths(value, before, result);
 }
 
-/// The choices that an option's type_name() names: kinds of values, or the values themselves in
-/// small letters.
+/// Adds the values that an option's type_name() describes: a kind of value, or the values
+/// themselves in lower case.
 void add_values(const CLI::Option& option, const std::string& text, Words& result) {
   for (const std::string& kind : CLI::detail::split(option.get_type_name(), '|')) {
     if (kind == "TABLE.KEY=VALUE") {
@@ -127,7 +127,7 @@ void add_values(const CLI::Option& option, const std::string& text, Words& resul
 
 void add_options(const CLI::App& app, Words& result) {
   for (const CLI::Option* option : app.get_options())
-    if (!option->get_group().empty())  // else it is hidden from the help, too
+    if (!option->get_group().empty())  // otherwise hidden from the help, too
       for (const std::string& name : option->get_lnames()) result.insert("--" + name);
 }
 
@@ -139,12 +139,13 @@ bool takes_value(const CLI::Option* option) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
-/// Candidates for the last of `words`, which may be empty; the words before it are complete, the
-/// program's name is not among them. Ascending. One that ends with '=' or '/' wants more.
+/// Returns sorted candidates for the last of `words`, which may be empty. The words before it are
+/// complete and do not include the program's name. A candidate that ends with '=' or '/' is
+/// incomplete.
 std::vector<std::string> complete(const CLI::App& program, const std::vector<std::string>& words) {
   const std::string text = words.empty() ? "" : words.back();
   const CLI::App* app = &program;
-  const CLI::Option* before = nullptr;  // whose value `text` is
+  const CLI::Option* before = nullptr;  // the option whose value `text` is
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const CLI::App* sub = subcommand_of(*app, words[i]);
     if (sub == nullptr && usual_subcommand(*app) != nullptr) app = usual_subcommand(*app);
@@ -189,19 +190,18 @@ int run_completion(const CompletionOptions& options) {
 
 void add_completion_options(CLI::App& app, CompletionOptions& options) {
   app.add_option("shell", options.shell,
-                 "print its script: source <(concertina completion bash). words: what could "
-                 "come next, for these scripts")
+                 "shell whose script to print, for example source <(concertina completion bash); "
+                 "words: candidates for the next word, used by these scripts")
       ->type_name("bash|zsh|words")
       ->check(CLI::IsMember({"bash", "zsh", "words"}).description(""))
       ->required();
-  app.add_option("line", options.words, "after `words --`: the command line so far")
-      ->type_name("WORD");
+  app.add_option("line", options.words, "command line so far, after `words --`")->type_name("WORD");
 }
 
 }  // namespace
 
 Command command_completion() {
-  return make_command<CompletionOptions>("completion in the shell: a script for bash or zsh",
+  return make_command<CompletionOptions>("print a script that completes commands in bash or zsh",
                                          add_completion_options, run_completion);
 }
 

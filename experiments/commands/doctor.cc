@@ -1,4 +1,4 @@
-// `concertina doctor`: what a launch has to work with, and what stands in its way.
+// `concertina doctor`: examines the environment of a launch and reports problems.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -53,17 +53,16 @@ Json ranks_json(const std::vector<RankCores>& cores, const std::vector<int>& thr
   return list;
 }
 
-/// What runs of this user have left in the memory of this host. One that is running is none of
-/// them.
+/// Warns of snapshots of this user's runs in the memory of this host, except runs that are active.
 std::vector<std::string> snapshots_left() {
   std::vector<std::string> warnings;
   for (const auto& [prefix, set] : own_snapshot_sets()) {
     const bool there = snapshot_prefix(set.directory) == prefix;
     if (there && !marked(set.directory).empty()) continue;
     warnings.push_back(fmt::format(
-        "{:.1f} MiB of memory are snapshots of a run in '{}', which {}: `rm {}.*` frees them",
+        "{:.1f} MiB of memory hold snapshots of a run in '{}', which {}; `rm {}.*` frees them",
         static_cast<double>(set.bytes) / (1 << 20), set.directory,
-        there ? "is not running (`concertina run` goes on from them)" : "is gone", prefix));
+        there ? "is not active (`concertina run` resumes from them)" : "is gone", prefix));
   }
   return warnings;
 }
@@ -79,11 +78,10 @@ std::vector<std::string> warnings_of(const RunConfig& config, const Json& report
     warnings.push_back("less than 1 GiB of memory is free");
   if (report["disk"]["free_bytes"].is_number() &&
       report["disk"]["free_bytes"].get<double>() < kLittleDiskGiB * kGiB)
-    warnings.push_back(fmt::format("less than 1 GiB is free on the disk of {}", config.run.dir));
+    warnings.push_back(fmt::format("less than 1 GiB of disk space is free in {}", config.run.dir));
   if (!report["disk"]["writable"].get<bool>())
     warnings.push_back(
-        fmt::format("no run directory can be made in {}: set run.dir to one that "
-                    "you may write to",
+        fmt::format("cannot create a run directory in {}: set run.dir to a writable directory",
                     config.run.dir));
   const bool narrow = config.numerics.compute == name_of(DType::bf16);
   if (narrow && make_cpu_backend(1)->emulates(DType::bf16))
@@ -93,13 +91,12 @@ std::vector<std::string> warnings_of(const RunConfig& config, const Json& report
     warnings.push_back("run.device = \"cuda\", but there is no GPU: " + cuda::status());
   for (std::string& left : snapshots_left()) warnings.push_back(std::move(left));
   if (!launch_request() && find_program("mpirun").empty())
-    warnings.push_back(
-        "there is no mpirun on PATH: it starts the ranks of a launch, unless --launcher says how");
+    warnings.push_back("mpirun is not on PATH; launches need it unless --launcher is set");
   if (!launch_request() && std::getenv("HOME") == nullptr)
-    warnings.push_back(
-        "HOME is not set, and mpirun may crash: set it to a directory that you may write to");
+    warnings.push_back("HOME is not set, so mpirun may crash; set it to a writable directory");
   if (report["mpi"]["ranks"] == 1 && isatty(STDOUT_FILENO) == 1)
-    warnings.push_back("one rank only: to check a launch, put `mpirun -n RANKS` in front");
+    warnings.push_back(
+        "only one rank; prefix the command with `mpirun -n RANKS` to check a launch");
   return warnings;
 }
 
@@ -136,11 +133,11 @@ void print_report(const Json& report) {
     fmt::print("{:<9} {}\n", name == "cpu_backend" ? "backend" : name, version.get<std::string>());
   for (const Json& warning : report["warnings"])
     fmt::print("warning: {}\n", warning.get<std::string>());
-  if (report["warnings"].empty()) fmt::print("nothing stands in the way\n");
+  if (report["warnings"].empty()) fmt::print("no problems found\n");
 }
 
-/// {"version": ..., "mpi": ..., "ranks": [...], "cpu": ..., "memory": ..., "disk": ..., "gpu": ...,
-///  "libraries": ..., "warnings": [...]}. Collective.
+/// Returns {"version": ..., "mpi": ..., "ranks": [...], "cpu": ..., "memory": ..., "disk": ...,
+/// "gpu": ..., "libraries": ..., "warnings": [...]}. Collective.
 Json diagnose(const RunConfig& config, MpiEnvironment& mpi) {
   const std::vector<RankCores> cores = gather_cores(mpi);
   std::vector<int> threads;
@@ -168,8 +165,8 @@ Json diagnose(const RunConfig& config, MpiEnvironment& mpi) {
   return report;
 }
 
-/// Collective; only rank 0 prints: what concertina/commands/doctor.py says of the facts or, where
-/// that cannot run, the facts. Exit code 1 if a launch would fail.
+/// Collective; only rank 0 prints: the findings of concertina/commands/doctor.py or, if that cannot
+/// run, the raw facts. Returns exit code 1 if a launch would fail.
 int examine_cluster(const DoctorCommand& options, MpiEnvironment& mpi) {
   const double start = now();
   const RunConfig& config = options.config;
@@ -188,7 +185,7 @@ int examine_cluster(const DoctorCommand& options, MpiEnvironment& mpi) {
   }
 }
 
-/// Collective; only rank 0 prints. Exit code 0 also with warnings: they are advice.
+/// Collective; only rank 0 prints. Returns exit code 0 even with warnings.
 int run_doctor(const DoctorCommand& options, MpiEnvironment& mpi) {
   if (options.cluster) return examine_cluster(options, mpi);
   const Json report = diagnose(options.config, mpi);
@@ -204,10 +201,10 @@ void declare_doctor(CLI::App& app, DoctorCommand& options) {
   add_json_option(app, options);
   app.add_flag(
       "--cluster", options.cluster,
-      "under mpirun or srun, on all ranks of a launch: what makes it slow or fail there "
-      "(links, clocks, cores, bindings, run.dir, locks, disks, limits, programs, "
-      "environments, loads), in 1 s and 0.3 s per host, at most 20 s for 4 hosts; exit code 1 "
-      "if a launch would fail, hang or lose state, 0 with warnings");
+      "check all ranks of a launch under mpirun or srun for what makes it slow or fail (links, "
+      "clocks, cores, bindings, run.dir, locks, disks, limits, programs, environments, loads), in "
+      "1 s plus 0.3 s per host, at most 20 s for 4 hosts; exit code 1 if a launch would fail, hang "
+      "or lose state, 0 with warnings");
 }
 
 }  // namespace

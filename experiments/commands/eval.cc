@@ -1,4 +1,4 @@
-// `concertina eval`: held-out loss of a run's best checkpoint, or its newest.
+// `concertina eval`: evaluates a run's best or newest checkpoint on held-out data.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,32 +25,32 @@ namespace {
 
 struct EvalOptions : ConfigOptions {
   std::string split = "validation";  // or "test"
-  std::vector<std::string> text;     // in place of the run's own
-  std::vector<std::string> files;    // likewise, and all of them is held out
-  std::int64_t step = -1;            // of the checkpoint; -1: the best, else the newest
-  bool newest = false;               // whatever is the best
-  std::string predictions;           // file with a row for each sample; empty: none
-  std::string logits;                // directory for what the model says; empty: nowhere
+  std::vector<std::string> text;     // instead of the run's own
+  std::vector<std::string> files;    // instead of the run's own, entirely held out
+  std::int64_t step = -1;            // step of the checkpoint; -1: best, otherwise newest
+  bool newest = false;               // even if the run keeps its best
+  std::string predictions;           // CSV with a row for each sample; empty: none
+  std::string logits;                // directory of the model's outputs; empty: none
 };
 
 Split split_of(const EvalOptions& options) {
   return options.split == "test" ? Split::test : Split::validation;
 }
 
-/// The commit of `step`; throws bad input that lists those that there are.
+/// Returns the commit of `step`. Throws Error{bad_input} with all steps if it is missing.
 std::string commit_of(const std::string& checkpoints, std::int64_t step) {
   std::vector<std::int64_t> steps;
   for (const Commit& commit : list_commits(checkpoints)) {
     if (commit.step == step) return commit.path;
     steps.push_back(commit.step);
   }
-  throw_input(fmt::format("there is no checkpoint of step {}", step), checkpoints,
-              steps.empty() ? "the directory of a run that `concertina train` has trained"
-                            : fmt::format("--step with one of: {}", fmt::join(steps, ", ")));
+  throw_input(fmt::format("no checkpoint of step {}", step), checkpoints,
+              steps.empty() ? "a run directory with checkpoints"
+                            : fmt::format("one of: {}", fmt::join(steps, ", ")));
 }
 
-/// Throws bad input unless what is held out now was held out when the checkpoint was made, whose
-/// metadata is `then`. Collective.
+/// Throws Error{bad_input} unless the data held out now was also held out when the checkpoint with
+/// the metadata `then` was written. Collective.
 void require_held_out(Launch& launch, const nlohmann::json& then) {
   const std::string commit = checkpoint_directory(launch.config);
   const nlohmann::json now = launch.identity();
@@ -59,16 +59,16 @@ void require_held_out(Launch& launch, const nlohmann::json& then) {
     return then.contains(key) && then[key] != now.at(key);
   };
   if (differs("data.text"))
-    throw_input("the files of data are not those that the run was trained on", commit,
-                "the files as they were, or --files FILE to evaluate on other ones");
+    throw_input("the data files differ from those that the run was trained on", commit,
+                "the original files, or --files FILE to evaluate other data");
   for (const char* const key : {"data.validation", "data.test", "data.split", "data.split_seed"}) {
     if (!now.contains(key)) continue;
     const nlohmann::json was = value_then(then, key);
     if (was.is_null() || was == now[key]) continue;
-    throw_input(fmt::format("{} was {}, now it is {}: what is held out is another part of the data",
-                            key, was.get<std::string>(), now[key].get<std::string>()),
+    throw_input(fmt::format("{} changed from {} to {}, so that the held-out data differs", key,
+                            was.get<std::string>(), now[key].get<std::string>()),
                 launch.config.where(key),
-                fmt::format("{} = {}, or --files FILE to evaluate on other ones", key,
+                fmt::format("{} = {}, or --files FILE to evaluate other data", key,
                             was.get<std::string>()));
   }
 }
@@ -134,8 +134,8 @@ Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
   return result;
 }
 
-/// A run without data, as an imported one: the files are all that there is, and the name of the
-/// first may say their format.
+/// Sets `files` as the only data of a run without data, such as an imported one. The extension of
+/// the first file may determine the format.
 void take_files(const std::vector<std::string>& files, RunConfig& config) {
   const std::string ending = std::filesystem::path(files[0]).extension();
   for (const auto& [format, reader] : dataset_formats())
@@ -145,35 +145,34 @@ void take_files(const std::vector<std::string>& files, RunConfig& config) {
   config.data.validation = 0;
 }
 
-/// The run's config with the files that the options name.
+/// The run's config with the files from the options.
 RunConfig config_of(const EvalOptions& options) {
   RunConfig config = options.config;
   if (!options.text.empty() && files_key(config) != "data.text")
-    throw_input(
-        fmt::format("the run's data.format is \"{}\", and --text names a text", config.data.format),
-        "--text", "--files FILE, which evaluates on all of another file");
+    throw_input(fmt::format("--text is not available for data.format = \"{}\"", config.data.format),
+                "--text", "--files FILE to evaluate all samples of a file");
   if (!options.text.empty()) config.data.text = options.text;
   if (!options.text.empty() || !options.files.empty()) config.data.weights.clear();
   if (!options.files.empty()) {
     config.data.test_files = options.files;
     config.data.test = 0;
     if (data_files(config).empty()) take_files(options.files, config);
-    // They may be any: what they share with the training, or lack, is said.
+    // Overlap with the training data and missing classes only cause warnings.
     config.data.most_overlap = 1;
     config.data.options.find("missing_classes")->second = true;
   }
   return config;
 }
 
-/// Rows of which nobody says what is right have predictions, and no loss.
+/// Rows without labels have predictions but no loss.
 int say_unlabelled(const EvalOptions& options, const Validation& result) {
   if (options.predictions.empty() && options.logits.empty())
-    throw_input("the rows have no labels to compare with", "--files",
-                "files with labels, or --predictions FILE.csv");
+    throw_input("the rows have no labels", "--files",
+                "files with labels, or add --predictions FILE.csv");
   if (options.json)
     print_once(json_line({{"split", options.split}, {"samples", result.samples}, {"tokens", 0}}));
   else
-    print_once(fmt::format("{} rows without labels: no loss\n", result.samples));
+    print_once(fmt::format("{} rows without labels, no loss\n", result.samples));
   return 0;
 }
 
@@ -188,7 +187,7 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
   if (!options.predictions.empty()) require_output(options.predictions, "--predictions");
   config.every_logit = !options.logits.empty();
   if (const std::string key = files_key(config); data_files(config).empty())
-    throw_input(fmt::format("there is no {} to evaluate on", key == "data.text" ? "text" : "data"),
+    throw_input(fmt::format("no {} to evaluate", key == "data.text" ? "text" : "data"),
                 config.where(key),
                 key == "data.text" ? "--text FILE" : fmt::format("--set {}=FILE", key));
   const std::string checkpoints = checkpoint_directory(config);
@@ -206,7 +205,7 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
   const Validation result = evaluate_to_files(options, *launch);
   if (result.targets == 0 && result.samples > 0) return say_unlabelled(options, result);
   if (result.targets == 0 && split_of(options) == Split::test)
-    throw_input("the run has no test files", config.where("data.test_files"),
+    throw_input("the run has no test data", config.where("data.test_files"),
                 "--files FILE, or data.test_files or data.test of a new run");
   if (result.targets == 0)
     throw_input("the data has no held-out part", config.where("data.validation"),
@@ -219,17 +218,19 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
 void add_eval_options(CLI::App& app, EvalOptions& options) {
   add_json_option(app, options);
   app.add_option("--step", options.step,
-                 "of the checkpoint; if not given the run's best (checkpoint.best), or its newest")
+                 "step of the checkpoint (default: the best checkpoint with checkpoint.best, "
+                 "otherwise the newest)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   add_newest_option(app, options.newest);
   app.add_option("--predictions", options.predictions,
-                 "write a row for each sample: index, label, prediction, probability, logits")
+                 "file for index, label, prediction, probability and logits of each sample")
       ->type_name("FILE.csv|FILE.jsonl");
   app.add_option("--logits", options.logits,
-                 "write logits.npy and what the model read (tokens.npy, ...) here")
+                 "directory to write logits.npy and the model's inputs (tokens.npy, ...) to")
       ->type_name("DIRECTORY");
-  app.add_option("--split", options.split, "validation, or test: data.test_files, data.test")
+  app.add_option("--split", options.split,
+                 "split to evaluate: validation, or test (data.test_files, data.test)")
       ->check(CLI::IsMember({"validation", "test"}))
       ->capture_default_str();
   const auto add_files = [&](const char* name, std::vector<std::string>& files, const char* help) {
@@ -238,16 +239,15 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
-  add_files("--text", options.text,
-            "evaluate on the held-out part of another text than the run's own");
+  add_files("--text", options.text, "text whose held-out part to evaluate, instead of the run's");
   add_files("--files", options.files,
-            "in place of --split and --text: evaluate on all of these, of the run's data.format");
+            "files in the run's data.format to evaluate entirely, instead of --split and --text");
 }
 
 }  // namespace
 
 Command command_eval() {
-  return make_command<EvalOptions>("held-out loss of a run's best checkpoint, or its newest",
+  return make_command<EvalOptions>("evaluate a run's best or newest checkpoint on held-out data",
                                    add_eval_options, run_eval);
 }
 

@@ -1,4 +1,4 @@
-// `concertina generate`: text from a run's best checkpoint, or its newest.
+// `concertina generate`: generates text with a run's best or newest checkpoint.
 #include "experiments/evaluate/generate.h"
 
 #include "core/log.h"
@@ -11,16 +11,16 @@
 namespace concertina {
 namespace {
 
-constexpr int kTokens = 200;  // where the run says 0, which is for the end of `train`
+constexpr int kTokens = 200;  // used if the run has 0, which applies to the end of `train`
 
 struct GenerateOptions : ConfigOptions {
-  bool newest = false;  // in place of the best
+  bool newest = false;  // instead of the best
 };
 
 int run_generate(const GenerateOptions& options, MpiEnvironment& mpi) {
   RunConfig config = options.config;
   config.data.text.clear();
-  config.data.files.clear();  // a prompt is all that it takes
+  config.data.files.clear();  // only the prompt is needed
   if (config.generate.tokens == 0) config.generate.tokens = kTokens;
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "generate");
   nlohmann::json stored;
@@ -28,7 +28,7 @@ int run_generate(const GenerateOptions& options, MpiEnvironment& mpi) {
       require_checkpoint(launch->trainer, checkpoint_directory(launch->config),
                          options.newest ? Chosen::newest : Chosen::best, &stored);
   launch->begin();
-  if (launch->leads() && !options.json) log::info("the model after {}", step_text(step, stored));
+  if (launch->leads() && !options.json) log::info("model after {}", step_text(step, stored));
   const GenerateSection& wanted = launch->config.generate;
   const std::string text =
       generate(launch->trainer, *launch->tokenizer, wanted, launch->config.run.seed);
@@ -43,7 +43,7 @@ int run_generate(const GenerateOptions& options, MpiEnvironment& mpi) {
 
 Command command_generate() {
   return make_command<GenerateOptions>(
-      "text from a run's best checkpoint, or its newest",
+      "generate text with a run's best or newest checkpoint",
       [](CLI::App& app, GenerateOptions& options) {
         add_json_option(app, options);
         add_newest_option(app, options.newest);

@@ -25,7 +25,7 @@ void add_equivalent_options(CLI::App& app, const std::string& claim) {
 void add_trial_options(CLI::App& app) {
   add_passed_flag(
       app, "--stopped",
-      "include trials that a search has stopped, with the metrics of the steps they did");
+      "include trials that a search stopped, with the metrics of their completed steps");
   add_passed_flag(app, "--mixed",
                   "average trials of different programs or processors, with a note");
 }
@@ -36,37 +36,37 @@ void add_group_options(CLI::App& app, CommandOptions& options) {
                   "columns to average; append :min or :max to set the better direction (default: "
                   "the study's metric, loss, tokens_per_s, median_step_ms, bubble and peak_bytes)");
   add_list_option(app, "--by", "COLUMN,...",
-                  "columns that make groups (default: all axes but run.seed)");
+                  "columns that define groups (default: all axes but run.seed)");
   add_list_option(app, "--baseline", "COLUMN=VALUE,...",
-                  "groups that others are compared with, each with the one that has its other "
-                  "values; none: no comparison (default: the first group, where groups have "
-                  "several trials)");
-  add_text_option(app, "--pair", "COLUMN", "compare trials with the same value in this column")
+                  "groups that others are compared with; each group is compared with the one that "
+                  "equals it in all other columns; none: no comparison (default: the first group, "
+                  "if groups have several trials)");
+  add_text_option(app, "--pair", "COLUMN", "column whose equal values pair trials for comparison")
       ->default_str("run.seed");
   add_text_option(app, "--test", "TEST",
                   "test of pairs: t (paired t test) or wilcoxon (signed-rank test)")
       ->check(CLI::IsMember({"t", "wilcoxon"}))
       ->default_str("t");
   add_text_option(app, "--correction", "NAME",
-                  "correction of the p values of a metric for their number: holm or none")
+                  "multiple-comparison correction of a metric's p-values: holm or none")
       ->check(CLI::IsMember({"holm", "none"}))
       ->default_str("holm");
   add_text_option(app, "--confidence", "FLOAT",
-                  "confidence of intervals; p below 1 - confidence is marked")
+                  "confidence of intervals; p-values below 1 - confidence are marked")
       ->check(number(0, 1))
       ->default_str("0.95");
   add_equivalent_options(app, "the [equivalence] of the study's file");
   add_repeated_option(app, "--to", "METRIC=NUMBER|baseline",
                       "add a column of the training seconds until a held-out metric reaches a "
-                      "number, or the baseline's last value (baseline-0.005: a little less is "
-                      "enough); may be repeated");
+                      "number or the baseline's last value (baseline-0.005: slightly below it); "
+                      "may be repeated");
   add_repeated_option(app, "--where", "COLUMN=VALUE",
-                      "include only trials with this value; if repeated, any of the values of one "
-                      "column, and all columns");
+                      "include only trials with this value; if repeated, a trial must match one "
+                      "value of each column");
   add_text_option(app, "--sort", "COLUMN",
-                  "sort by a metric, best first, or by a column of the groups");
+                  "sort by a metric (best first) or by a column of the groups");
   add_trial_options(app);
-  add_passed_flag(app, "--no-notes", "print the table alone");
+  add_passed_flag(app, "--no-notes", "omit the notes below the table");
   add_json_option(app, options);
 }
 

@@ -35,28 +35,29 @@ CONCERTINA_COMMANDS(CONCERTINA_DECLARE, Command, command_)
 
 namespace {
 
-/// Commands below one word: those whose name in the list of meson.build begins with "NAME-".
+/// A group of commands, whose names in the list of meson.build begin with "NAME-".
 struct Group {
   const char* name;
   const char* help;
-  const char* usual = "";   // the one that is meant where none is named
-  const char* footer = "";  // of its help and theirs
-  const char* moved = "";   // where words are that it had once
+  const char* usual = "";   // default subcommand
+  const char* footer = "";  // footer of the help of the group and its commands
+  const char* moved = "";   // where former subcommands are now
 };
 constexpr Group kGroups[] = {
     {"checkpoint", "inspect, verify, import or export checkpoints"},
-    {"data", "prepare text, learn a tokenizer, see what files of data are"},
-    {"plan", "layout, memory and step time at any world size, without a launch", "show"},
+    {"data", "prepare text, train a tokenizer, inspect and clean data files"},
+    {"plan", "predict layouts, memory and step times for any number of ranks", "show"},
     {.name = "schedule",
      .help = "list, show, check or simulate pipeline schedules",
-     .footer = "F: forward; I: gradient by the input, which the stage before waits for (the "
-               "zero-bubble paper's B); W: gradient by the weights; B: I and W in one action."},
-    {"study", "many runs from one file: ablations, searches, their results"},
+     .footer =
+         "F: forward; I: input gradient, which the previous stage needs (B in the zero-bubble "
+         "paper); W: weight gradient; B: I and W in one action."},
+    {"study", "run many trials from one file (ablations, searches) and evaluate the results"},
     {.name = "bench",
      .help = "measure this machine",
      .moved =
-         "; change, checkpoint, exchange, executor and prediction are benches of the tests now, "
-         "in build/tests/bench (tests/README.md)"},
+         "; change, checkpoint, exchange, executor and prediction are benchmarks of the tests in "
+         "build/tests/bench (tests/README.md)"},
 };
 
 const Group* find_group(std::string_view name) {
@@ -64,8 +65,8 @@ const Group* find_group(std::string_view name) {
   return found == std::end(kGroups) ? nullptr : found;
 }
 
-/// The app that the command `name` hangs below; `name` keeps its last part: "draw" of
-/// "schedule-draw".
+/// The app of the group that the command `name` belongs to. Shortens `name` to its last part:
+/// "draw" of "schedule-draw".
 CLI::App* parent_of(std::string& name, CLI::App& app) {
   const std::string first = name.substr(0, name.find('-'));
   const Group* group = find_group(first);
@@ -78,7 +79,7 @@ CLI::App* parent_of(std::string& name, CLI::App& app) {
   return added;
 }
 
-/// Adds the commands of `table`; the one that the command line names becomes `runner`.
+/// Adds the commands of `table`. The command that is parsed sets `runner`.
 void add_commands(std::span<const Entry<Command>> table, CLI::App& app, Runner& runner) {
   for (const auto& [full_name, command] : table) {
     std::string name(full_name);
@@ -88,8 +89,8 @@ void add_commands(std::span<const Entry<Command>> table, CLI::App& app, Runner& 
   }
 }
 
-/// Whether `word` stands where a subcommand does, be it one or a slip: no option, config, key or
-/// path.
+/// Whether `word`, which may be misspelled, is in the position of a subcommand and is not an
+/// option, config, key or path.
 bool names_subcommand(const CLI::App& group, const std::string& word) {
   if (word == "-h" || word == "--help" || subcommand_of(group, word) != nullptr) return true;
   std::error_code error;
@@ -97,7 +98,7 @@ bool names_subcommand(const CLI::App& group, const std::string& word) {
          word.find_first_of("@=./") == std::string::npos && !std::filesystem::exists(word, error);
 }
 
-/// The arguments, with the subcommand that is meant where a group is named alone.
+/// The arguments, with the default subcommand inserted if only a group is named.
 std::vector<std::string> full_words(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const CLI::App* group = words.empty() ? nullptr : subcommand_of(app, words[0]);
@@ -107,7 +108,7 @@ std::vector<std::string> full_words(const CLI::App& app, int argc, char** argv) 
   return words;
 }
 
-/// The deepest subcommand that was named: its help is what the user wants to see.
+/// The innermost subcommand on the command line, whose help the user needs.
 CLI::App* innermost(CLI::App* app) {
   for (auto named = app->get_subcommands(); !named.empty(); named = app->get_subcommands())
     app = named.front();
@@ -121,7 +122,7 @@ std::string command_path(const CLI::App* app) {
   return path;
 }
 
-/// Throws if the option that `at` does not have is one of a command beside it, in the same group.
+/// Throws if an option that `at` does not have belongs to another command of the same group.
 void refuse_option_of_others(const CLI::App& at, const std::string& argument) {
   const std::string option = argument.substr(0, argument.find('='));
   const CLI::App* group = at.get_parent();
@@ -160,7 +161,7 @@ void refuse_option_of_others(const CLI::App& at, const std::string& argument) {
               names.empty() ? help : fmt::format("{} (one of: {})", help, fmt::join(names, ", ")));
 }
 
-/// The version with the libraries in use, for `app` and every subcommand of it.
+/// Adds --version, which lists the libraries in use, to `app` and all its subcommands.
 void add_version(CLI::App& app) {
   app.set_version_flag("--version", std::function<std::string()>([] {
                          std::string text = fmt::format("concertina {}\n", program_identity());
@@ -176,9 +177,9 @@ int run(int argc, char** argv, const char* name, std::span<const Entry<Command>>
         MpiEnvironment& mpi) {
   log::init(launcher_rank(), std::max(1, expected_world_size()));
   CLI::App app(
-      "Trains transformers over pipeline stages x data-parallel replicas. A run may be elastic: it "
-      "freezes layers, changes its layout between two steps, and resumes at any other layout to "
-      "the same bits.",
+      "Trains transformers with pipeline stages x data-parallel replicas. Runs are elastic: layers "
+      "can be frozen, the layout can change between steps, and a run can resume with any layout, "
+      "with bit-identical results.",
       name);
   app.require_subcommand(1);
   Runner runner;
@@ -186,10 +187,10 @@ int run(int argc, char** argv, const char* name, std::span<const Entry<Command>>
   add_version(app);
   app.add_flag_callback(
       "--help-config", [] { throw CLI::CallForAllHelp(); },
-      "print all config keys with type, default and meaning");
+      "print all config keys with types, defaults and meanings");
   try {
     std::vector<std::string> words = full_words(app, argc, argv);
-    std::ranges::reverse(words);  // as CLI11 wants them
+    std::ranges::reverse(words);  // the order that CLI11 expects
     app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     CLI::App* at = innermost(&app);
@@ -249,10 +250,10 @@ int run_program(int argc, char** argv) {
 }
 
 int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands) {
-  // Before anything takes time: a signal that comes now ends the run after its first step.
+  // Block signals before slow work: an early signal then stops the run after its first step.
   if (argc > 1 && std::string_view(argv[1]) == "train") hold_stop_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is an error of write(), not a crash
-  // Outlives every exception: leaving its scope with one would cut the message short.
+  // Must outlive every exception: destroying it earlier would truncate the error message.
   MpiEnvironment mpi;
   const int code = run_to_exit(mpi, [&] {
     if (const char* faults = std::getenv(kFailpointsVariable)) arm_failpoints(faults);

@@ -10,16 +10,16 @@ class App;
 
 namespace concertina {
 
-/// Finds the subcommand that the arguments name, runs it, and turns an Error into a message on
-/// stderr and an exit code (README, "Exit codes").
+/// Runs the subcommand that the arguments name. Prints an Error to stderr and returns its exit code
+/// (README, "Exit codes").
 int run_program(int argc, char** argv);
 
-/// The subcommand of that name; null: there is none.
+/// The subcommand of that name, or null.
 const CLI::App* subcommand_of(const CLI::App& app, std::string_view name);
-/// The subcommand that `app` means where none is named, as `plan` is `plan show`; null: none.
+/// The default subcommand of a group, such as `plan show` for `plan`, or null.
 const CLI::App* usual_subcommand(const CLI::App& app);
 
-/// Name and version of each library in use, as far as it says.
+/// Name of each library in use, with its version if available.
 nlohmann::ordered_json library_versions();
 
 }  // namespace concertina

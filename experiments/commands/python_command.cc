@@ -18,14 +18,14 @@ namespace {
 
 namespace stdfs = std::filesystem;
 
-/// "study-table" of `concertina study table`.
+/// Returns "study-table" for `concertina study table`.
 std::string module_name(const CLI::App& app) {
   const CLI::App* const parent = app.get_parent();
   if (parent->get_parent() == nullptr) return app.get_name();
   return module_name(*parent) + "-" + app.get_name();
 }
 
-/// The interpreter of the environment that this program is installed in, or that on PATH.
+/// The interpreter of the environment that this program is installed in, or the one on PATH.
 std::string interpreter() {
   const stdfs::path beside = stdfs::path(own_program()).parent_path() / "python3";
   return ::access(beside.c_str(), X_OK) == 0 ? beside.string() : "python3";
@@ -46,20 +46,21 @@ std::vector<std::string> option_words(const CLI::App& app,
   return words;
 }
 
-/// The words that run the module `name`, without its options.
+/// The command line that runs the module `name`, without its options.
 std::vector<std::string> module_words(const std::string& python, const std::string& name) {
   const stdfs::path package = shipped_folder("python");
   if (package.empty())
-    throw_input("the Python package of this program is missing, which does this", own_program(),
+    throw_input("the Python package that implements this command is missing", own_program(),
                 "install share/concertina with the program");
   return {python, package / "concertina", "--parsed", name};
 }
 
 [[noreturn]] void refuse_without_python() {
-  throw_input("this command needs python3, which is not there", "PATH", "apt-get install python3");
+  throw_input("this command requires python3, which is not installed", "PATH",
+              "apt-get install python3");
 }
 
-/// Runs python3 with these words to its end, with `data` as its input.
+/// Runs python3 with these arguments and `data` as its input, and waits for it.
 int run_module(const std::vector<std::string>& words, const nlohmann::ordered_json& data) {
   if (find_program(words[0]).empty()) refuse_without_python();
   File input = memory_file("the input of python3");

@@ -1,4 +1,4 @@
-// `concertina quickstart`: a first run, from a recipe and a text that come with the program.
+// `concertina quickstart`: a first run with the recipe and text of the installation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,21 +31,20 @@ std::vector<std::string> quickstart_words(const QuickstartCommand& options) {
   std::vector<std::string> words{"train", "@" + (recipes / "quickstart.toml").string()};
   std::error_code unknown;
   fs::path text = recipes / "../quickstart.txt";
-  if (!fs::exists(text, unknown))  // a build from source, where quickstart.sh has made it
+  if (!fs::exists(text, unknown))  // in a build from source, quickstart.sh writes it
     text = fs::path(own_program()).parent_path() / "../data/bible.txt";
   const bool named = std::ranges::any_of(
       options.words, [](const std::string& word) { return word.starts_with("data."); });
   if (!named && !fs::exists(text, unknown))
     throw_input(
-        "a build from source comes without a text to train on", text.lexically_normal().string(),
-        "bash experiments/quickstart.sh, which makes it; or data.text=FILE, any text of some "
-        "megabytes");
+        "a build from source does not include a text to train on", text.lexically_normal().string(),
+        "bash experiments/quickstart.sh to prepare it, or data.text=FILE with some megabytes");
   if (!named) words.push_back("data.text=" + text.lexically_normal().string());
   words.insert(words.end(), options.words.begin(), options.words.end());
   return words;
 }
 
-/// This program as a shell finds it.
+/// The command that starts this program in a shell.
 std::string as_called() {
   std::error_code unknown;
   const std::string own = own_program();
@@ -67,8 +66,9 @@ int quickstart(const QuickstartCommand& options) {
 }
 
 void add_quickstart_options(CLI::App& app, QuickstartCommand& options) {
-  app.add_option("words", options.words,
-                 "of `train`, for other text, steps, layout: data.text=FILE run.steps=2000")
+  app.add_option(
+         "words", options.words,
+         "arguments of `train` for another text, number of steps or layout, such as run.steps=2000")
       ->type_name("TABLE.KEY=VALUE");
 }
 
@@ -76,7 +76,7 @@ void add_quickstart_options(CLI::App& app, QuickstartCommand& options) {
 
 Command command_quickstart() {
   return make_command<QuickstartCommand>(
-      "train a small GPT on the King James Bible with 4 ranks here, within a minute",
+      "train a small GPT on the King James Bible with 4 local ranks within a minute",
       add_quickstart_options, quickstart);
 }
 

@@ -1,5 +1,5 @@
-// `concertina report`: its options, and what the program alone knows of recorded steps (--figures);
-// the page is made in Python.
+// `concertina report`: declares the options and computes the data of recorded steps that only the
+// program has (--figures); Python writes the page.
 #include "experiments/commands/group_options.h"
 #include "experiments/report/recorded_figures.h"
 
@@ -26,25 +26,23 @@ int run_report(const ReportOptions& options) {
 
 void add_report_options(CLI::App& app, ReportOptions& options) {
   app.add_option("run", options.run,
-                 "run directory; with --serve also the folder of a study, or none: the run in "
-                 "runs/ that was written last")
+                 "run directory; with --serve also the folder of a study (default with --serve: "
+                 "the run in runs/ that was written last)")
       ->type_name("RUN");
-  app.add_option("--output,--out", options.output, "page to write (default: RUN/report.html)")
+  app.add_option("--output,--out", options.output, "HTML page to write (default: RUN/report.html)")
       ->type_name("FILE");
   add_text_option(app, "--beside", "RUN",
-                  "another run, whose held-out loss is drawn over this one's by seconds of "
-                  "training");
+                  "run whose held-out loss is drawn in the same chart, over seconds of training");
   app.add_option("--step", options.step,
-                 "first step of the trace to show (log.trace_at, log.trace_every) (default: the "
-                 "last trace)")
+                 "first step of the trace to show, see log.trace_at and log.trace_every (default: "
+                 "the last trace)")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
   app.add_flag("--serve", options.serve,
-               "serve a page that follows the run or study, to this machine alone, until Ctrl-C");
-  add_text_option(app, "--port", "INT", "port of --serve; 0: any that is free")
+               "serve a live page of the run or study to this machine only, until Ctrl-C");
+  add_text_option(app, "--port", "INT", "port of --serve; 0: any free port")
       ->check(whole_number(0, 65535))
       ->default_str("0");
-  app.add_flag("--figures", options.figures,
-               "print what the program knows of recorded steps and their prediction, as JSON");
+  app.add_flag("--figures", options.figures, "print recorded steps and their predictions as JSON");
   add_json_option(app, options);
 }
 
@@ -52,7 +50,7 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
 
 Command command_report() {
   return make_command<ReportOptions>(
-      "write a page on a run: timelines predicted and measured, bubble, memory, curves",
+      "write a page on a run: predicted and measured timelines, bubble, memory, curves",
       add_report_options, run_report);
 }
 

@@ -37,7 +37,7 @@ nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
           {"why", summary.why}};
 }
 
-/// Tells the supervisor if a rank of the run is stopped here.
+/// Reports to the supervisor if a rank of the run is stopped on this host.
 void look_for_stopped(const std::string& directory) {
   for (Lasting stopped{.free_at = now()}; !stopped.exceeds(kStopLimit);
        std::this_thread::sleep_for(std::chrono::milliseconds(300))) {
@@ -49,8 +49,8 @@ void look_for_stopped(const std::string& directory) {
                 .what = fmt::format("a rank on {} is stopped by a signal", host_name())});
 }
 
-/// What a supervisor asks a host to do before it says that it is there: to end what a launch of the
-/// run has left here, and to remove its snapshots if they are not wanted any more; or only to look.
+/// Handles a supervisor's request to this host before the host counts as available: kill leftover
+/// processes of the run and remove snapshots that are no longer needed, or only report its state.
 int answer(const RunCommand& options) {
   if (options.look)
     look_for_stopped(options.here);
@@ -74,7 +74,7 @@ int run(const RunCommand& options) {
 
 void add_run_options(CLI::App& app, RunCommand& options) {
   app.add_option("--max-restarts", options.max_restarts,
-                 "as long as there are new checkpoints, if not given")
+                 "maximum number of restarts (default: unlimited while new checkpoints appear)")
       ->check(whole_number(0, 1 << 30));
   app.add_option("--here", options.here)->group("");
   app.add_flag("--forget", options.forget)->group("");
@@ -86,8 +86,7 @@ void add_run_options(CLI::App& app, RunCommand& options) {
 
 Command command_run() {
   return make_command<RunCommand>(
-      "train to the end: start again from the newest checkpoint after a fault", add_run_options,
-      run);
+      "train to the end, restarting from the newest checkpoint after faults", add_run_options, run);
 }
 
 }  // namespace concertina

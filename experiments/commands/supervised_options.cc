@@ -14,13 +14,13 @@
 namespace concertina {
 namespace {
 
-/// The config that `words`, the arguments of `train`, name.
+/// The config that `words`, the arguments of `train`, select.
 RunConfig config_of(const std::vector<std::string>& words, const std::string& command) {
   const std::string example = fmt::format("concertina {} --ranks 4 -- train @config.toml", command);
   if (words.empty() || words[0] != "train")
-    throw_input(words.empty() ? "there is no command to run"
-                              : fmt::format("`{}` is not a command that goes on", words[0]),
-                "concertina " + command, example);
+    throw_input(
+        words.empty() ? "no command to run" : fmt::format("`{}` cannot be supervised", words[0]),
+        "concertina " + command, example);
   CLI::App app;
   ConfigOptions options;
   options.app = &app;
@@ -36,30 +36,29 @@ RunConfig config_of(const std::vector<std::string>& words, const std::string& co
   return load(options);
 }
 
-/// As many as the config's layout has.
+/// The number of ranks of the config's layout.
 int ranks_of(const RunConfig& config) {
   const ParallelSection& parallel = config.parallel;
   if (!parallel.layout.pipelines.empty()) return rank_count(parallel.layout);
   if (parallel.pp > 0 && parallel.dp > 0) return parallel.pp * parallel.dp;
-  throw_input("the config does not say how many ranks there are", "--ranks",
-              "--ranks 4; or parallel.pp and parallel.dp");
+  throw_input("the number of ranks is unknown", "--ranks",
+              "--ranks 4, or set parallel.pp and parallel.dp");
 }
 
 }  // namespace
 
 void add_supervised_options(CLI::App& app, SupervisedOptions& options) {
-  app.add_option("--ranks", options.ranks,
-                 "that each launch has; parallel.pp x parallel.dp if not given")
+  app.add_option("--ranks", options.ranks, "ranks per launch (default: parallel.pp x parallel.dp)")
       ->check(whole_number(1, 1 << 20));
   app.add_option("--launcher", options.launcher,
-                 fmt::format("what starts the ranks; \"{}\" if not given, with hosts \"{}\"",
+                 fmt::format("command that starts the ranks (default: \"{}\", with hosts \"{}\")",
                              kUsualLauncher, kHostsLauncher))
       ->type_name("CMD");
   app.add_option("--hosts", options.hosts,
-                 "hosts with their slots, for {hosts} of the launcher; those that the ranks do not "
-                 "need are spares; the nodes of a job of Slurm if not given")
+                 "hosts and their slots, for {hosts} of the launcher; those not needed by the "
+                 "ranks are spares (default: the nodes of the Slurm job)")
       ->type_name("HOST:SLOTS,...");
-  app.add_option("command", options.words, "after --: `train` and its arguments, for every launch")
+  app.add_option("command", options.words, "`train` and its arguments, after --")
       ->type_name("-- train ...");
   add_json_option(app, options);
 }
@@ -67,15 +66,15 @@ void add_supervised_options(CLI::App& app, SupervisedOptions& options) {
 SupervisedTraining supervised_training(const SupervisedOptions& options,
                                        const std::string& command) {
   if (expected_world_size() > 1)
-    throw_input(fmt::format("`concertina {}` starts mpirun itself", command), "command line",
-                fmt::format("concertina {} ..., without mpirun or srun", command));
+    throw_input(fmt::format("`concertina {}` launches mpirun", command), "command line",
+                fmt::format("run concertina {} without mpirun or srun", command));
   SupervisedTraining training{.config = config_of(options.words, command),
                               .launcher = options.launcher,
                               .program = own_program(),
                               .args = options.words};
   training.ranks = options.ranks ? *options.ranks : ranks_of(training.config);
   const bool given = !options.hosts.empty();
-  const std::string where = given ? "--hosts" : "the job of Slurm";
+  const std::string where = given ? "--hosts" : "the Slurm job";
   if (given)
     training.hosts = parse_hosts(options.hosts, where);
   else if (options.launcher.empty() || options.launcher.find("{hosts}") != std::string::npos)
@@ -85,9 +84,9 @@ SupervisedTraining supervised_training(const SupervisedOptions& options,
   require_launcher(training.launcher, "--launcher", hosts_text(training.hosts));
   if (training.hosts.empty()) return training;
   if (const int slots = slots_of(training.hosts); slots < training.ranks)
-    throw_input(fmt::format("{} on {} slots", counted(training.ranks, "rank"), slots), where,
+    throw_input(fmt::format("{} but only {} slots", counted(training.ranks, "rank"), slots), where,
                 given ? "more hosts or slots, or fewer --ranks"
-                      : "sbatch --nodes=N --ntasks-per-node=M of more, or fewer --ranks");
+                      : "larger sbatch --nodes=N or --ntasks-per-node=M, or fewer --ranks");
   return training;
 }
 
@@ -95,12 +94,12 @@ SuperviseSummary run_supervised(const SupervisedTraining& training, bool json) {
   hold_stop_signals();
   const SuperviseSummary summary = supervise(training);
   if (!json && summary.restarts + summary.in_place > 0 && summary.why.empty())
-    log::info("finished in {}, with {} that took {}{}; {} trained twice",
-              duration_text(summary.seconds), counted(summary.restarts, "restart"),
-              duration_text(summary.down_seconds),
-              summary.in_place > 0 ? fmt::format(", and {} without one", summary.in_place) : "",
-              counted(summary.steps_repeated, "step"));
-  if (!summary.why.empty()) log::warn("the run ends: {}", summary.why);
+    log::info(
+        "finished in {} with {}, which took {}{}; {} trained twice", duration_text(summary.seconds),
+        counted(summary.restarts, "restart"), duration_text(summary.down_seconds),
+        summary.in_place > 0 ? fmt::format(", and {} without a restart", summary.in_place) : "",
+        counted(summary.steps_repeated, "step"));
+  if (!summary.why.empty()) log::warn("the run stopped: {}", summary.why);
   return summary;
 }
 

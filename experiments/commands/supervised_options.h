@@ -1,4 +1,4 @@
-// What `run` and `soak` share: the command `train ...` after --, and how its ranks are started.
+// Shared by `run` and `soak`: the command `train ...` after --, and how its ranks are launched.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,13 @@ struct SupervisedOptions : CommandOptions {
 
 void add_supervised_options(CLI::App& app, SupervisedOptions& options);
 
-/// The training as it will be launched. Throws Error{bad_input} under mpirun or srun, and unless
-/// the words are those of a `train` that can be resumed, with a launcher that is there. `command`:
-/// "run".
+/// Returns the training to launch. Throws Error{bad_input} under mpirun or srun, if the words are
+/// not a `train` command that can be resumed, or if the launcher is missing. `command`: "run".
 SupervisedTraining supervised_training(const SupervisedOptions& options,
                                        const std::string& command);
 
-/// Trains to the end with launch after launch, and says what came of it, in words unless `json`.
-/// The process' stop signals are held from then on.
+/// Trains to the end, relaunching as needed, and logs the outcome unless `json`. Blocks the stop
+/// signals of the process from then on.
 SuperviseSummary run_supervised(const SupervisedTraining& training, bool json);
 
 }  // namespace concertina

@@ -43,9 +43,9 @@ int train(const RunConfig& config, TrainMode mode, MpiEnvironment& mpi) {
 
 int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
   if (const std::string key = files_key(options.config); data_files(options.config).empty())
-    throw_input(fmt::format("there is no {} to train on", key == "data.text" ? "text" : "data"),
+    throw_input(fmt::format("no {} to train on", key == "data.text" ? "text" : "data"),
                 options.config.where(key), fmt::format("--set {}=FILE", key));
-  write_config(with_absolute_paths(options.config));  // refuses what no config file can hold
+  write_config(with_absolute_paths(options.config));  // throws for invalid UTF-8
   TrainMode mode = options.mode;
   for (RunConfig config = options.config;;) try {
       return train(config, mode, mpi);
@@ -57,16 +57,15 @@ int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
 
 void add_train_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--from-scratch", options.mode.from_scratch,
-               "begin at step 0 where a run has logs but no checkpoint; the logs are moved aside");
+               "start at step 0 if a run has logs but no checkpoint; renames the logs");
   app.add_flag("--dry-run", options.mode.dry_run,
-               "do everything up to the first step, say what would be done, and write nothing");
+               "prepare everything up to the first step, describe the run and write nothing");
 }
 
 }  // namespace
 
 Command command_train() {
-  return make_command<TrainOptions>("train a model, or go on where a run stopped",
-                                    add_train_options, run_train);
+  return make_command<TrainOptions>("train a model, or resume a run", add_train_options, run_train);
 }
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// `concertina verify`: same bits at every layout, for a user's own model and schedule.
+// `concertina verify`: checks that all layouts give the same bits, for a user's model and schedule.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,9 +23,9 @@ struct VerifyOptions : ConfigOptions {
   bool run = false;
 };
 
-constexpr std::int64_t kSteps = 4;  // of each layout
+constexpr std::int64_t kSteps = 4;  // per layout
 
-/// Cases whose layout is one of those asked for ("pp2xdp1,2+1"); the config's own always.
+/// The cases whose layouts are listed in `wanted` ("pp2xdp1,2+1"), always including the config's.
 std::vector<VerifyCase> choose(std::vector<VerifyCase> cases, const std::string& wanted) {
   if (wanted == "all") return cases;
   const std::string list = "," + wanted + ",";
@@ -37,7 +37,7 @@ std::vector<VerifyCase> choose(std::vector<VerifyCase> cases, const std::string&
     if (list.find("," + name + ",") != std::string::npos) chosen.push_back(std::move(cases[c]));
   }
   if (chosen.size() == 1)
-    throw_input(fmt::format("no layout of this world is '{}'", wanted), "--layouts",
+    throw_input(fmt::format("no layout '{}' for this number of ranks", wanted), "--layouts",
                 fmt::format("all, or some of: {}", fmt::join(names, ",")));
   return chosen;
 }
@@ -45,7 +45,7 @@ std::vector<VerifyCase> choose(std::vector<VerifyCase> cases, const std::string&
 std::string text_of(const VerifyResult& result) {
   if (result.same()) return fmt::format("{:<44} same bits\n", result.name);
   std::string text = fmt::format("{:<44} DIFFERS", result.name);
-  if (!result.moved) text += ": the change to it lost bits";
+  if (!result.moved) text += ": the layout change altered bits";
   if (result.first_step > 0)
     text +=
         fmt::format(": after step {}, in {}", result.first_step, fmt::join(result.buckets, ", "));
@@ -60,7 +60,7 @@ nlohmann::ordered_json json_of(const VerifyResult& result) {
           {"differ", result.buckets}};
 }
 
-/// The closing words on `results`, of layouts held against `reference`.
+/// The verdict on `results`, the layouts compared with `reference`.
 std::string verdict_of(const std::vector<VerifyResult>& results, const std::string& reference) {
   const auto same = std::ranges::count_if(results, &VerifyResult::same);
   if (same == std::ssize(results))
@@ -68,11 +68,9 @@ std::string verdict_of(const std::vector<VerifyResult>& results, const std::stri
   const auto alike = static_cast<std::ptrdiff_t>(differ_alike(results));
   if (alike > same + 1)
     return fmt::format(
-        "NOT the same bits at every layout: {} of {} differ from {} to the same bits, so it is "
-        "{} that is likely to be wrong\n",
+        "DIFFERENT bits: {} of {} layouts differ from {} in the same way, so {} is probably wrong",
         alike, results.size(), reference, reference);
-  return fmt::format("NOT the same bits at every layout: where one differs, it or {} is wrong\n",
-                     reference);
+  return fmt::format("DIFFERENT bits: either the layouts that differ or {} are wrong\n", reference);
 }
 
 nlohmann::ordered_json json_of(const RunVerdict& verdict) {
@@ -90,28 +88,27 @@ std::string text_of(const RunVerdict& verdict) {
                   counted(static_cast<std::int64_t>(verdict.cached), "sample"));
   if (verdict.same())
     return fmt::format(
-        "{}\nevery loss, gradient norm and gradient, and all weights and optimizer "
-        "state at the end, are the same bits in both runs\n",
+        "{}\nevery loss, gradient norm and gradient, and all final weights and optimizer state, "
+        "are bit-identical in both runs\n",
         did);
   return fmt::format(
-      "{}\nNOT the same bits: after step {}, at {}, in {}. One of the two runs is wrong\n", did,
+      "{}\nDIFFERENT bits: after step {}, at {}, in {}; one of the two runs is wrong\n", did,
       verdict.first_step, verdict.layout, fmt::join(verdict.differ, ", "));
 }
 
-/// The run with all its policies against the run without cache and layout policy.
+/// Compares the run with all its policies against the run without cache and layout policy.
 int verify_policies(const VerifyOptions& options, MpiEnvironment& mpi) {
   RunConfig config = options.config;
-  // A run directory, which is the usual place, is not made here.
+  // The default, the run directory, is not created here.
   if (config.cache.dir.empty()) config.cache.dir = std::filesystem::temp_directory_path().string();
   Launch launch(config, mpi, "train");
-  if (launch.dataset == nullptr)
-    throw_input("a run is trained on data, and there is none", "data.text", "files of text");
+  if (launch.dataset == nullptr) throw_input("no data to train on", "data.text", "files of text");
   launch.begin();
   const std::int64_t steps = options.steps.value_or(launch.config.run.steps);
   const bool prints = launch.leads() && !options.json;
   if (prints)
     print_once(fmt::format(
-        "the run with freeze.policy = \"{}\", elastic.policy = \"{}\"{} against the "
+        "comparing the run with freeze.policy = \"{}\", elastic.policy = \"{}\"{} with the "
         "run without cache and layout policy, {} each, on {}\n",
         config.freeze.policy, config.elastic.policy, uses_cache(config) ? " and cache" : "",
         counted(steps, "step"), counted(launch.world.size(), "rank")));
@@ -119,8 +116,8 @@ int verify_policies(const VerifyOptions& options, MpiEnvironment& mpi) {
   if (launch.leads()) print_once(options.json ? json_line(json_of(verdict)) : text_of(verdict));
   if (launch.leads() && !verdict.exercised())
     log::warn(
-        "nothing was verified: no layer was frozen, no layout changed and no cache read; try: more "
-        "--steps, or a policy that acts within them");
+        "nothing was verified: no layer was frozen, no layout changed and no cache entry was read; "
+        "try more --steps, or a policy that acts within them");
   return verdict.same() ? 0 : static_cast<int>(Exit::failure);
 }
 
@@ -142,7 +139,7 @@ int run_verify(const VerifyOptions& options, MpiEnvironment& mpi) {
     source = std::make_unique<RandomSamples>(launch.config, trainer.job().model);
   const bool prints = launch.leads() && !options.json;
   if (prints)
-    print_once(fmt::format("{} against {} layouts, {} each, on {} of {} ranks\n",
+    print_once(fmt::format("comparing {} with {} layouts, {} each, on {} of {} ranks\n",
                            cases.front().name, cases.size() - 1, counted(steps, "step"),
                            launch.dataset != nullptr ? "the data" : "random samples",
                            launch.world.size()));
@@ -167,15 +164,15 @@ int run_verify(const VerifyOptions& options, MpiEnvironment& mpi) {
 
 void add_verify_options(CLI::App& app, VerifyOptions& options) {
   app.add_option("--layouts", options.layouts,
-                 "all (every layout and schedule that fits the world, with spare ranks too), or "
-                 "some by name: pp2xdp1,2+1")
+                 "layouts to check: all (every layout and schedule for this number of ranks, "
+                 "including spare ranks), or a list such as pp2xdp1,2+1")
       ->capture_default_str();
   app.add_option("--steps", options.steps,
-                 "steps that each layout trains, 4 if not given; with --run those of the run")
+                 "training steps per layout (default: 4; with --run: run.steps)")
       ->check(whole_number(1, 1000000));
   app.add_flag(
          "--run", options.run,
-         "the run with its freeze policy, cache and layout policy against the same run without "
+         "compare the run with its freeze policy, cache and layout policy against the run without "
          "cache and layout policy")
       ->excludes("--layouts");
   add_json_option(app, options);
@@ -184,8 +181,9 @@ void add_verify_options(CLI::App& app, VerifyOptions& options) {
 }  // namespace
 
 Command command_verify() {
-  return make_command<VerifyOptions>("same bits at every layout and schedule, in one process",
-                                     add_verify_options, run_verify);
+  return make_command<VerifyOptions>(
+      "check that all layouts and schedules give bit-identical results", add_verify_options,
+      run_verify);
 }
 
 }  // namespace concertina

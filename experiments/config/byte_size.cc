@@ -14,7 +14,7 @@ struct ByteUnit {
   std::int64_t bytes;
 };
 constexpr std::int64_t kKi = 1024, kK = 1000;
-// The binary ones first, from small to large.
+// Binary units first, in increasing order.
 constexpr ByteUnit kByteUnits[] = {{"B", 1},
                                    {"KiB", kKi},
                                    {"MiB", kKi* kKi},
@@ -46,7 +46,7 @@ std::optional<ByteSize> parse_byte_size(std::string_view text) {
   const ByteUnit* const unit = find_unit(text.substr(unit_at));
   if (unit == nullptr) return std::nullopt;
   const char* const last = number.data() + number.size();
-  // A whole number is read as one: a double would lose the last bytes of a large one.
+  // Parse whole numbers as integers: a double would lose the low bytes of a large one.
   std::int64_t whole = 0;
   if (const auto [rest, error] = std::from_chars(number.data(), last, whole); rest == last)
     return error == std::errc() && whole < kTooManyBytes / unit->bytes

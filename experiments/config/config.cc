@@ -22,7 +22,7 @@
 namespace concertina {
 namespace {
 
-/// Whether model.from has yet to say how many layers there are.
+/// Whether the number of layers is not known until model.from is read.
 bool layers_follow(const RunConfig& config) {
   return !config.model.from.empty() && !config.origins.contains("model.layers");
 }
@@ -34,7 +34,7 @@ std::vector<int> divisors(int n) {
   return result;
 }
 
-/// "1, 2, 4, ..." with at most 24 numbers: the ends are kept.
+/// Lists at most 24 numbers, omitting the middle: "1, 2, 4, ...".
 std::string list_numbers(const std::vector<int>& numbers) {
   constexpr std::size_t kMost = 24;
   if (numbers.size() <= kMost) return fmt::format("{}", fmt::join(numbers, ", "));
@@ -52,7 +52,7 @@ void check_divides(const Key& key, const RunConfig& config) {
               fmt::format("{} = one of {}", key.name, list_numbers(divisors(whole))));
 }
 
-/// The values of the chooser that read `idle`, and what the value that it has reads instead.
+/// Suggests values of the chooser that read `idle`, and names what its current value reads instead.
 std::string readers_text(const Key& idle, const Key& chooser, const RunConfig& config) {
   if (idle.readers.empty()) return fmt::format("{} = {}", chooser.name, expected(chooser));
   const std::string chosen = value_text(chooser, config);
@@ -60,15 +60,15 @@ std::string readers_text(const Key& idle, const Key& chooser, const RunConfig& c
       idle.readers.size() == 1
           ? fmt::format("{} = \"{}\"", chooser.name, idle.readers.front())
           : fmt::format("{} = one of {}", chooser.name, fmt::join(idle.readers, ", "));
-  if (is_off(chooser, config)) return fmt::format("{}; {} if that is meant", fix, chosen);
+  if (is_off(chooser, config)) return fmt::format("{}; or {}", fix, chosen);
   std::vector<std::string_view> read;
   for (const Key& other : config_keys())
     if (other.chosen_by == chooser.name && applies(other, config)) read.push_back(other.name);
   return read.empty() ? fix : fmt::format("{}; {} reads {}", fix, chosen, fmt::join(read, ", "));
 }
 
-/// A key that nothing reads is as likely forgotten as meant. A base config may have it for others
-/// that choose what reads it: it then turns that off itself.
+/// A key without effect is more likely a mistake than intended. A base config may set it for
+/// configs that choose what reads it.
 void check_effect(const Key& key, const RunConfig& config) {
   const Key* const idle = unread(key, config);
   if (idle == nullptr || is_default(key, config)) return;
@@ -93,11 +93,11 @@ void check_files(const RunConfig& config) {
     if (names_data(key.name))
       for (const std::string& file : *value_if<std::vector<std::string>>(key, config))
         if (file.empty())
-          throw_input(fmt::format("{} holds an empty path", key.name), config.where(key.name),
-                      "paths or globs of files");
+          throw_input(fmt::format("{} contains an empty path", key.name), config.where(key.name),
+                      "file paths or globs");
 }
 
-/// What `check` returns; its errors name keys, and get the places where these were set.
+/// Returns the result of `check` and adds the place where the key was set to its errors.
 template <class Check>
 auto with_places(const RunConfig& config, const Check& check) try {
   return check();
@@ -105,7 +105,7 @@ auto with_places(const RunConfig& config, const Check& check) try {
   throw_input(error.message(), config.where(error.where()), error.fix());
 }
 
-/// The keys of [freeze] for a model of `layers` layers, at most `most` of which can be frozen.
+/// The keys of [freeze] for a model of `layers` layers, of which at most `most` can be frozen.
 FreezeRules rules_for(const RunConfig& config, int layers, int most) {
   const FreezeSection& freeze = config.freeze;
   const int bound = freeze.max == 0 ? most : std::min(freeze.max, most);
@@ -121,12 +121,12 @@ FreezeRules rules_for(const RunConfig& config, int layers, int most) {
   return rules;
 }
 
-/// Checks by the freeze policy itself of its options.
+/// Runs the freeze policy's checks of its options.
 void check_policy(const RunConfig& config) {
   if (!layers_follow(config)) rules_for(config, config.model.layers, config.model.layers);
 }
 
-/// Checks by the data format itself of its options.
+/// Runs the data format's checks of its options.
 void check_format(const RunConfig& config) {
   const DatasetFormat& format = find_format(config.data.format);
   if (format.check != nullptr) with_places(config, [&] { format.check(config.data.options); });
@@ -136,26 +136,25 @@ bool is_causal_lm(const RunConfig& config) {
   return &task_of(config.model.family, config.model.task) == &find_task("causal-lm");
 }
 
-/// Rows of a table are samples of tasks that tell something of each, and text of others.
+/// Rows of a table are separate samples for tasks with labels; documents of text can be joined.
 void check_documents(const RunConfig& config) {
   const bool causal = is_causal_lm(config), alone = documents_of(config) == "alone";
   const bool masks = task_of(config.model.family, config.model.task).masks;
   const bool packed = config.data.documents == "packed";
   if (packed && causal && config.run.device == "cuda")
-    throw_input("the kernels of the GPU have no masks of packed documents",
-                config.where("data.documents"),
+    throw_input("packed documents are not supported on a GPU", config.where("data.documents"),
                 "run.device = \"cpu\", or data.documents = \"joined\"");
   if (config.data.documents == "auto" || !applies(*find_key("data.documents"), config) ||
       (packed ? causal : masks || causal != alone))
     return;
   throw_input(
-      fmt::format("data.documents = \"{}\" is of no use for model.task = \"{}\"",
+      fmt::format("data.documents = \"{}\" cannot be used with model.task = \"{}\"",
                   config.data.documents, config.model.task),
       config.where("data.documents"),
       causal || (packed && masks) ? "data.documents = \"joined\"" : "data.documents = \"alone\"");
 }
 
-/// A source is an entry of each list of files.
+/// Each entry of the list of files is a source.
 void check_weights(const RunConfig& config) {
   const std::size_t count = config.data.weights.size();
   if (count == 0) return;
@@ -164,13 +163,13 @@ void check_weights(const RunConfig& config) {
                                    {"data.validation_files", config.data.validation_files},
                                    {"data.test_files", config.data.test_files}})
     if (files.size() != count && (key == own || !files.empty()))
-      throw_input(
-          fmt::format("data.weights has {} numbers, {} has {} entries", count, key, files.size()),
-          config.where("data.weights"),
-          fmt::format("one weight for each file or glob of {}, in its order", key));
+      throw_input(fmt::format("data.weights has {} numbers, but {} has {} entries", count, key,
+                              files.size()),
+                  config.where("data.weights"),
+                  fmt::format("one weight per file or glob of {}, in the same order", key));
   if (config.cache.memory.bytes > 0 || config.cache.disk.bytes > 0)
-    throw_input("sources that are mixed by weight are not cached", config.where("data.weights"),
-                "no data.weights, or cache.memory = 0 and cache.disk = 0");
+    throw_input("weighted sources cannot be cached", config.where("data.weights"),
+                "remove data.weights, or set cache.memory = 0 and cache.disk = 0");
 }
 
 std::optional<Variation> data_varies(const RunConfig& config) {
@@ -182,19 +181,19 @@ std::optional<Variation> data_varies(const RunConfig& config) {
   return format.varies({.documents = documents_of(config), .options = config.data.options});
 }
 
-/// A cached sample is of use only when the same sample comes again, and does not depend on
-/// the samples beside it.
+/// A cached sample is only useful if the same sample is repeated and does not depend on the other
+/// samples of its batch.
 void check_cache(const RunConfig& config) {
   const bool alone = config.batch.global == config.batch.microbatches;
   for (const auto& [key, size] :
        {std::pair{"cache.memory", config.cache.memory}, {"cache.disk", config.cache.disk}}) {
     if (size.bytes == 0) continue;
     if (const auto varies = data_varies(config))
-      throw_input(
-          fmt::format("{} = {} with {}: no sample comes again", key, to_toml(size), varies->now),
-          config.where(key),
-          fmt::format("data.views = 4 (they come again after 4 epochs){}{}, or {} = 0",
-                      varies->instead.empty() ? "" : ", ", varies->instead, key));
+      throw_input(fmt::format("{} = {} with {}: no sample is ever repeated", key, to_toml(size),
+                              varies->now),
+                  config.where(key),
+                  fmt::format("data.views = 4 (samples repeat after 4 epochs){}{}, or {} = 0",
+                              varies->instead.empty() ? "" : ", ", varies->instead, key));
     if (find_precision(config.numerics.compute)->products == Products::fp8 && !alone)
       throw_input(fmt::format("{} = {} with numerics.compute = \"{}\": its scales depend on all "
                               "samples of a microbatch, which has others in each epoch",
@@ -237,7 +236,7 @@ std::string cache_directory(const RunConfig& config) {
 
 RunConfig with_absolute_paths(RunConfig config) {
   const auto make_absolute = [](std::string& path) {
-    if (path.empty() || path.front() == '~') return;  // a glob of the user's home
+    if (path.empty() || path.front() == '~') return;  // a glob in the user's home
     path = std::filesystem::absolute(path).lexically_normal().string();
   };
   for (const Key& key : config_keys()) {
@@ -315,8 +314,7 @@ std::int64_t freeze_after(const RunConfig& config) {
 FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model) {
   const int layers = static_cast<int>(model.layer_ends.size());
   if (layers == 0 && config.freeze.policy != "none")
-    throw_input(fmt::format("freeze.policy = \"{}\" freezes layers, and model.family = \"{}\" has "
-                            "none",
+    throw_input(fmt::format("freeze.policy = \"{}\", but model.family = \"{}\" has no layers",
                             config.freeze.policy, config.model.family),
                 config.where("freeze.policy"), "freeze.policy = \"none\"");
   return rules_for(config, layers, most_frozen_layers(model));

@@ -1,7 +1,6 @@
-// Everything that a run can be told, as one typed value.
+// All settings of a run as one typed value.
 // Invariant: a RunConfig that passed `validate` breaks no rule that can be checked without the
-// world size, the data or the files of a run. sections.inc has its fields, their defaults and
-// rules.
+// world size, the data or the files of a run. sections.inc lists the fields, defaults and rules.
 #pragma once
 
 #include <array>
@@ -22,9 +21,9 @@
 
 namespace concertina {
 
-/// Values of the options of every entry of a registry, by entry.
+/// Option values of every entry of a registry, by entry name.
 using EntryOptions = std::map<std::string, OptionValues, std::less<>>;
-/// The defaults of those of all model families, optimizers and lr schedules.
+/// Default options of all model families, optimizers and learning rate schedules.
 EntryOptions family_options();
 EntryOptions optimizer_options();
 EntryOptions lr_options();
@@ -46,14 +45,14 @@ struct Sections {
   bool operator==(const Sections&) const = default;
 };
 
-/// Two are equal where their sections are: where values came from does not matter.
+/// Two configs are equal if their sections are; the origins of values do not matter.
 struct RunConfig : Sections {
-  /// A model is to compute the logits of all tokens, also of those that no loss counts. No key.
+  /// Compute the logits of all tokens, including those without a loss. Not a config key.
   bool every_logit = false;
-  /// Where each key that is not a default was set last: "a.toml:3:10" or "--set".
+  /// Where each non-default key was last set: "a.toml:3:10" or "--set".
   std::map<std::string, std::string, std::less<>> origins;
 
-  /// The place of a key, for errors: "a.toml:3:10: batch.global", "--set: batch.global",
+  /// Describes the place of a key for errors: "a.toml:3:10: batch.global", "--set: batch.global",
   /// "batch.global (default)".
   std::string where(std::string_view key) const;
 };
@@ -62,40 +61,39 @@ struct RunConfig : Sections {
 std::string run_directory(const RunConfig& config);
 /// `checkpoint.dir`, or `<run directory>/checkpoints`.
 std::string checkpoint_directory(const RunConfig& config);
-/// Where the files of cached activations are: `cache.dir`, or the run directory.
+/// Directory of the files of cached activations: `cache.dir`, or the run directory.
 std::string cache_directory(const RunConfig& config);
-/// Paths to files outside the run directory made absolute: such a config holds from anywhere.
+/// Returns a copy with absolute paths to files outside the run directory, valid in any directory.
 RunConfig with_absolute_paths(RunConfig config);
-/// Leaves of the canonical reduction tree: `numerics.leaves`, or default_leaves() of the
-/// microbatches (parallel/plan/reduction_tree.h). A layout never matters.
+/// Number of leaves of the canonical reduction tree: `numerics.leaves`, or default_leaves() of the
+/// microbatches (parallel/plan/reduction_tree.h). Does not depend on the layout.
 int reduction_leaves(const RunConfig& config);
 
 /// The seed of the initial weights: `model.seed`, or `run.seed` where that is -1.
 std::uint64_t model_seed(const RunConfig& config);
-/// The seed of the order of the data: `data.seed`, or `run.seed` where that is -1.
+/// The seed of the data order: `data.seed`, or `run.seed` where that is -1.
 std::uint64_t data_seed(const RunConfig& config);
 /// The key that names the files of data.format.
 std::string files_key(const RunConfig& config);
-/// Returns the value of that key.
+/// The value of files_key().
 std::vector<std::string> data_files(const RunConfig& config);
-/// data.documents, or what "auto" there stands for.
+/// The resolved value of data.documents, never "auto".
 std::string documents_of(const RunConfig& config);
-/// Whether the value of a key is paths of data: what counts is what the files hold.
+/// Whether the values of a key are data paths, so that the files' content decides, not their names.
 bool names_data(std::string_view key);
-/// The step at which the learning rate reaches its end: `lr.steps`, or `run.steps` where that is 0.
+/// The step of the final learning rate: `lr.steps`, or `run.steps` where that is 0.
 std::int64_t lr_steps(const RunConfig& config);
 
-/// The keys of [lr], where the rate reaches its end at step `steps`.
+/// The keys of [lr] as a schedule that reaches the final rate at step `steps`.
 LrSchedule lr_schedule_of(const RunConfig& config, std::int64_t steps);
-/// Steps before a freeze policy is asked: `freeze.after`, or what -1 there stands for.
+/// Steps before a freeze policy may decide: `freeze.after`, or the value that -1 resolves to.
 std::int64_t freeze_after(const RunConfig& config);
 
-/// The keys of [freeze] for a model. Steps are those that the learning rate has: they stay what
-/// they were when run.steps grows. Throws Error{bad_input} where model and keys contradict each
-/// other.
+/// The keys of [freeze] for a model. Steps are relative to lr_steps(), so they do not change when
+/// run.steps grows. Throws Error{bad_input} if the keys contradict the model.
 FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model);
 
-/// The keys of [elastic] that say what a layout policy may change.
+/// The keys of [elastic] that limit what a layout policy may change.
 LayoutOptions layout_options(const RunConfig& config);
 
 /// Throws Error{bad_input} for the first pair of keys that contradict each other.

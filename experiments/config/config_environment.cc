@@ -24,14 +24,14 @@ std::string changed(std::string_view text, int (*change)(int)) {
   return result;
 }
 
-/// CONCERTINA__LR__ONE_CYCLE__DIV of lr.one-cycle.div.
+/// Returns "CONCERTINA__LR__ONE_CYCLE__DIV" for "lr.one-cycle.div".
 std::string variable_of(std::string_view key) {
   std::string name(kVariablePrefix);
   for (const char c : key) name += c == '.' ? "__" : std::string(1, c == '-' ? '_' : c);
   return changed(name, std::toupper);
 }
 
-/// The name that a variable would be of, with dots.
+/// The key that a variable name requests, with dots.
 std::string asked_key(std::string_view variable) {
   std::string key = changed(variable.substr(kVariablePrefix.size()), std::tolower);
   for (std::size_t at = 0; (at = key.find("__", at)) != std::string::npos;) key.replace(at, 2, ".");
@@ -72,8 +72,8 @@ void read_environment(const Variables& variables, RunConfig& config) {
     const Key& key = key_of(variable);
     const auto [other, is_new] = seen.emplace(key.name, variable);
     if (!is_new)
-      throw_input(fmt::format("{} and {} are both {}", other->second, variable, key.name),
-                  std::string(kPlace) + variable, "one of them");
+      throw_input(fmt::format("{} and {} both set {}", other->second, variable, key.name),
+                  std::string(kPlace) + variable, "set only one of them");
     set_key(std::string(key.name), value, std::string(kPlace) + variable, config);
   }
 }

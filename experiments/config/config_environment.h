@@ -1,5 +1,5 @@
-// Config keys from the environment: CONCERTINA__RUN__STEPS=10 is run.steps = 10. Two underscores
-// stand for a dot, one also for a hyphen; capitals do not matter.
+// Config keys from the environment: CONCERTINA__RUN__STEPS=10 sets run.steps = 10. Two underscores
+// represent a dot, one may also represent a hyphen; case is ignored.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 
 namespace concertina {
 
-/// Whether a variable of this name would be of a key, be there one or not.
+/// Whether a variable name has the form of a config key, existing or not.
 bool names_key(std::string_view variable);
 
-/// Variables of the environment that name keys, and their values, by variable.
+/// Environment variables that name keys, and their values.
 using Variables = std::vector<std::pair<std::string, std::string>>;
 Variables environment_variables();
 
-/// Sets the keys that `variables` name. Input errors with the variable: there is no such key, two
-/// variables of one, a value that is none of the key.
+/// Sets the keys that `variables` name. Throws Error{bad_input} with the variable's name if the key
+/// does not exist, two variables set the same key, or the value is invalid.
 void read_environment(const Variables& variables, RunConfig& config);
-/// The variables that keys of `config` have their values from, and these values as TOML.
+/// The variables that set keys of `config`, with the values of these keys as TOML.
 Variables from_environment(const RunConfig& config);
 
 }  // namespace concertina

@@ -25,8 +25,8 @@ namespace concertina {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr Range kCount{1, 1 << 20};  // sizes and numbers of things
-constexpr Range kIndex{0, 1 << 20};  // 0 = "off" or "follows from the rest"
+constexpr Range kCount{1, 1 << 20};  // sizes and counts
+constexpr Range kIndex{0, 1 << 20};  // 0 means "off" or "derived"
 constexpr Range kSteps{0, 1e15};
 constexpr Range kPositive{0, kInf, true};
 constexpr Range kNotNegative{0, kInf};
@@ -46,7 +46,7 @@ std::vector<std::string_view> with_auto(std::vector<std::string_view> names) {
   return names;
 }
 
-/// The keys that each entry says it reads.
+/// The keys that each entry reads.
 template <class T>
 decltype(Key::reads) reads_of(std::span<const Entry<T>> table) {
   decltype(Key::reads) reads;
@@ -57,7 +57,7 @@ decltype(Key::reads) reads_of(std::span<const Entry<T>> table) {
   return reads;
 }
 
-/// A text that lives as long as the keys.
+/// Stores a string for the lifetime of the keys.
 std::string_view keep(std::string text) {
   static std::deque<std::string> texts;
   return texts.emplace_back(std::move(text));
@@ -70,7 +70,7 @@ OptionValues& values_of(OptionValues& all, std::string_view /*entry*/) {
   return all;
 }
 
-/// The key of an option of an entry of a registry, whose values are in `all`.
+/// The key for an option of a registry entry, whose values are in `all`.
 template <class Options>
 Key option_key(std::string name, const Option& one, std::string_view chooser,
                std::string_view entry, Options& (*all)(RunConfig& config)) {
@@ -88,10 +88,10 @@ Key option_key(std::string name, const Option& one, std::string_view chooser,
           .role = one.only_checks ? KeyRole::check : KeyRole::of_section};
 }
 
-enum class OptionsOf { own, shared };  // as of sections.inc
+enum class OptionsOf { own, shared };  // see sections.inc
 
-/// Adds the options of a registry's entries, <section>.<entry>.<option>; where all entries are in
-/// one table of values, <section>.<option>.
+/// Adds the options of a registry's entries as <section>.<entry>.<option>, or as <section>.<option>
+/// if all entries share one table of values.
 template <class T, class Options>
 void add_options(std::vector<Key>& keys, std::string_view chooser, std::span<const Entry<T>> table,
                  Options& (*all)(RunConfig& config), OptionsOf whose) {
@@ -107,18 +107,18 @@ void add_options(std::vector<Key>& keys, std::string_view chooser, std::span<con
       }
       Key& key = keys.emplace_back(option_key(name, one, chooser, entry.name, all));
       if (whose == OptionsOf::shared) continue;
-      key.meaning = keep(fmt::format("option of {}: {}", entry.name, one.help));
+      key.meaning = keep(fmt::format("{}: {}", entry.name, one.help));
       key.is_option = true;
     }
 }
 
-/// Notes with each key the choices that read it.
+/// Adds to each key the choices that read it.
 void link_readers(std::vector<Key>& keys) {
   for (const Key& chooser : keys)
     for (const auto& [choice, reads] : chooser.reads)
       for (const std::string_view name : reads) {
         const auto key = std::ranges::find(keys, name, &Key::name);
-        CONCERTINA_CHECK(key != keys.end(), "{} reads {}, which is no key", choice, name);
+        CONCERTINA_CHECK(key != keys.end(), "{} reads {}, which is not a key", choice, name);
         key->chosen_by = chooser.name;
         key->readers.push_back(choice);
       }
@@ -172,7 +172,7 @@ std::string type_name(const KeyField& field) {
 
 std::string bounds(const Range& range) {
   const bool low = range.low > -kInf, high = range.high < kInf;
-  // {} prints 1048576 in full; %g-like output would hide digits that the user has to type.
+  // {} prints all digits of 1048576; %g would hide digits that the user has to type.
   if (low && high && !range.open_low && !range.open_high)
     return fmt::format(" from {} to {}", range.low, range.high);
   std::string text;
@@ -182,7 +182,7 @@ std::string bounds(const Range& range) {
   return text;
 }
 
-/// A text without the quotes of TOML.
+/// The value as text, without TOML quotes.
 std::string bare_value(const Key& key, const RunConfig& config) {
   const auto* const text = value_if<std::string>(key, config);
   return text != nullptr ? *text : value_text(key, config);
@@ -261,7 +261,7 @@ std::string nearest_key(std::string_view name) {
   std::size_t distance = std::string_view::npos;
   for (const Key& key : config_keys()) {
     std::size_t candidate = edit_distance(name, key.name);
-    // The right key in the wrong table (or in none) is the most likely slip of all.
+    // The right key in the wrong table, or without a table, is the most likely mistake.
     if (last_part(key.name) == last_part(name)) candidate = std::min<std::size_t>(candidate, 1);
     if (candidate < distance) best = key.name, distance = candidate;
   }

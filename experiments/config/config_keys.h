@@ -1,6 +1,6 @@
-// The one table of config keys: reading, checking, help and writing all come from it.
+// The table of all config keys, used to read, check, document and write configs.
 // Invariant: every field of RunConfig's sections, and every option of an entry of a registry, has
-// exactly one row; sections.inc is where both come from.
+// exactly one row. Both are generated from sections.inc.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace concertina {
 
-/// A place in a RunConfig; its type is the key's type.
+/// Pointer to a field of a RunConfig; its type is the key's type.
 using KeyField =
     std::variant<bool*, int*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
                  std::vector<double>*, std::array<double, 2>*, std::vector<std::int64_t>*,
@@ -33,18 +33,18 @@ struct Range {
   bool contains(double value) const;
 };
 
-/// What a key decides, and so who may have another value: a resume, another rank, another trial.
+/// What a key affects, and so whether a resume, another rank or another trial may change it.
 enum class KeyRole : std::uint8_t {
-  of_section,  // the role of most keys of its section
-  other,       // it decides neither the bits of a run nor where things are
-  numbers,     // it decides the bits: a resume with another value is refused
-  changeable,  // it decides the bits, and a resume may change it
-  files,       // it names data, whose content decides in its place
-  check,       // it says which data is accepted, not what becomes of it
-  run_name,    // it names the run
-  run_place,   // where the run's files are: each host may have them elsewhere
-  host_place,  // where a host has files of its own
-  host,        // it suits a host
+  of_section,  // the usual role of the keys of its section
+  other,       // affects neither the bits of a run nor the place of its files
+  numbers,     // affects the bits: a resume with another value is refused
+  changeable,  // affects the bits, but a resume may change it
+  files,       // names data; its content decides, not its name
+  check,       // decides which data is accepted, not how it is used
+  run_name,    // the name of the run
+  run_place,   // a place of the run's files, which may differ by host
+  host_place,  // a place of files that are private to a host
+  host,        // a setting that suits a host
 };
 
 struct Key {
@@ -52,21 +52,21 @@ struct Key {
   std::function<KeyField(RunConfig& config)> field{};
   std::string_view meaning{};
   Range range{};                            // numbers only
-  std::vector<std::string_view> choices{};  // strings only; empty: any text
-  /// Strings with choices: whether a text names a file in place of a choice; null: none does.
+  std::vector<std::string_view> choices{};  // strings only; empty: any string
+  /// For strings with choices: whether a string names a file instead; null if none does.
   bool (*is_file)(const std::string& text) = nullptr;
-  bool is_path = false;        // texts: paths outside the run directory
-  std::string_view divides{};  // the key of the number that this one divides, unless it is 0
-  /// Which other keys each choice reads; keys that no choice names are read whatever is chosen.
+  bool is_path = false;        // strings: paths outside the run directory
+  std::string_view divides{};  // the key whose value this one must divide, unless it is 0
+  /// Which other keys each choice reads. A key that no choice lists is always read.
   std::vector<std::pair<std::string_view, std::vector<std::string_view>>> reads{};
-  /// The other side of that: the key that decides whether this one is read, and the choices that
-  /// read it; none: all that do not turn something off.
+  /// The inverse of `reads`: the key that decides whether this one is read, and the choices that
+  /// read it. If empty, all choices that do not turn something off.
   std::string_view chosen_by{};
   std::vector<std::string_view> readers{};
   KeyRole role = KeyRole::of_section;
-  bool is_option = false;  // of an entry of a registry
+  bool is_option = false;  // an option of an entry of a registry
 
-  /// As field(), of a config that must not be changed through it.
+  /// Like field(), for a config that must not be modified through it.
   KeyField field_to_read(const RunConfig& config) const {
     return field(const_cast<RunConfig&>(config));
   }
@@ -97,21 +97,21 @@ bool holds(const Key& key) {
   return value_if<T>(key, default_config()) != nullptr;
 }
 
-/// All keys, in order of sections. Options of freeze policies, model families, ... follow from
-/// their registries: a new one needs nothing here.
+/// All keys, in order of sections. Options of freeze policies, model families, ... come from their
+/// registries.
 std::span<const Key> config_keys();
 /// Null if there is no such key.
 const Key* find_key(std::string_view name);
 /// The role of the key of that name; KeyRole::other if there is no such key.
 KeyRole role_of(std::string_view name);
-/// Whether the key has an effect: what chooses it reads it.
+/// Whether the key has an effect, that is, the chosen value of chosen_by reads it.
 bool applies(const Key& key, const RunConfig& config);
-/// The key whose chooser is why this one has no effect: itself, or what chooses it, ...; null: it
-/// has one.
+/// The key that disables this one because its chooser does not read it: the key itself or a chooser
+/// further up. Null if the key has an effect.
 const Key* unread(const Key& key, const RunConfig& config);
-/// Whether its value is one that turns something off: "none", "never", 0.
+/// Whether the key has a value that turns something off: "none", "never", 0.
 bool is_off(const Key& key, const RunConfig& config);
-/// Whether its value is that of an empty config.
+/// Whether the key has its default value.
 bool is_default(const Key& key, const RunConfig& config);
 /// Whether a table of this name ("batch") exists.
 bool is_section(std::string_view name);
@@ -122,11 +122,11 @@ std::string nearest_key(std::string_view name);
 /// "global, microbatches" for "batch".
 std::string keys_of_section(std::string_view section);
 
-/// Describes the values of this key: "an integer from 1 to 1048576", "one of: cpu, cuda".
+/// Describes the valid values of a key: "an integer from 1 to 1048576", "one of: cpu, cuda".
 std::string expected(const Key& key);
-/// The value in `config`, as TOML.
+/// The key's value in `config`, as TOML.
 std::string value_text(const Key& key, const RunConfig& config);
-/// All keys with type, default and meaning.
+/// Text that lists all keys with their defaults, meanings and values.
 std::string config_help();
 
 }  // namespace concertina

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kShapeKeys = {"parallel.pp", "parallel.dp", "parallel.chunks",
                                    "parallel.spare", "parallel.layout"};
 
-/// "a.b=1 a.c=[1, 2]" as "a.b=1" and "a.c=[1, 2]": a value goes on until the next key.
+/// Splits "a.b=1 a.c=[1, 2]" into "a.b=1" and "a.c=[1, 2]"; a value extends to the next key.
 std::vector<std::string> split_assignments(const std::string& keys, const std::string& place) {
   static const std::regex start(R"((^|\s)[a-z_]+\.[a-z_]+=)");
   std::vector<std::size_t> begins;
@@ -25,7 +25,7 @@ std::vector<std::string> split_assignments(const std::string& keys, const std::s
     begins.push_back(keys.find_first_not_of(" \t\n", begin));
   }
   if (begins.empty() || keys.find_first_not_of(" \t\n") != begins.front())
-    throw_input(fmt::format("'{}' is no list of TABLE.KEY=VALUE", keys), place,
+    throw_input(fmt::format("'{}' is not a list of TABLE.KEY=VALUE", keys), place,
                 fmt::format("{} \"parallel.pp=1 parallel.dp=2\"", place));
   std::vector<std::string> assignments;
   for (std::size_t i = 0; i < begins.size(); ++i) {
@@ -41,8 +41,8 @@ void require_layout_key(const std::string& key, const std::string& place) {
   const bool of_layout =
       (key.starts_with("parallel.") && key != "parallel.transport") || key == "freeze.units";
   if (!of_layout)
-    throw_input(fmt::format("{} cannot change between two steps of a run", key), place,
-                "keys of [parallel] but its transport, and freeze.units");
+    throw_input(fmt::format("{} cannot be changed during a run", key), place,
+                "keys of [parallel] except transport, or freeze.units");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Another layout for a run, as a person asks for it: keys on top of the run's config.
-// Invariant: what is trained stays the same; only how ranks share it may differ.
+// Changes of a run's layout that a user requests, as keys on top of the run's config.
+// Invariant: training results do not change, only how ranks share the work.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace concertina {
 
-/// `config` with the layout that `keys` ask for: "parallel.pp=1 parallel.dp=2". They are keys of
-/// [parallel], but for the transport, and freeze.units. Where any of pp, dp, chunks, spare and
-/// layout is among them, those that are not are as if no file had set them. `place` is for errors:
-/// "--to". Throws Error{bad_input} for other keys, and for what validate() refuses.
+/// Returns `config` with the layout keys of `keys`, such as "parallel.pp=1 parallel.dp=2". Allowed
+/// are freeze.units and the keys of [parallel] except the transport. If `keys` sets any of pp, dp,
+/// chunks, spare and layout, the others of these are reset to their defaults. `place` names the
+/// source in errors, such as "--to". Throws Error{bad_input} for other keys and if validate()
+/// refuses the result.
 RunConfig with_layout_keys(RunConfig config, const std::string& keys, const std::string& place);
 
 }  // namespace concertina

@@ -16,7 +16,7 @@
 namespace concertina {
 namespace {
 
-/// [model] and, below it, the tables of its registry's entries, [model.llama].
+/// Reads [model] and the tables of its registry entries below it, such as [model.llama].
 void read_table(const toml::table& table, const std::string& name, const TomlSource& source,
                 RunConfig& config) {
   for (const auto& [key, value] : table) {
@@ -37,7 +37,7 @@ void read_document(const toml::table& root, const TomlSource& source, RunConfig&
     const toml::table* table = node.as_table();
     if (table == nullptr && is_section(name))
       source.refuse(node, name,
-                    fmt::format("[{}] is a table of keys, here it is {}", name, node_text(node)),
+                    fmt::format("[{}] must be a table of keys, got {}", name, node_text(node)),
                     fmt::format("{}.key = value", name));
     if (table == nullptr || (table->empty() && !is_section(name)))
       unknown_key(name, source.place(section.source(), name));
@@ -45,7 +45,7 @@ void read_document(const toml::table& root, const TomlSource& source, RunConfig&
   }
 }
 
-/// {value = ...} from what stands after `table.key=`.
+/// Parses the value of `table.key=value` as {value = ...}.
 toml::table parse_value(const std::string& name, const std::string& value, const Key* key,
                         const TomlSource& source) {
   try {
@@ -53,12 +53,12 @@ toml::table parse_value(const std::string& name, const std::string& value, const
     if (table.size() == 1) return table;
   } catch (const toml::parse_error&) {
   }
-  throw_input(fmt::format("{} = {} cannot be read", name, value),
+  throw_input(fmt::format("cannot parse {} = {}", name, value),
               fmt::format("{}: {}", source.name(), name),
               key == nullptr ? "table.key=value" : expected(*key));
 }
 
-/// Text for keys that hold text, or a size, needs no quotes: `--set data.text=book.txt`.
+/// Quotes the value of a string or size key if needed: `--set data.text=book.txt`.
 std::string quote_if_text(const Key& key, std::string_view value) {
   const bool list = holds<std::vector<std::string>>(key);
   if (!list && !holds<ByteSize>(key) && !holds<std::string>(key)) return std::string(value);
@@ -67,16 +67,16 @@ std::string quote_if_text(const Key& key, std::string_view value) {
   return to_toml(std::string(value));
 }
 
-/// TOML is UTF-8: a file with other bytes could not be read again.
+/// TOML is UTF-8: a config file with other bytes could not be read back.
 void require_utf8(std::string_view key, const std::string& value, const RunConfig& config) {
   try {
     (void)nlohmann::json(value).dump();
   } catch (const nlohmann::json::type_error&) {
-    throw_input(fmt::format("{} has bytes that are not UTF-8, which no config file can hold: {}",
-                            key, value),
-                config.where(key),
-                "other names for these files and directories (relative paths are made absolute: "
-                "the current directory counts)");
+    throw_input(
+        fmt::format("{} is not valid UTF-8 and cannot be written to a config file: {}", key, value),
+        config.where(key),
+        "rename these files or directories; relative paths are made absolute, so the "
+        "current directory matters too");
   }
 }
 
@@ -97,7 +97,7 @@ void read_config_file(const std::string& path, RunConfig& config) {
 
 namespace {
 
-/// The version of the program that the run in `path` was last launched with; empty: not known.
+/// The program version that last launched the run in `path`, or empty if unknown.
 std::string version_of_run(const std::string& path) {
   std::string version;
   std::uint64_t from = 0;
@@ -114,16 +114,16 @@ void read_run_directory(const std::string& path, RunConfig& config) {
   namespace fs = std::filesystem;
   const std::string file = (fs::path(path) / kConfigFile).string();
   if (std::error_code error; !fs::exists(file, error))
-    throw_input("this is not a run directory: it has no config.toml", path,
-                "the directory of a run: runs/NAME");
+    throw_input("not a run directory: config.toml is missing", path,
+                "a run directory, such as runs/NAME");
   try {
     read_config_file(file, config);
   } catch (const Error& error) {
     const std::string then = version_of_run(path), now(program_version().number);
     if (then.empty() || then == now) throw;
-    throw_input(fmt::format("{}; the run is of version {}, and this is version {}", error.message(),
-                            then, now),
-                error.where(), fmt::format("{}; or concertina {}", error.fix(), then));
+    throw_input(fmt::format("{}; the run was written by version {}, this is version {}",
+                            error.message(), then, now),
+                error.where(), fmt::format("{}; or use concertina {}", error.fix(), then));
   }
   fs::path directory = fs::path(path).lexically_normal();
   if (!directory.has_filename()) directory = directory.parent_path();
@@ -132,9 +132,9 @@ void read_run_directory(const std::string& path, RunConfig& config) {
   config.run.name = directory.filename().string();
   config.run.dir = directory.has_parent_path() ? directory.parent_path().string() : ".";
   config.origins["run.name"] = config.origins["run.dir"] = path;
-  if (config.run.epochs > 0) config.origins.erase("run.steps");  // it follows from them
+  if (config.run.epochs > 0) config.origins.erase("run.steps");  // derived from the epochs
   const std::string kept = (directory / kTokenizerFolder).string();
-  std::error_code error;  // that it was read from may be gone by now
+  std::error_code error;  // the text it was read from may no longer exist
   if (names_tokenizer_files(config.data.tokenizer) && !fs::exists(config.data.tokenizer, error) &&
       fs::is_directory(kept, error))
     config.data.tokenizer = kept;

@@ -1,6 +1,5 @@
-// RunConfig from TOML files and `--set` words, and back.
-// Invariant: read(write(config)) == config, bit for bit; whatever is wrong with an input is said
-// with the place where it stands.
+// Reads and writes RunConfig as TOML files and `--set` assignments.
+// Invariant: read(write(config)) == config, bit for bit. Every error names the place in the input.
 #pragma once
 
 #include <string>
@@ -11,20 +10,21 @@
 
 namespace concertina {
 
-/// Reads one overlay: its keys replace those of `config`. `source` is the file's name for errors.
+/// Reads one overlay, whose keys replace those of `config`. `source` is the file name in errors.
 void read_config(std::string_view toml, const std::string& source, RunConfig& config);
-/// The same from a file; Error{bad_input} if it cannot be read.
+/// Reads an overlay from a file. Throws Error{bad_input} if it cannot be read.
 void read_config_file(const std::string& path, RunConfig& config);
-/// A run directory's config.toml, as the run of that name in that place, wherever it was made.
+/// Reads the config.toml of a run directory and sets the run's name and place from `path`, since
+/// the directory may have been moved.
 void read_run_directory(const std::string& path, RunConfig& config);
-/// One `--set table.key=value`. The value is TOML; text needs no quotes.
+/// Sets one key from `table.key=value`. The value is TOML; strings need no quotes.
 void set_config(std::string_view assignment, RunConfig& config);
-/// The same of a key and its value from elsewhere; `source`: what that is called in errors.
+/// Sets one key; `source` names the origin of the value in errors.
 void set_key(const std::string& name, std::string_view value, const std::string& source,
              RunConfig& config);
 
-/// All keys, also those that are defaults, but for options of entries that are not chosen: a
-/// `config.toml` that repeats the run.
+/// Writes all keys, including defaults but not options of entries that are not chosen, as a
+/// `config.toml` that reproduces the run.
 std::string write_config(const RunConfig& config);
 
 std::string to_toml(ByteSize size);

@@ -21,8 +21,7 @@ namespace {
 constexpr const char* kForm =
     "a list of pipelines, each {stages = [{rank = 0, units = [0, 4]}, ...], microbatches = [0, 4]}";
 
-/// Reads parallel.layout. Whether units and microbatches are covered is checked where the model is
-/// known.
+/// Reads parallel.layout. Coverage of units and microbatches is checked once the model is known.
 class LayoutReader {
  public:
   explicit LayoutReader(const TomlSource& source) : source_(source) {}
@@ -54,16 +53,16 @@ class LayoutReader {
     return result;
   }
 
-  /// The table, once it has exactly these keys.
+  /// Returns the node as a table after checking that it has exactly these keys.
   const toml::table& fields(const toml::node& node, const char* what,
                             std::initializer_list<std::string_view> names) const {
     const toml::table* table = node.as_table();
     if (table == nullptr) fail(node, fmt::format("{} is not a table", what));
     for (const auto& [key, value] : *table)
       if (std::find(names.begin(), names.end(), key.str()) == names.end())
-        fail(value, fmt::format("{} has no key '{}'", what, key.str()));
+        fail(value, fmt::format("{}: unknown key '{}'", what, key.str()));
     for (const std::string_view name : names)
-      if (!table->contains(name)) fail(node, fmt::format("{} lacks the key '{}'", what, name));
+      if (!table->contains(name)) fail(node, fmt::format("{}: missing key '{}'", what, name));
     return *table;
   }
 
@@ -79,7 +78,7 @@ class LayoutReader {
     return static_cast<int>(*value);
   }
 
-  /// [first, last) with first < last.
+  /// Reads [first, last) and checks that first < last.
   std::pair<int, int> interval(const toml::node& node, const char* what) const {
     const toml::array& pair = list(node, what);
     if (pair.size() != 2) fail(node, fmt::format("{} is not a pair [first, last)", what));
@@ -97,7 +96,7 @@ class LayoutReader {
   const TomlSource& source_;
 };
 
-/// Reads the value of one key, by its type.
+/// Reads the value of one key according to its type.
 class ValueReader {
  public:
   ValueReader(const Key& key, const TomlSource& source)
@@ -129,13 +128,13 @@ class ValueReader {
   void read(const toml::node& node, std::string& out) const {
     const std::string& value = source_.text(node, key_.name, fix_);
     if (value.find('\0') != std::string::npos)
-      fail(node, fmt::format("{} holds a NUL character", key_.name));
+      fail(node, fmt::format("{} contains a NUL character", key_.name));
     if (!key_.choices.empty() && (key_.is_file == nullptr || !key_.is_file(value)))
       require_choice(node, value);
     out = value;
   }
 
-  /// A list of values; one value is a list of one.
+  /// Reads a list of values; a single value counts as a list of one.
   template <class Value>
   void read(const toml::node& node, std::vector<Value>& out) const {
     std::vector<Value> values;
@@ -174,7 +173,7 @@ class ValueReader {
       source_.out_of_range(node, key_.name, fix_);
   }
 
-  /// Kernels read it in fp32, where rounding must not take it to an end that is not in its range.
+  /// Kernels use fp32, where rounding must not move the value to an excluded end of its range.
   void require_fp32(const toml::node& node, double value) const {
     const auto rounded = static_cast<double>(static_cast<float>(value));
     const Range& range = key_.range;
@@ -188,7 +187,8 @@ class ValueReader {
     const auto& names = key_.choices;
     if (std::ranges::find(names, value) != names.end()) return;
     const std::string nearest(nearest_word(value, names));
-    source_.refuse(node, key_.name, fmt::format("{} = {} is unknown", key_.name, to_toml(value)),
+    source_.refuse(node, key_.name,
+                   fmt::format("{} = {} is not a valid value", key_.name, to_toml(value)),
                    nearest.empty() ? fix_ : fmt::format("{} ({})", to_toml(nearest), fix_));
   }
 

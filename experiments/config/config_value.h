@@ -1,5 +1,5 @@
-// A config key's value from a node of TOML, wherever it stands: a config file, `--set`, a study.
-// Invariant: what is assigned is of the key's type and within its range.
+// Assigns a TOML node, from a config file, `--set` or a study, to a config key.
+// Invariant: an assigned value has the key's type and is within its range.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace concertina {
 
-/// Throws Error{bad_input} for a key that does not exist, or what is no value of it.
+/// Throws Error{bad_input} if the key does not exist or the value is invalid.
 void assign_key(const std::string& key, const toml::node& value, const TomlSource& source,
                 RunConfig& config);
 
-/// Throws Error{bad_input} that names the nearest key and those of its section.
+/// Throws Error{bad_input} that names the nearest key and the keys of the section.
 [[noreturn]] void unknown_key(const std::string& key, std::string where);
 
 }  // namespace concertina

@@ -24,10 +24,9 @@ ScheduleFile read_schedule_file(const std::string& path) {
       "a text file with one line of actions per rank, as `schedule show` prints it";
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
-    throw_input("there is no such schedule file", path, kScheduleFileHint);
+    throw_input("schedule file not found", path, kScheduleFileHint);
   const std::string text = read_input_file(path, kMostScheduleBytes, kScheduleFileHint);
-  if (text.empty())
-    throw_input("cannot read a schedule from this file: it is empty", path, kScheduleFileHint);
+  if (text.empty()) throw_input("the schedule file is empty", path, kScheduleFileHint);
   ScheduleFile result{path, parse_plan(text, path), {}};
   result.layout = infer_layout(result.plan, path);
   return result;

@@ -44,13 +44,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A second: small writes that reach the disk, bytes of large ones. 0: not measured.
+/// Rates per second: synchronous small writes, and bytes of large writes. 0: not measured.
 struct DiskSpeed {
   double syncs = 0, written = 0;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiskSpeed, syncs, written)
 
-/// The middle one in each figure, the better one of an even number.
+/// The median of each value; the better of the two middle ones for an even number.
 LinkSpeed better_middle(std::vector<LinkSpeed> links) {
   if (links.empty()) return {};
   const auto middle = links.begin() + static_cast<std::ptrdiff_t>((links.size() - 1) / 2);
@@ -60,8 +60,8 @@ LinkSpeed better_middle(std::vector<LinkSpeed> links) {
   return {latency, middle->bandwidth};
 }
 
-/// The median over hosts of each host's median link: one slow host does not move it, also among
-/// three.
+/// The median over hosts of each host's median link, which one slow host does not affect, even
+/// among three.
 LinkSpeed usual_link(const std::vector<LinkSpeed>& links, std::size_t hosts) {
   std::vector<LinkSpeed> typical;
   for (std::size_t host = 0; hosts > 1 && host < hosts; ++host) {
@@ -73,7 +73,7 @@ LinkSpeed usual_link(const std::vector<LinkSpeed>& links, std::size_t hosts) {
   return better_middle(std::move(typical));
 }
 
-/// `figures`: syncs and written of each disk.
+/// `figures`: syncs and written bytes of each disk.
 DiskSpeed usual_disk(const std::vector<double>& figures) {
   std::vector<double> syncs, written;
   for (std::size_t i = 0; i < figures.size(); i += 2)
@@ -81,7 +81,7 @@ DiskSpeed usual_disk(const std::vector<double>& figures) {
   return {median(std::move(syncs)), median(std::move(written))};
 }
 
-/// What is beyond these figures is slow.
+/// Thresholds beyond which a link is slow.
 LinkSpeed slow_link(const LinkSpeed& usual) {
   return {std::max(4 * usual.latency, usual.latency + 50e-6), usual.bandwidth / 4};
 }
@@ -105,13 +105,13 @@ std::map<std::string, std::string> environment_that_matters() {
   return found;
 }
 
-/// Seconds that the CPUs of `host` have worked since its start.
+/// Seconds that the CPUs of this host have worked since boot.
 double worked_seconds(const std::set<int>& cpus) {
   std::ifstream file("/proc/stat");
   double ticks = 0;
   for (std::string line, name; std::getline(file, line);) {
     std::istringstream fields(line);
-    fields >> name;  // "cpu7", then user, nice, system, idle, waiting for storage, ...
+    fields >> name;  // "cpu7", then user, nice, system, idle, iowait, ...
     if (name.size() < 4 || !name.starts_with("cpu")) continue;
     if (!cpus.contains(std::stoi(name.substr(3)))) continue;
     double count = 0;
@@ -135,8 +135,8 @@ double limit_of(int resource) {
   return ::getrlimit(resource, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : 0;
 }
 
-/// What one host says; what cannot be read is 0 or empty. All ranks sleep meanwhile, so that what
-/// works on the `usable` CPUs is others.
+/// Examines a host; values that cannot be read are 0 or empty. All ranks sleep meanwhile, so that
+/// work on the `usable` CPUs is from other processes.
 nlohmann::json look_at_host(int ranks, const std::set<int>& usable) {
   std::string processor = cpu_model();
   for (const std::string& set : cpu_instruction_sets()) processor += " " + set;
@@ -157,11 +157,11 @@ nlohmann::json look_at_host(int ranks, const std::set<int>& usable) {
           {"open_files", limit_of(RLIMIT_NOFILE)},
           {"locked_memory", limit_of(RLIMIT_MEMLOCK)},
           {"infiniband", infiniband},
-          {"busy", busy},           // CPUs' worth of time that other processes take
+          {"busy", busy},           // CPUs used by other processes
           {"local", LinkSpeed{}}};  // between two of its ranks
 }
 
-/// Seconds of this host's time of day before the first host's. Collective.
+/// How far this host's clock is ahead of the first host's, in seconds. Collective.
 double clock_ahead(Communicator& hosts) {
   const ClockOffset steady = measure_offset(hosts);
   const auto day = std::chrono::system_clock::now().time_since_epoch();
@@ -169,8 +169,8 @@ double clock_ahead(Communicator& hosts) {
   return mine - gather_values(hosts, std::span(&mine, 1))[0] - steady.offset;
 }
 
-/// Each two hosts measure in one of hosts - 1 rounds; then those whose link seems to be slow again,
-/// for a while, if they meet in one of the first rounds. Collective.
+/// Measures each pair of hosts in one of hosts - 1 rounds, and pairs with a seemingly slow link
+/// again, for a limited time and only those of the first rounds. Collective.
 std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
   constexpr double kAgainSeconds = 3, kNever = std::numeric_limits<double>::infinity();
   constexpr int kRoundsAgain = 16;
@@ -181,7 +181,7 @@ std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
   const auto is_slow = [&](const LinkSpeed& link) {
     return link.latency > bound.latency || link.bandwidth < bound.bandwidth;
   };
-  double start = 0;  // of the second time
+  double start = 0;  // of the second measurement
   for (int rounds = count - 1 + count % 2; rounds > 0;) {
     for (int round = 0; round < rounds; ++round) {
       watchdog.at("measures links between hosts");
@@ -206,7 +206,7 @@ std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
   return all;
 }
 
-/// Keeps the better figures.
+/// Keeps the better of the old and new values.
 void measure_writes(const std::string& directory, nlohmann::json& host, DiskSpeed& disk) try {
   constexpr std::size_t kPage = 4096, kPiece = std::size_t{1} << 20, kMost = 32;
   constexpr double kSeconds = 0.5;
@@ -215,7 +215,7 @@ void measure_writes(const std::string& directory, nlohmann::json& host, DiskSpee
   ::unlink(file.path().c_str());
   const std::vector<std::byte> data(kPiece, std::byte{1});
   host["reserves"] = ::fallocate(file.descriptor(), 0, 0, kPage) == 0 || errno == ENOSPC;
-  std::vector<double> seconds;  // of each write that reaches the disk: others may write meanwhile
+  std::vector<double> seconds;  // of each synchronous write, since others may write meanwhile
   double start = now(), end = start + kSeconds;
   for (double before = start; seconds.size() < kMost && before < end; before = now()) {
     file.write_at(0, std::span(data).first(kPage));
@@ -233,7 +233,7 @@ void measure_writes(const std::string& directory, nlohmann::json& host, DiskSpee
   host["refusal"] = error.message();
 }
 
-/// Whether the lock on `path`, kept in `lock`, is taken; else `host` knows what came of it.
+/// Tries to take the lock on `path` and keeps it in `lock`; records a failure in `host`.
 void try_lock(const std::string& path, std::optional<FileLock>& lock, nlohmann::json& host) try {
   lock.emplace(path, "the file", "");
   host["locks"] = !fs::exists(path + ".held");
@@ -241,14 +241,14 @@ void try_lock(const std::string& path, std::optional<FileLock>& lock, nlohmann::
   host["locks"] = error.code() == Exit::bad_input;  // held by another process
 }
 
-/// Tries the directory of runs: the first host makes a file there and locks it. Returns what is
-/// usual of the disks. Collective.
+/// Tests the directory of runs: the first host creates a file there and locks it. Returns the usual
+/// speed of the disks. Collective.
 DiskSpeed try_directory(Communicator& hosts, const std::string& directory, nlohmann::json& host) {
-  host.update({{"seen", true},      // the file
-               {"excluded", true},  // from its lock
+  host.update({{"seen", true},      // the file is visible
+               {"excluded", true},  // the lock is held elsewhere
                {"locks", true},     // flock(2) or fcntl(2)
                {"reserves", true},  // fallocate(2)
-               {"refusal", ""},     // why nothing can be written
+               {"refusal", ""},     // why writing failed
                {"free", 0.0},       // bytes
                {"disk", DiskSpeed{}}});
   std::optional<ProbeFile> probe;
@@ -273,7 +273,7 @@ DiskSpeed try_directory(Communicator& hosts, const std::string& directory, nlohm
   const std::string in = fs::path(path).parent_path().string();
   if (seen) host["free"] = static_cast<double>(disk_free(in).value_or(0));
   DiskSpeed disk, usual;
-  for (int attempt = 0; attempt < 3; ++attempt) {  // again what is slow beside others
+  for (int attempt = 0; attempt < 3; ++attempt) {  // repeat slow measurements
     const DiskSpeed bound = slow_disk(usual);
     const bool slow = disk.syncs < bound.syncs || disk.written < bound.written;
     if (seen && (attempt == 0 || (disk.syncs > 0 && slow))) measure_writes(in, host, disk);
@@ -283,7 +283,7 @@ DiskSpeed try_directory(Communicator& hosts, const std::string& directory, nlohm
   return usual;
 }
 
-/// What one rank of each host does. Collective over these.
+/// The work of one rank per host. Collective over these ranks.
 void measure_hosts(Communicator& hosts, nlohmann::json host, nlohmann::json& facts,
                    Watchdog& watchdog) {
   const std::vector<LinkSpeed> links = measure_links(hosts, watchdog);
@@ -291,7 +291,7 @@ void measure_hosts(Communicator& hosts, nlohmann::json host, nlohmann::json& fac
   host["ahead"] = clock_ahead(hosts);  // seconds before the first host's
   watchdog.at("tries the directory of runs");
   const DiskSpeed disk = try_directory(hosts, facts["directory"], host);
-  watchdog.at("gathers what hosts have found");
+  watchdog.at("gathers the results of hosts");
   facts["hosts"] = gather_json_on_first(hosts, host);
   const LinkSpeed usual = usual_link(links, at(hosts.size()));
   facts.update({{"usual_link", usual},
@@ -307,7 +307,7 @@ void measure_hosts(Communicator& hosts, nlohmann::json host, nlohmann::json& fac
 }  // namespace
 
 std::optional<int> opponent(int host, int round, int hosts) {
-  const int last = hosts - 1 + hosts % 2;  // odd; the one who stays in place
+  const int last = hosts - 1 + hosts % 2;  // odd; the one that stays in place
   int other =
       host == last ? round * ((last + 1) / 2) % last : ((round - host) % last + last) % last;
   if (other == host) other = last;
@@ -316,10 +316,10 @@ std::optional<int> opponent(int host, int round, int hosts) {
 
 nlohmann::json measure_cluster(MpiEnvironment& mpi, const std::string& directory, int threads) {
   Communicator& world = mpi.world();
-  constexpr std::chrono::seconds kSilence{24};  // the launch ends a quarter later
+  constexpr std::chrono::seconds kSilence{24};  // the launch aborts a quarter of that later
   const auto end = [&](const std::string& report) { end_hung_launch(world.rank(), report); };
   auto watchdog = std::make_unique<Watchdog>(world.rank(), kSilence, end);
-  watchdog->at("gathers what ranks have");
+  watchdog->at("gathers the results of ranks");
   nlohmann::json facts = {{"directory", directory}, {"ranks", nlohmann::json::array()}};
   const std::vector<RankCores> cores = gather_cores(mpi);
   const std::vector<int> hosts = host_of_ranks(world);
@@ -342,7 +342,7 @@ nlohmann::json measure_cluster(MpiEnvironment& mpi, const std::string& directory
   const bool speaks = local->rank() == 0;
   const auto speakers = world.split(speaks ? 0 : -1, world.rank());
   world.barrier();
-  watchdog->at("looks at the host");
+  watchdog->at("examines the host");
   std::set<int> usable;
   for (std::size_t rank = 0; rank < cores.size(); ++rank)
     if (hosts[rank] == hosts[at(world.rank())])
@@ -354,9 +354,9 @@ nlohmann::json measure_cluster(MpiEnvironment& mpi, const std::string& directory
     host["local"] = probe_speed(*local, 1 - local->rank(), speaks);
   host["looped"] = looped_bytes() - looped;  // through its network interface to itself
   if (speaks) measure_hosts(*speakers, std::move(host), facts, *watchdog);
-  watchdog.reset();  // the others wait for the one that speaks, however long
+  watchdog.reset();  // the others wait for the measuring rank, however long it takes
   std::byte done{};
-  local->broadcast(Bytes(&done, 1), 0).wait([] {  // leaves its core to the one that measures
+  local->broadcast(Bytes(&done, 1), 0).wait([] {  // yields its core to the measuring rank
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   });
   return facts;

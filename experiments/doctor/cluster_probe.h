@@ -1,8 +1,8 @@
-// Measures a cluster from the ranks of a launch on it.
-// Invariants: one rank of a host measures, the others sleep meanwhile; nothing is left in any
-// directory. It takes 1 s and 0.3 s per host (where links are slow also 0.4 s per host at 50
-// Mbit/s, and 3 s once more for each of links, run.dir and disks that are not as they should be),
-// whatever the number of ranks. A rank that does not answer for 30 s ends the launch.
+// Measures a cluster from the ranks of a launch.
+// Invariants: one rank per host measures while the others sleep; no files are left behind. The
+// duration is independent of the number of ranks: 1 s plus 0.3 s per host, with slow links another
+// 0.4 s per host at 50 Mbit/s, and 3 s more to repeat slow measurements of each of links, run.dir
+// and disks. The launch aborts if a rank does not respond for 30 s.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,12 +13,14 @@
 
 namespace concertina {
 
-/// Collective. `directory`: of runs; `threads`: of a rank, 0: its share of the cores. Returns the
-/// facts on rank 0, for concertina/commands/doctor.py, and not all of them elsewhere.
+/// Collective. `directory` contains the runs; `threads` is the number per rank, 0 for its share of
+/// the cores. Returns all facts on rank 0, for concertina/commands/doctor.py, and some of them on
+/// other ranks.
 nlohmann::json measure_cluster(MpiEnvironment& mpi, const std::string& directory, int threads);
 
-/// Who meets `host` in this of hosts - 1 rounds (an odd number: of hosts), in which each two meet
-/// once; nobody if it pauses.
+/// The host that `host` is paired with in one of the rounds of a round-robin tournament, in which
+/// each pair meets once; nothing if it pauses. There are hosts - 1 rounds, or hosts rounds if that
+/// is odd.
 std::optional<int> opponent(int host, int round, int hosts);
 
 }  // namespace concertina

@@ -5,7 +5,7 @@
 namespace concertina {
 namespace {
 
-/// The correlation of labels and predictions; 0 where all samples have one label or one prediction.
+/// The correlation of labels and predictions; 0 if all samples have the same label or prediction.
 double matthews_correlation(const Confusion& confusion) {
   std::int64_t all = 0, right = 0, both = 0, labels = 0, predictions = 0;
   for (std::size_t one = 0; one < confusion.classes; ++one) {

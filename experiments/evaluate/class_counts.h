@@ -1,5 +1,5 @@
-// Figures of classes, from how often which class was taken for which.
-// Invariant: pure; from whole counts alone, so no order of samples matters.
+// Classification metrics from counts of label and prediction pairs. Invariant: pure, and
+// independent of the order of samples since counts are integers.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace concertina {
 
-/// A figure such as "accuracy".
+/// A metric such as "accuracy".
 struct Metric {
   std::string name{};
   double value = 0;
   bool minimise = false;  // smaller is better
-  bool share = true;      // of 1: shown in percent
+  bool share = true;      // a share of 1, shown in percent
 };
 
-/// counts[label * classes + prediction].
+/// Confusion matrix: counts[label * classes + prediction].
 struct Confusion {
   std::size_t classes = 0;
   std::vector<std::int64_t> counts{};
@@ -32,7 +32,7 @@ struct Confusion {
   }
 };
 
-/// How often a class was told rightly, wrongly, and not though it was there.
+/// Numbers of correct, wrong and missed predictions of a class.
 struct ClassCounts {
   std::int64_t right = 0, wrong = 0, missed = 0;
 
@@ -42,16 +42,17 @@ struct ClassCounts {
   bool occurs() const { return right + wrong + missed > 0; }
 
  private:
-  /// 0 of nothing, as scikit-learn has it.
+  /// 0 if `whole` is 0, as in scikit-learn.
   static double share(std::int64_t part, std::int64_t whole) {
     return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
   }
 };
 ClassCounts counts_of(const Confusion& confusion, std::size_t one);
 
-/// accuracy; of two classes precision, recall and f1 of the second, as GLUE has it; of more
-/// macro_precision, macro_recall and macro_f1: means over the classes that occur as a label or a
-/// prediction (the micro ones are the accuracy); and matthews_correlation (Gorodkin 2004).
+/// Returns accuracy; for two classes also precision, recall and f1 of the second one, as in GLUE;
+/// for more classes macro_precision, macro_recall and macro_f1, means over the classes that occur
+/// as a label or a prediction (micro averages equal the accuracy); and matthews_correlation
+/// (Gorodkin 2004).
 std::vector<Metric> class_metrics(const Confusion& confusion);
 
 }  // namespace concertina

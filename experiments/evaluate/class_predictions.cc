@@ -1,4 +1,4 @@
-// Classes of samples: the likeliest one is the prediction.
+// Classes of samples, predicted as the most likely one.
 #include <algorithm>
 
 #include "core/error.h"

@@ -101,7 +101,7 @@ std::string confusion_text(const Validation& validation, std::span<const std::st
 
 namespace {
 
-/// Sends the model's answers to held-out samples, from the ranks of last stages to all.
+/// Sends the model's predictions for held-out samples from the ranks of the last stages to all.
 class Answers {
  public:
   Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset, Split split,
@@ -111,7 +111,7 @@ class Answers {
         predictions_(
             make_predictions(trainer.config(), fields_of(trainer.job().model), dataset, split)) {}
 
-  /// The next batch begins with sample `first` and has `count` samples.
+  /// Starts a batch of `count` samples from sample `first`.
   void begin(std::int64_t first, std::int64_t count) {
     first_ = first;
     count_ = count;
@@ -160,7 +160,7 @@ class Answers {
   const SampleLogits& see_;
   std::unique_ptr<Predictions> predictions_;
   std::int64_t first_ = 0, count_ = 0;
-  std::vector<double> mine_, all_;  // of this batch, 0 where another rank answers; of all samples
+  std::vector<double> mine_, all_;  // of this batch, 0 if another rank has it; of all samples
   std::vector<std::byte> scratch_;
 };
 
@@ -168,7 +168,7 @@ class Answers {
 
 namespace {
 
-/// The name of a figure, with one '_' where others have no letter or digit.
+/// A metric's name, with '_' for other characters than letters and digits.
 std::string figure_name(std::string_view source) {
   std::string name = "loss";
   bool gap = true;
@@ -181,7 +181,7 @@ std::string figure_name(std::string_view source) {
   return name;
 }
 
-/// The loss of each source, and of all targets together.
+/// Evaluates each source separately, and all targets together.
 Validation evaluate_mixture(Trainer& trainer, const Mixture& mixture, const HeldOut& held_out,
                             const std::function<bool()>& stop, const SampleLogits& see) {
   Validation all;
@@ -227,7 +227,7 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
   const int together = trainer.assignment().batches;
   std::int64_t done = 0;  // targets
   for (std::int64_t batch = 0; batch < source.batches(); batch += together) {
-    // Microbatches of nothing but padding are left out.
+    // Microbatches that consist of padding are skipped.
     std::int64_t valid = 0;
     for (std::int64_t b = batch; b < std::min(batch + together, source.batches()); ++b) {
       valid += source.samples(b);
@@ -243,7 +243,7 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
     const std::size_t each = mine.size();
     for (std::size_t i = each - 1; i < all.size(); i += each)
       if (all[i] > 0) trainer.throw_unread();
-    // One rank has a microbatch's loss, the others have 0: this order of sums is the microbatches'.
+    // One rank has a microbatch's loss and the others 0, so the sum is in microbatch order.
     for (std::size_t m = 0; m + 1 < each; ++m)
       for (std::size_t i = m; i < all.size(); i += each) result.loss += all[i];
     answers.gather();
@@ -262,7 +262,7 @@ void require_finite(const Validation& validation, std::int64_t step) {
   throw_failure(fmt::format("the held-out loss is {}: the weights have diverged",
                             number_text(validation.loss)),
                 fmt::format("step {}", step),
-                "a lower optimizer.lr or a longer lr.warmup, in a run of another run.name");
+                "a new run with a lower optimizer.lr or a longer lr.warmup");
 }
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Loss on what is held out of training, at any layout.
+// Evaluates the model on held-out data, with any layout.
 #pragma once
 
 #include <functional>
@@ -16,77 +16,77 @@
 
 namespace concertina {
 
-/// Held-out tokens that `eval.batches` and `eval.periodic_batches` count by: the same text for runs
-/// of any batch.global and model.context.
+/// Held-out tokens per batch of `eval.batches` and `eval.periodic_batches`, independent of
+/// batch.global and model.context.
 inline constexpr std::int64_t kEvaluationBatch = 4096;
 
-/// The same of `train` where eval.batches is -1: what a small model takes some seconds for.
+/// Batches that `train` evaluates if eval.batches is -1; a few seconds for a small model.
 inline constexpr std::int64_t kUsualBatches = 16;
-/// What `train` evaluates on, as of HeldOut::batches: at its end, and before that.
+/// HeldOut::batches of `train`, at its end and before.
 std::int64_t final_batches(const EvalSection& eval);
 std::int64_t periodic_batches(const EvalSection& eval);
 
-/// The samples to evaluate: the first `batches` x kEvaluationBatch targets of a split; 0: all of
-/// it; of a mixture, of each source.
+/// The samples to evaluate: the first `batches` x kEvaluationBatch targets of a split, or of each
+/// source of a mixture; 0 means all.
 struct HeldOut {
   Split split = Split::validation;  // or test
   std::int64_t batches = 0;
-  /// Is called while that goes on, with the targets that are done, all of them, and seconds so far.
+  /// Called during the evaluation with the finished targets, their total and the seconds so far.
   std::function<void(std::int64_t done, std::int64_t of, double seconds)> progress{};
 };
 
-/// What the figures of an evaluation are of: others are compared with them only where this is the
-/// same.
+/// Identifies what an evaluation measures. Only evaluations with equal measures are comparable.
 struct Measure {
   SplitContent data{};
-  std::string unit{};  // the task; where targets are tokens, the tokenizer too
+  std::string unit{};  // the task, with the tokenizer if targets are tokens
 };
 
 struct Validation {
-  double loss = 0;                   // mean over the targets, nats
-  bool tokens = false;               // are targets: e^loss is a perplexity then, and only then
-  std::int64_t targets = 0, of = 0;  // scored, and all that the split has
-  double seconds = 0;                // that it took
-  std::vector<Metric> metrics{};     // what the task counts beside the loss
-  Confusion confusion{};             // of classes
-  std::int64_t samples = 0;          // that were seen
-  Measure measure{};                 // on rank 0 of a run
+  double loss = 0;                   // mean over the targets in nats
+  bool tokens = false;               // targets are tokens, so that e^loss is a perplexity
+  std::int64_t targets = 0, of = 0;  // targets scored, and total of the split
+  double seconds = 0;                // duration
+  std::vector<Metric> metrics{};     // metrics of the task besides the loss
+  Confusion confusion{};             // for classification
+  std::int64_t samples = 0;          // evaluated
+  Measure measure{};                 // on rank 0
 };
 
-/// Reads the split whole. `progress` is called now and then.
+/// Reads the whole split, calling `progress` repeatedly.
 Measure measure_of(const RunConfig& config, const Dataset& dataset, const Tokenizer& tokenizer,
                    Split split, const std::function<void()>& progress);
-/// Keys: data, data_bytes, measure; bits_per_byte, where all of a text was evaluated. None of an
-/// evaluation that does not say what it is of.
+/// Keys: data, data_bytes, measure, and bits_per_byte if all of a text was evaluated. Empty if the
+/// evaluation has no measure.
 nlohmann::ordered_json measure_json(const Validation& validation);
 
-/// Gets the logits of one held-out sample on the rank that has them: of one row, or of all its
-/// rows.
+/// Receives the logits of one held-out sample, of one row or of all its rows, on the rank that has
+/// them.
 using SampleLogits = std::function<void(std::uint64_t sample, std::span<const float> logits)>;
 
-/// "nats per target"; of squared errors, which are none, "per target".
+/// "nats per target", or "per target" for squared errors.
 std::string_view loss_unit(const RunConfig& config);
 /// "440,440 targets", "32,768 of 440,440 targets".
 std::string text_share(const Validation& validation);
-/// ", accuracy 96.43%, matthews_correlation 0.9283": all metrics; empty where there are none.
+/// ", accuracy 96.43%, matthews_correlation 0.9283": all metrics, or empty without any.
 std::string metrics_text(const Validation& validation);
 
-/// Keys: classes (names, where there are some) and confusion (by label, then prediction); none
-/// without classes, or of more than 100.
+/// Keys: classes (names, if any) and confusion (by label, then prediction). Empty without classes,
+/// or with more than 100.
 nlohmann::ordered_json confusion_json(const Validation& validation,
                                       std::span<const std::string> names);
-/// The same as a table, of at most 10 classes.
+/// Formats the confusion matrix as a table, for at most 10 classes.
 std::string confusion_text(const Validation& validation, std::span<const std::string> names);
 
-/// The loss over `held_out`, a part of `dataset`. Collective; the same bits at any layout: losses
-/// are summed in microbatch order. No targets: loss 0. `stop`, asked after each batch on all ranks
-/// with the same answer, ends it early: the result is of no use then. Of a mixture the loss is a
-/// mean over the targets of all sources, and that of each is a metric, loss_<source>.
+/// Evaluates `held_out`, a part of `dataset`. Collective. The result has the same bits with any
+/// layout, since losses are summed in microbatch order. Without targets the loss is 0. `stop` is
+/// called after each batch on all ranks and must return the same on all; true ends the evaluation
+/// with an unusable result. For a mixture the loss is the mean over the targets of all sources, and
+/// the loss of each source is a metric, loss_<source>.
 Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
                     const HeldOut& held_out, const std::function<bool()>& stop = {},
                     const SampleLogits& see = {});
 
-/// Throws a failure that names `step` if the loss is no number.
+/// Throws a failure that names `step` if the loss is not finite.
 void require_finite(const Validation& validation, std::int64_t step);
 
 }  // namespace concertina

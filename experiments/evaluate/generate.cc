@@ -12,15 +12,15 @@ namespace {
 
 constexpr int kTokensBetweenStops = 16;
 
-/// The same context for every sample of a microbatch: its end is the end of the text so far.
+/// The same context, the end of the text so far, for every sample of a microbatch.
 class ContextSource final : public BatchSource {
  public:
   ContextSource(const std::vector<std::int32_t>& text, std::int64_t tokens)
       : text_(text), tokens_(tokens), fields_(text_fields(tokens)) {
-    fields_.push_back(starts_field(tokens));  // of packed documents: the text is one
+    fields_.push_back(starts_field(tokens));  // for packed documents: the text is one document
   }
 
-  /// Row of a sample whose logits predict the next token.
+  /// The row of a sample whose logits predict the next token.
   std::int64_t last_row() const { return length() - 1; }
 
   std::span<const Field> fields() const override { return fields_; }
@@ -45,7 +45,7 @@ class ContextSource final : public BatchSource {
 /// Inverse transform sampling in fp64, in index order.
 std::int32_t sample(std::span<const float> logits, double temperature, float uniform) {
   if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); }))
-    throw_failure("what the model predicts is not finite: it has diverged", "generate",
+    throw_failure("the model's predictions are not finite: it has diverged", "generate",
                   kDivergedAdvice);
   const auto top = std::max_element(logits.begin(), logits.end());
   if (temperature <= 0) return static_cast<std::int32_t>(top - logits.begin());
@@ -59,7 +59,7 @@ std::int32_t sample(std::span<const float> logits, double temperature, float uni
   return static_cast<std::int32_t>(weights.size()) - 1;
 }
 
-/// Whether it reads nothing but tokens, targets for each of them, and where documents start.
+/// Whether the model reads only tokens, a target for each of them, and starts of documents.
 bool writes_text(const ModelSpec& model) {
   std::vector<Field> reads = fields_of(model);
   std::erase(reads, starts_field(model.tokens_per_sample));
@@ -71,14 +71,14 @@ bool writes_text(const ModelSpec& model) {
 std::vector<std::int32_t> prompt_tokens(const ModelSpec& model, const Tokenizer& tokenizer,
                                         const std::string& prompt) {
   if (!writes_text(model))
-    throw_input("this model predicts no next tokens, so it generates no text", "model.task",
-                "\"causal-lm\" in a family with a causal mask, gpt or llama; or, to train, "
-                "generate.tokens = 0");
+    throw_input("this model does not predict next tokens and cannot generate text", "model.task",
+                "\"causal-lm\" in a family with a causal mask, gpt or llama; or generate.tokens = "
+                "0 for training");
   std::vector<std::int32_t> text = tokenizer.tokens(prompt);
   if (text.empty())
     throw_input("the prompt is empty", "generate.prompt", "at least one byte, e.g. \"\\n\"");
   if (model.vocabulary < tokenizer.vocabulary())
-    throw_input(fmt::format("the model has {} tokens, the tokenizer {}", model.vocabulary,
+    throw_input(fmt::format("the model has {} tokens, but the tokenizer has {}", model.vocabulary,
                             tokenizer.vocabulary()),
                 "data.tokenizer", "the tokenizer that the model was trained with");
   return text;
@@ -93,7 +93,7 @@ std::string generate(Trainer& trainer, const Tokenizer& tokenizer, const Generat
   const Rng rng(static_cast<std::uint64_t>(seed), Purpose::sample);
   ContextSource source(text, model.tokens_per_sample);
   const auto vocabulary = static_cast<std::size_t>(model.vocabulary);
-  const auto known = static_cast<std::size_t>(tokenizer.vocabulary());  // the others say nothing
+  const auto known = static_cast<std::size_t>(tokenizer.vocabulary());  // others are unused
   // Microbatch 0 belongs to the pipeline that starts the step.
   const auto pipeline = std::find_if(pipelines.begin(), pipelines.end(),
                                      [](const Pipeline& p) { return p.first_microbatch == 0; });

@@ -1,4 +1,4 @@
-// Text from the model, at any layout.
+// Generates text with the model, with any layout.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,18 @@
 
 namespace concertina {
 
-/// The tokens of `prompt`, at least one. Input errors: a model that predicts no next tokens or has
-/// fewer of them than the tokenizer; a prompt that is empty or that the tokenizer cannot read.
+/// Returns the tokens of `prompt`, at least one. Throws Error{bad_input} if the model does not
+/// predict next tokens or has fewer tokens than the tokenizer, or if the prompt is empty or cannot
+/// be encoded.
 std::vector<std::int32_t> prompt_tokens(const ModelSpec& model, const Tokenizer& tokenizer,
                                         const std::string& prompt);
 
-/// `options.tokens` tokens after `options.prompt` (not repeated in the result), each sampled from
-/// softmax(logits / temperature), the likeliest if temperature is 0. Random numbers are of
-/// (seed, token), so every layout says the same. Each token costs one forward pass of a whole
-/// microbatch: meant for a look at the model, not for serving. Collective; all ranks get the text.
-/// `stop`, asked now and then on all ranks with the same answer, ends it early.
+/// Generates `options.tokens` tokens after `options.prompt`, which the result does not repeat. Each
+/// is sampled from softmax(logits / temperature), or is the most likely one if temperature is 0.
+/// Random numbers depend on (seed, token), so the result does not depend on the layout. Each token
+/// costs a forward pass of a whole microbatch: meant for inspection, not for serving. Collective;
+/// all ranks return the text. `stop` is called repeatedly on all ranks and must return the same on
+/// all; true ends the generation early.
 std::string generate(Trainer& trainer, const Tokenizer& tokenizer, const GenerateSection& options,
                      std::int64_t seed, const std::function<bool()>& stop = {});
 

@@ -13,13 +13,13 @@
 namespace concertina {
 namespace {
 
-// Arrays in NumPy's format .npy, version 1.0, little-endian, in C order: a header of kNpyHeader
+// Arrays in NumPy's .npy format, version 1.0, little-endian, in C order: a header of kNpyHeader
 // bytes, then the elements.
 inline constexpr std::uint64_t kNpyHeader = 256;
 
-/// The header of an array of f32 or i32. At most 8 extents.
+/// The header of an array of f32 or i32 with at most 8 dimensions.
 std::string npy_header(DType type, std::span<const std::int64_t> shape) {
-  CONCERTINA_CHECK(type == DType::f32 || type == DType::i32, "an array of neither f32 nor i32");
+  CONCERTINA_CHECK(type == DType::f32 || type == DType::i32, "the array is neither f32 nor i32");
   CONCERTINA_CHECK(shape.size() <= 8, "{} extents", shape.size());
   std::string extents;
   for (const std::int64_t extent : shape) extents += fmt::format("{}, ", extent);

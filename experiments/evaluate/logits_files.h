@@ -1,6 +1,6 @@
-// The outputs of a model for held-out samples, as arrays for other programs: logits.npy
-// [samples,T,V], or one row per sample [samples,V], and each field that the model read of them
-// (tokens.npy, ...). Invariant: the same bytes at every layout that makes the same logits.
+// Writes the outputs of a model for held-out samples as arrays for other programs: logits.npy of
+// shape [samples,T,V], or [samples,V] with one row per sample, and each field that the model reads
+// (tokens.npy, ...). Invariant: equal logits give equal bytes with any layout.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace concertina {
 
 class LogitsFiles {
  public:
-  /// Starts the files of a split in `directory`, which is made. Collective.
+  /// Opens the files of a split in `directory`, which is created. Collective.
   LogitsFiles(Trainer& trainer, std::shared_ptr<const Dataset> dataset, Split split,
               std::string directory);
 
-  /// For evaluate(): each rank writes the logits that it has in their place.
+  /// The callback for evaluate(): each rank writes its logits at their place in the file.
   SampleLogits see();
-  /// The evaluation is through and saw samples [0, samples). Collective.
+  /// Completes the files after the evaluation of samples [0, samples). Collective.
   void finish(std::int64_t samples);
 
  private:

@@ -24,7 +24,7 @@ PredictionRows::PredictionRows(Trainer& trainer, std::shared_ptr<const Dataset> 
       classes_(static_cast<std::size_t>(trainer.config().model.classes)),
       csv_(std::filesystem::path(path_).extension() == ".csv") {
   if (!csv_ && std::filesystem::path(path_).extension() != ".jsonl")
-    throw_input("predictions are written as CSV or as lines of JSON", path_,
+    throw_input("predictions are written as CSV or JSON lines", path_,
                 "--predictions FILE.csv or FILE.jsonl");
   views_.resize(dataset_->fields().size());
   for (const Field& field : fields_of(trainer.job().model)) {
@@ -40,7 +40,8 @@ PredictionRows::PredictionRows(Trainer& trainer, std::shared_ptr<const Dataset> 
     }
   }
   if (each_ == 0)
-    throw_input("this model tells no classes and no scores", "--predictions", "--logits DIRECTORY");
+    throw_input("this model predicts neither classes nor scores", "--predictions",
+                "--logits DIRECTORY");
 }
 
 SampleLogits PredictionRows::see() {
@@ -106,7 +107,7 @@ void PredictionRows::add_class(std::span<const double> logits, Line& line) const
   line["logits"] = logits;
 }
 
-/// One number, or a list of several.
+/// Adds one number, or a list of several.
 void PredictionRows::add_scores(std::span<const double> logits, Line& line) const {
   const std::vector<double> right(scores_.begin(), scores_.end());
   line["score"] = right.size() == 1 ? Line(right[0]) : Line(right);
@@ -124,7 +125,7 @@ void PredictionRows::add_labels(std::span<const double> logits, Line& line) cons
   line["logits"] = logits;
 }
 
-/// Adds what a sample of tagged words has.
+/// Adds the tags of a sample's words.
 void PredictionRows::add_tags(std::span<const double> told, Line& line) const {
   line["tags"] = line["prediction"] = Line::array();
   for (std::size_t t = 0; t < each_; ++t) {

@@ -1,5 +1,5 @@
-// What a model tells of each held-out sample, as a file with a row for each, for other programs.
-// Invariant: the same bytes at every layout that makes the same logits.
+// Writes the model's prediction for each held-out sample as a row of a file, for other programs.
+// Invariant: equal logits give equal bytes with any layout.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ namespace concertina {
 
 class PredictionRows {
  public:
-  /// Rows of `split` for `path`, FILE.csv or FILE.jsonl. Input errors: another name, or a model
-  /// that tells no classes and no scores.
+  /// Prepares rows of `split` for `path`, FILE.csv or FILE.jsonl. Throws Error{bad_input} for
+  /// another extension, or if the model predicts neither classes nor scores.
   PredictionRows(Trainer& trainer, std::shared_ptr<const Dataset> dataset, Split split,
                  std::string path);
 
-  /// For evaluate(): each rank keeps the logits that it has.
+  /// The callback for evaluate(): each rank keeps its logits.
   SampleLogits see();
-  /// The evaluation is through: rank 0 writes the file. Collective.
+  /// Writes the file on rank 0 after the evaluation. Collective.
   void finish();
 
  private:
@@ -32,7 +32,7 @@ class PredictionRows {
   void add_labels(std::span<const double> logits, Line& line) const;
   void add_tags(std::span<const double> told, Line& line) const;
   std::string name(std::size_t one) const;
-  /// The cells of a line, or with `names` those of the columns.
+  /// The cells of a line, or the column names if `names`.
   std::string csv(const Line& line, bool names) const;
 
   Trainer& trainer_;
@@ -42,12 +42,12 @@ class PredictionRows {
   TargetKind kind_;
   std::size_t classes_;
   bool csv_;
-  /// What is right of one sample, as the field of its targets has it.
+  /// The true targets of one sample, from its field.
   std::vector<std::int32_t> tags_;
   std::vector<float> scores_;
   std::vector<View> views_;
-  std::size_t each_ = 0;      // numbers per sample: logits, or of words the class of each token
-  std::vector<double> mine_;  // sample and numbers of each
+  std::size_t each_ = 0;      // numbers per sample: logits, or the class of each token
+  std::vector<double> mine_;  // the sample and its numbers
 };
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
-// What a task counts of held-out samples beside the loss, from the logits of each.
-// Invariants: numbers of samples are summed in order of samples, or counted, so figures are the
-// same bits at every layout; all ranks have them.
+// Computes a task's metrics besides the loss from the logits of held-out samples. Invariants:
+// counts are summed, and other numbers are summed in sample order, so metrics have the same bits
+// with any layout; all ranks have them.
 #pragma once
 
 #include <algorithm>
@@ -20,34 +20,34 @@ class QuestionAnswers;
 class Predictions {
  public:
   virtual ~Predictions() = default;
-  /// Numbers that answer() writes per sample.
+  /// Number of values that answer() writes per sample.
   virtual std::size_t size() const = 0;
-  /// Makes numbers of the logits of one sample, which are on the host: of one row, or of all.
+  /// Reduces the logits of one sample, which are in host memory, of one row or of all rows, to
+  /// numbers.
   virtual void answer(std::uint64_t sample, std::span<const float> logits,
                       std::span<double> numbers) const = 0;
-  /// `numbers`: those of samples 0, 1, ..., one after the other; of none, all figures without a
-  /// value.
+  /// `numbers` contains those of samples 0, 1, ... in sequence. If empty, returns all metrics
+  /// without a value.
   virtual std::vector<Metric> metrics(std::span<const double> numbers) const = 0;
-  /// How often which class was taken for which; empty of tasks without classes.
+  /// The confusion matrix; empty for tasks without classes.
   virtual Confusion confusion(std::span<const double> /*numbers*/) const { return {}; }
 };
 
-/// The place of the largest logit: of equals, the first.
+/// The index of the largest logit, the first one of equals.
 template <class T>
 std::size_t likeliest(std::span<const T> logits) {
   return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
 }
 
-/// The kind of a model's predictions follows from the targets that it reads: classes from a label,
-/// scores, classes of words from tags, spans from a start and an end. Null for any other: tokens
-/// are scored by their loss alone.
+/// Creates the predictions for the targets that the model reads: classes for a label, scores for
+/// scores, classes of words for tags, spans for a start and an end. Returns null for others: tokens
+/// are only scored by their loss.
 std::unique_ptr<Predictions> make_predictions(const RunConfig& config, std::span<const Field> reads,
                                               std::shared_ptr<const Dataset> dataset, Split split);
 
-/// The kinds.
 std::unique_ptr<Predictions> class_predictions(std::shared_ptr<const Dataset> dataset, Split split,
                                                std::size_t classes);
-/// `labels`: what is told is which classes a sample is of.
+/// `labels`: whether a sample has a set of classes instead of scores.
 std::unique_ptr<Predictions> score_predictions(std::shared_ptr<const Dataset> dataset, Split split,
                                                std::size_t scores, bool labels);
 std::unique_ptr<Predictions> tag_predictions(std::shared_ptr<const Dataset> dataset, Split split,

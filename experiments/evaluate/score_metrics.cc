@@ -45,7 +45,7 @@ std::vector<double> ranks(std::span<const double> values) {
   return rank;
 }
 
-/// What a tag says: where in a name its word stands ('O': in none), and the kind of it.
+/// The parts of a tag: the position of the word in an entity ('O': outside), and the entity's kind.
 struct TagParts {
   char place = 'O';
   std::string_view kind{};
@@ -57,7 +57,8 @@ TagParts parts_of(std::string_view name) {
 
 using Entity = std::tuple<std::string_view, std::size_t, std::size_t>;  // kind, first word, end
 
-/// The names in a sentence: one begins at a B, and at an I that follows no word of its kind.
+/// The entities of a sentence. One starts at a B, or at an I that does not follow a word of its
+/// kind.
 std::set<Entity> entities(std::span<const std::size_t> tags, std::span<const TagParts> parts) {
   std::set<Entity> found;
   for (std::size_t first = 0, end = 0; first < tags.size(); first = std::max(end, first + 1)) {

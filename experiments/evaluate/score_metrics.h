@@ -1,6 +1,6 @@
-// Figures of scores, of several labels per sample, and of names that several words make, from what
-// a model told and what is right. Invariant: pure; sums are in the order of samples, so figures are
-// the same bits at every layout.
+// Metrics of scores, of several labels per sample, and of named entities, from predictions and
+// targets. Invariant: pure; sums are in sample order, so metrics have the same bits with any
+// layout.
 #pragma once
 
 #include <span>
@@ -11,24 +11,24 @@
 
 namespace concertina {
 
-/// mean_squared_error, mean_absolute_error over all of told[N,K] and scores[N,K]; and
-/// pearson_correlation, spearman_correlation (of ranks, of equals their mean): of each of the K
-/// columns, the mean; 0 of a column that is constant.
+/// Returns mean_squared_error and mean_absolute_error over all of told[N,K] and scores[N,K], and
+/// pearson_correlation and spearman_correlation (of ranks, with mean ranks for ties), each the mean
+/// over K columns; 0 for a constant column.
 std::vector<Metric> regression_metrics(std::span<const double> told, std::span<const double> scores,
                                        std::size_t columns);
 
-/// subset_accuracy: the share of samples of which all K classes are told rightly; micro_f1 over all
-/// labels; macro_f1, the mean over all classes. Of told[N,K] and labels[N,K], 0 or 1 each.
+/// Returns subset_accuracy, the share of samples with all K classes correct; micro_f1 over all
+/// labels; and macro_f1, the mean over all classes. told[N,K] and labels[N,K] contain 0 or 1.
 std::vector<Metric> label_set_metrics(std::span<const double> told, std::span<const double> labels,
                                       std::size_t columns);
 
-/// The tags of the words of one sentence, as told and as they are.
+/// Predicted and true tags of the words of one sentence.
 struct TaggedPair {
   std::vector<std::size_t> told{}, right{};
 };
-/// entity_precision, entity_recall, entity_f1 as seqeval has them: of names that are told with all
-/// their words and their kind. `names`: of the tags, "O", "B-PER", "I-PER", ...; nothing if they
-/// are not such.
+/// Returns entity_precision, entity_recall and entity_f1 as in seqeval: an entity is correct if all
+/// its words and its kind are. `names` are the tags, "O", "B-PER", "I-PER", ...; returns nothing
+/// for other tags.
 std::vector<Metric> entity_metrics(std::span<const TaggedPair> sentences,
                                    std::span<const std::string> names);
 

@@ -1,5 +1,5 @@
-// Scores of samples, or which of several classes they are of: those whose probability is above one
-// half, as of a logit above 0.
+// Scores of samples, or sets of classes whose probability is above one half, that is, whose logit
+// is above 0.
 #include "experiments/evaluate/predictions.h"
 #include "experiments/evaluate/score_metrics.h"
 

@@ -1,4 +1,4 @@
-// Answers to questions, as SQuAD's script scores them.
+// Answers to questions, scored as by SQuAD's script.
 #include <algorithm>
 #include <numeric>
 
@@ -9,8 +9,8 @@
 namespace concertina {
 namespace {
 
-/// Exact match and F1 of the likeliest span of a question: of the 20 likeliest starts and ends of
-/// each of its samples, at most 30 tokens long (Devlin et al. 2019, as their released code has it).
+/// Exact match and F1 of the most likely span of a question, of at most 30 tokens, among the 20
+/// most likely starts and ends of each of its samples (Devlin et al. 2019, released code).
 class SpanPredictions final : public Predictions {
  public:
   SpanPredictions(std::shared_ptr<const Dataset> dataset, const QuestionAnswers& questions,
@@ -31,7 +31,7 @@ class SpanPredictions final : public Predictions {
     std::int32_t start = -1, end = -1;
     double score = 0;
   };
-  /// The places with the largest logits of column `column` of logits[T,2], best first.
+  /// The positions of the largest logits of column `column` of logits[T,2], best first.
   static std::vector<std::int32_t> likeliest(std::span<const float> logits, std::size_t column);
 
   std::shared_ptr<const Dataset> dataset_;

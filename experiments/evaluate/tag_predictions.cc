@@ -1,4 +1,4 @@
-// Classes of words, told at their first tokens: the likeliest one is the prediction.
+// Classes of words, predicted at their first tokens as the most likely one.
 #include <algorithm>
 
 #include "experiments/evaluate/predictions.h"

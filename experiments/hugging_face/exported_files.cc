@@ -18,14 +18,14 @@ namespace {
 
 using ExportJson = nlohmann::json;
 
-/// What the model came with; an empty object: nothing of that name.
+/// The named file that the model came with; an empty object if there is none.
 ExportJson kept_json(const RunConfig& config, const char* name) {
   const std::string path = kept_folder(config) + "/" + name;
   if (std::error_code error; !std::filesystem::exists(path, error)) return ExportJson::object();
   return parse_strict_object(read_file(path, kMostConfigBytes), path);
 }
 
-/// A text ends at model.context: positions end there.
+/// A text may have at most model.context tokens: there are no positions beyond.
 std::string generation_text(const RunConfig& config) {
   ExportJson file = kept_json(config, kGenerationConfig);
   const auto tokenizer = tokenizer_of(config);
@@ -62,7 +62,7 @@ std::string preprocessor_text(const RunConfig& config, const Field& image) {
   return file.dump(2) + "\n";
 }
 
-/// The field of images that the model reads; nothing: it reads none.
+/// The image field that the model reads; nullopt if it reads none.
 std::optional<Field> image_of(const RunConfig& config) {
   const std::vector<Field> fields = fields_of(model_of(config)->spec());
   const auto image = std::ranges::find(fields, "image", &Field::name);

@@ -18,13 +18,13 @@ bool reads(const RunConfig& config, const std::string& field) {
                              [&](const Field& one) { return one.name == field; });
 }
 
-/// Special tokens by role, and what all marks are called.
+/// Special tokens by role, and the names of all marks.
 struct Specials {
   std::map<SpecialToken, std::int32_t> ids;
   std::map<std::int32_t, std::string> names;
 };
 
-/// The tokenizer's own.
+/// The special tokens of the tokenizer itself.
 Specials own_specials(const Tokenizer& tokenizer) {
   Specials all;
   for (const SpecialKey& special : kSpecialKeys)
@@ -35,28 +35,28 @@ Specials own_specials(const Tokenizer& tokenizer) {
   return all;
 }
 
-/// `name`, in as many brackets as make it none of the vocabulary.
+/// `name`, in as many brackets as are needed to make it differ from all names of the vocabulary.
 std::string unused_name(const Tokenizer& tokenizer, std::string name) {
   for (std::int32_t id = 0; std::cmp_less(id, tokenizer.vocabulary()); ++id)
     if (tokenizer.name(id) == name) return unused_name(tokenizer, fmt::format("[{}]", name));
   return name;
 }
 
-/// Adds what the run puts around texts, and all tokens after the vocabulary: their ids leave none
-/// out. A token that texts have too stands in no role: transformers would look for it in texts
-/// before all others.
+/// Adds the marks that the run puts around texts, and all tokens after the vocabulary, so that ids
+/// are contiguous. A token that also occurs in texts gets no role: transformers would search texts
+/// for it before all others.
 void add_marks(const SentenceEncoder& encoder, const Tokenizer& tokenizer, Specials& all) {
   struct Role {
     SpecialToken token;
     std::int32_t id;
-    const char* name;  // where the vocabulary has none
+    const char* name;  // if the vocabulary has no name for it
   };
   for (const auto& [role, id, name] : {Role{SpecialToken::classify, encoder.classify(), "[CLS]"},
                                        Role{SpecialToken::separate, encoder.separator(), "[SEP]"},
                                        Role{SpecialToken::padding, encoder.padding(), "[PAD]"},
                                        Role{SpecialToken::mask, encoder.mask(), "[MASK]"}}) {
     if (role == SpecialToken::padding && all.ids.contains(role) && all.ids[role] != id)
-      all.ids.erase(role);  // that of the files ends texts too
+      all.ids.erase(role);  // the padding token of the files also ends texts
     if (id < tokenizer.vocabulary() && !all.names.contains(id)) continue;
     if (role == SpecialToken::mask && id < tokenizer.vocabulary() && !all.ids.contains(role))
       continue;
@@ -68,8 +68,8 @@ void add_marks(const SentenceEncoder& encoder, const Tokenizer& tokenizer, Speci
       all.names[part.token] = tokenizer.name(part.token);
 }
 
-/// What tokenizer_config.json says besides what a model came with. `made`: tokenizer.json is not
-/// what the tokenizer's own class would make of its files.
+/// The text of tokenizer_config.json, including the settings that the model came with. `made`:
+/// tokenizer.json differs from what the tokenizer's own class would create from its files.
 std::string settings_of(const RunConfig& config, const FileTexts& files, const Specials& specials,
                         bool made) {
   SettingsJson settings = merged_settings([&](const char* name) {
@@ -135,7 +135,7 @@ FileTexts exported_tokenizer(const RunConfig& config) {
   if (marked) text = with_marks(*text, specials.names, tokenizer->vocabulary(), around, where);
   if (text) files[kTokenizerJson] = *text;
   files[kTokenizerConfig] = settings_of(config, files, specials, marked || made);
-  // The settings have what these say, and would be undone by them.
+  // The settings include these files, which would override them.
   for (const char* other : {kSpecialTokensMap, "generation_config.json"}) files.erase(other);
   if (text) files.erase("added_tokens.json");
   return files;

@@ -1,5 +1,4 @@
-// What a run keeps of its tokenizer and its data, so that its model can be exported when both are
-// gone.
+// The parts of tokenizer and data that a run keeps for the export of its model.
 #pragma once
 
 #include <span>
@@ -10,17 +9,17 @@
 
 namespace concertina {
 
-/// Files of a published model beside config.json; not each has them.
+/// Optional files of a published model other than config.json.
 inline constexpr const char* kGenerationConfig = "generation_config.json";
 inline constexpr const char* kPreprocessorConfig = "preprocessor_config.json";
 
-/// Writes the files of data.tokenizer, and the names of classes where they are more than their
-/// numbers, to the run directory, where they are not there yet.
+/// Writes the files of data.tokenizer, and the names of classes if they are not just numbers, to
+/// the run directory unless they are already there.
 void keep_for_export(const RunConfig& config, std::span<const std::string> classes);
 
-/// The names that keep_for_export() has written; empty: none.
+/// The names that keep_for_export() has written; empty if there are none.
 std::vector<std::string> kept_classes(const RunConfig& config);
-/// `config` with the tokenizer that the run has kept, if it has.
+/// `config` with the tokenizer kept by the run, if there is one.
 RunConfig with_kept_tokenizer(RunConfig config);
 
 }  // namespace concertina

@@ -25,7 +25,7 @@ std::string last_name(const std::string& path) {
   return whole.filename().string();
 }
 
-/// At most so many, and how many there are.
+/// The first names, and the total number if there are more.
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 10;
   const std::size_t shown = std::min(names.size(), kMost);
@@ -39,10 +39,10 @@ std::string listed(const std::vector<std::string>& names) {
 std::string data_text(const RunConfig& config) {
   std::vector<std::string> names;
   for (const std::string& path : data_files(config)) names.push_back(last_name(path));
-  return names.empty() ? "none here" : fmt::format("{}: {}", config.data.format, listed(names));
+  return names.empty() ? "none" : fmt::format("{}: {}", config.data.format, listed(names));
 }
 
-/// "loss 0.31 over 872 targets, accuracy 0.91"; empty: the run has none of this step.
+/// "loss 0.31 over 872 targets, accuracy 0.91"; empty if the run did not evaluate this step.
 std::string held_out_text(const std::string& directory, std::int64_t step) {
   const std::vector<ValidationPoint> points =
       validations_of(read_lines(run_file(directory, kEventsFile)));
@@ -59,7 +59,7 @@ std::string held_out_text(const std::string& directory, std::int64_t step) {
   return text;
 }
 
-/// The command of the launch that trained up to `step`; empty: the model was imported.
+/// The command of the launch that trained up to `step`; empty if the model was imported.
 std::string command_text(const std::string& directory, std::int64_t step) {
   nlohmann::json launch;
   for (const nlohmann::json& line : read_lines(run_file(directory, kLaunchesFile)))

@@ -15,15 +15,15 @@
 namespace concertina {
 namespace {
 
-/// Throws Error{bad_input} where model.head asks for new classes of a task that has none.
+/// Throws Error{bad_input} if model.head asks for new classes but the task has none.
 void require_classes(const RunConfig& config) {
   if (config.model.head == "kept" || task_of(config.model.family, config.model.task).classes)
     return;
   throw_input("model.head = \"new\", but this task has no classes", config.where("model.head"),
-              "a task of model.classes; the head of another task is new by itself");
+              "a task with model.classes; the head of another task is always new");
 }
 
-/// Whether `folder` has a tokenizer, of whatever kind.
+/// Whether `folder` has a tokenizer of any kind.
 bool has_tokenizer(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -34,13 +34,13 @@ bool has_tokenizer(const std::string& folder) {
   });
 }
 
-/// Text is read as the model was trained to read it, unless data.tokenizer says otherwise.
+/// Selects the model's tokenizer, with which it was trained, unless data.tokenizer is set.
 void adopt_tokenizer(const PublishedConfig& published, RunConfig& config) {
   if (!config.origins.contains("data.tokenizer") && has_tokenizer(config.model.from))
     set_key("data.tokenizer", config.model.from, published.path, config);
 }
 
-/// Classes are numbered as the model numbers them, unless data.classes says otherwise.
+/// Numbers classes as the model does, unless data.classes is set.
 void adopt_class_names(const PublishedConfig& published, RunConfig& config) {
   const std::vector<std::string> names = class_names(published);
   if (names.empty() || config.origins.contains("data.classes") ||
@@ -60,9 +60,9 @@ std::optional<StoredRun> model_from_run(const RunConfig& config) {
     return std::nullopt;
   std::optional<StoredRun> run = find_stored_run(path);
   if (!std::filesystem::exists(path, ignored))
-    throw_input("there is no such file or directory, and nothing is downloaded", path,
+    throw_input("no such file or directory; models are not downloaded", path,
                 fmt::format("`hf download {} --local-dir DIRECTORY` (pip install huggingface_hub), "
-                            "then DIRECTORY in place of the name",
+                            "then use DIRECTORY instead of the name",
                             path.starts_with('/') ? std::filesystem::path(path).filename().string()
                                                   : path));
   if (!run)
@@ -87,7 +87,7 @@ void adopt_model_from(RunConfig& config) {
   adopt_tokenizer(published, config);
   adopt_class_names(published, config);
   require_classes(config);
-  // Before any memory is taken by what config.json says. A config.json alone can be planned.
+  // Checks config.json before memory is allocated. A config.json alone can be planned.
   if (has_safetensors(config.model.from)) PublishedWeights(config.model.from, published, config);
 }
 

@@ -1,4 +1,4 @@
-// The source that model.from names: a folder of Hugging Face's transformers, or a run of our own.
+// The source named by model.from: a folder of Hugging Face's transformers, or a Concertina run.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,19 @@
 
 namespace concertina {
 
-/// The run that model.from names; nothing if it is a folder with a config.json. Input error: it is
-/// neither.
+/// The run that model.from names; nullopt for a folder with a config.json. Input error: neither.
 std::optional<StoredRun> model_from_run(const RunConfig& config);
 
-/// Takes the keys of [model] from model.from, where that is not empty. A config that has them all,
-/// as a run's own config.toml, stays as it is: what the run started from need not be there any
-/// more.
+/// Takes the keys of [model] from model.from, if that is not empty. A config that has them all,
+/// such as a run's own config.toml, stays as it is, since the source may no longer exist.
 void adopt_model_from(RunConfig& config);
 
-/// Keeps model.from's config.json, if there is one, with the run.
+/// Copies model.from's config.json, if there is one, to the run.
 void keep_model_from(const RunConfig& config);
 
-/// Puts the weights of model.from in the place of those that trainer.initialize() made; each rank
-/// reads the tensors of its own units. Heads that the model does not have stay as they were made,
-/// and rank 0 says so. Collective.
+/// Replaces the weights that trainer.initialize() created by those of model.from; each rank reads
+/// the tensors of its units. Heads that the model lacks keep their initial weights, and rank 0 logs
+/// this. Collective.
 void start_from(Trainer& trainer, const RunConfig& config);
 
 }  // namespace concertina

@@ -34,7 +34,7 @@ void flatten(const PublishedJson& object, const std::string& before, PublishedCo
   }
 }
 
-/// num_labels is written as the names of the classes, where these are not two.
+/// Derives num_labels from the class names: transformers omits it unless there are two.
 void count_labels(std::map<std::string, PublishedJson>& values) {
   const auto names = values.find("id2label");
   if (names != values.end() && names->second.is_object())
@@ -76,17 +76,17 @@ void check_rules(const PublishedConfig& published) {
   }
   for (const auto& [key, value] : published.values)
     if (!known.contains(key) && !is_harmless(key))
-      throw_input(fmt::format("the key '{}' of a {} is not known here, and may change figures",
+      throw_input(fmt::format("unknown key '{}' of a {}, which may change results",
                               key.substr(0, 60), published.type),
-                  published.path, "a config.json without it, if it does not");
+                  published.path, "remove it from config.json if it does not");
 }
 
 std::string all_types() {
   return fmt::format("{}", fmt::join(names_of(published_models()), ", "));
 }
 
-/// The type of a config.json that does not say it, as the first ones did not: the only one whose
-/// tensors begin as those of the folder, or of several the one that has the architecture.
+/// The model type for a config.json without one, as early versions wrote it: the type whose tensor
+/// names begin like those of the folder; of several, the one with the architecture.
 std::string type_of_tensors(const std::string& folder, const std::string& path,
                             const PublishedJson& file) {
   std::set<std::string> found;
@@ -104,7 +104,7 @@ std::string type_of_tensors(const std::string& folder, const std::string& path,
   if (found.size() != 1)
     throw_input(found.empty() ? std::string("there is no 'model_type'")
                               : fmt::format("there is no 'model_type', and the tensors have the "
-                                            "names of several types: {}",
+                                            "names of several model types: {}",
                                             fmt::join(found, ", ")),
                 path,
                 fmt::format(R"({{"model_type": "{}", ...}})",
@@ -127,7 +127,7 @@ std::string task_of_architecture(const PublishedConfig& published, const Publish
   const auto list = file.find("architectures");
   if (list == file.end() || list->is_null()) return "";
   if (!list->is_array() || list->size() != 1 || !(*list)[0].is_string())
-    throw_input("'architectures' is no list of one name", published.path, "[\"...\"]");
+    throw_input("'architectures' is not a list of one name", published.path, "[\"...\"]");
   const std::string name = (*list)[0].get<std::string>();
   std::string all;
   for (const Architecture& one : published.table->architectures) {
@@ -138,8 +138,8 @@ std::string task_of_architecture(const PublishedConfig& published, const Publish
               published.path, "one of: " + all);
 }
 
-/// Which of the tasks of one architecture it is, as transformers decides it when it trains. Where
-/// problem_type does not say it, one class is a score.
+/// Selects the task of an architecture that has several, as transformers does in training. Without
+/// problem_type, one class is a score.
 std::string task_of_problem(const PublishedConfig& published) {
   const auto said = published.values.find("problem_type");
   if (said == published.values.end())
@@ -152,14 +152,14 @@ std::string task_of_problem(const PublishedConfig& published) {
               "\"regression\"");
 }
 
-/// As a config key has it: numbers and booleans as JSON has them, and words by the table. Input
-/// errors: no such word, no number where one is wanted.
+/// The value as text of a config key: numbers and booleans as in JSON, names by the table. Input
+/// errors: an unknown name, or not a number where one is expected.
 std::string config_text(const PublishedConfig& published, const KeyElsewhere& key,
                         const PublishedJson& value) {
   if (key.words.empty()) {
     if (value.is_structured())
       throw_input(fmt::format("{} is {}", key.theirs, value.dump().substr(0, 60)), published.path,
-                  "one value");
+                  "a single value");
     if (key.more != 0 && value.is_number_integer())
       return std::to_string(value.get<std::int64_t>() - published.rows_before(key.more));
     return value.is_string() ? value.get<std::string>() : value.dump();
@@ -173,14 +173,14 @@ std::string config_text(const PublishedConfig& published, const KeyElsewhere& ke
               published.path, "one of: " + all);
 }
 
-/// A key of theirs that says one of ours.
+/// A key of theirs that sets one of ours.
 struct Said {
   const KeyElsewhere* key = nullptr;
-  std::string text;  // as a config key has it
+  std::string text;  // as text of our config key
 };
 
-/// What is said of a key of ours; none if neither the file nor transformers' default says it. Input
-/// error: two keys of theirs say two things, of which versions of transformers take either.
+/// The value of one of our keys; nullopt if neither the file nor transformers' defaults have it.
+/// Input error: two of their keys disagree, and versions of transformers differ in which they use.
 std::optional<Said> said_of(const PublishedConfig& published, std::string_view ours) {
   const KeyElsewhere* usual = nullptr;
   std::optional<Said> said;
@@ -190,11 +190,11 @@ std::optional<Said> said_of(const PublishedConfig& published, std::string_view o
     if (published.nulls.contains(key.theirs)) {
       if (!said && !key.null.empty())
         said = Said{&key, config_text(published, key, parsed(key.null))};
-      // A default of 0 stands for no value.
+      // A default of 0 means that there is no value.
       if (key.null.empty() && key.use != KeyElsewhere::Use::advice &&
           (key.usual.empty() || !same_value(parsed(key.usual), 0)))
         throw_input(fmt::format("{} = null is not supported", key.theirs), published.path,
-                    "its value");
+                    "a value");
     }
     const auto found = published.values.find(key.theirs);
     if (found == published.values.end()) continue;
@@ -206,18 +206,18 @@ std::optional<Said> said_of(const PublishedConfig& published, std::string_view o
         !same_value(parsed(published.values.at(said->key->theirs).dump()), found->second))
       throw_input(
           fmt::format("{} is {}, and {} is {}", said->key->theirs, said->text, key.theirs, text),
-          published.path, "one of them, or the same value");
+          published.path, "one of them, or the same value for both");
     if (!said) said = Said{&key, text};
   }
   if (said || usual == nullptr) return said;
   return Said{usual, config_text(published, *usual, parsed(usual->usual))};
 }
 
-/// Takes what is said of a key of ours. What is advice gives way to what the config says.
+/// Sets one of our keys. A key that is only advice does not override the config.
 void adopt_key(const PublishedConfig& published, const std::string& ours, RunConfig& config) {
   const auto said = said_of(published, ours);
   if (!said)
-    throw_input(fmt::format("{} is not said", ours), published.path, "a whole config.json");
+    throw_input(fmt::format("{} is missing", ours), published.path, "a complete config.json");
   const bool advice = said->key->use == KeyElsewhere::Use::advice;
   if (advice && config.origins.contains(ours)) return;
   RunConfig theirs = config;
@@ -263,7 +263,7 @@ std::int64_t PublishedConfig::rows_before(std::int64_t usual) const {
   const auto found = values.find(key);
   if (key.empty() || (found == values.end() && !nulls.contains(key))) return usual;
   if (found == values.end() || !found->second.is_number_unsigned() || found->second > kMostRows)
-    throw_input(fmt::format("{} = {} is not supported: positions begin after it", key,
+    throw_input(fmt::format("{} = {} is not supported: positions start after it", key,
                             found == values.end() ? "null" : found->second.dump().substr(0, 100)),
                 path, fmt::format("{} = {}", key, usual - 1));
   return found->second.get<std::int64_t>() + 1;
@@ -298,7 +298,7 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
   if (!published.task.empty()) adopt_text("model.task", published.task);
   std::set<std::string> done;
   for (const KeyElsewhere& key : published.table->keys) {
-    // The classes of a head that is not there, or that another takes the place of.
+    // The number of classes of a head that is missing or replaced.
     if (key.ours == "model.classes" && !keeps_classes(published.task, config)) continue;
     if (done.insert(std::string(key.ours)).second)
       adopt_key(published, std::string(key.ours), config);
@@ -311,7 +311,7 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
       throw_input(
           fmt::format("{} = {} is not supported", key.theirs, said->second.dump().substr(0, 100)),
           published.path,
-          fmt::format("{} = {}, as the rest of it says", key.theirs, value.substr(0, 100)));
+          fmt::format("{} = {}, as its other keys imply", key.theirs, value.substr(0, 100)));
   }
 }
 

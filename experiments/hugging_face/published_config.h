@@ -17,42 +17,41 @@ namespace concertina {
 
 inline constexpr std::uint64_t kMostConfigBytes = std::uint64_t{1} << 24;
 
-/// The description of a published model by its folder.
+/// The description of a published model, read from its folder.
 struct PublishedConfig {
   std::string path;    // of config.json
   std::string type;    // of published_models()
-  std::string family;  // ours
-  std::string task;    // ours; empty: a body without a head
-  /// Values by key, with dots between those of objects within objects; none is null.
+  std::string family;  // our name
+  std::string task;    // our name; empty: a body without a head
+  /// Values by key, with dots between the keys of nested objects; none is null.
   std::map<std::string, nlohmann::json> values;
   std::set<std::string> nulls;  // the keys that are null
   const HuggingFace* table = nullptr;
 
-  /// The rows of the table of positions before the first position, which are `usual` of the type.
+  /// The rows of the position table before the first position; `usual` is the number for the type.
   std::int64_t rows_before(std::int64_t usual) const;
 };
 
-/// What transformers calls the tasks that have one architecture, ...ForSequenceClassification.
+/// transformers' problem_type values that share the architecture ...ForSequenceClassification.
 inline constexpr std::pair<std::string_view, std::string_view> kProblemTypes[] = {
     {"classification", "single_label_classification"},
     {"multi-label", "multi_label_classification"},
     {"regression", "regression"}};
 
-/// The names of classes 0, 1, ...; empty where they have none but LABEL_0, LABEL_1, ..., or two
-/// have one name.
+/// The names of classes 0, 1, ...; empty if they are just LABEL_0, LABEL_1, ... or not unique.
 std::vector<std::string> class_names(const PublishedConfig& published);
-/// Whether `config` goes on with the classes, or scores, of a model for `task`.
+/// Whether `config` keeps the classes, or scores, of a model for `task`.
 bool keeps_classes(const std::string& task, const RunConfig& config);
 
-/// Input errors: no config.json, a model that is not supported, a key whose value would change
-/// figures and is not supported, a key that nobody here knows.
+/// Input errors: no config.json, an unsupported model, an unsupported value of a key that affects
+/// results, an unknown key.
 PublishedConfig read_published_config(const std::string& folder);
 
-/// Keys of [model] that follow from `published` and that no file or --set has set. Input error: a
-/// key that is set to something else.
+/// Sets the keys of [model] that follow from `published` and that no file or --set has set. Input
+/// error: a key is set to another value.
 void adopt_published(const PublishedConfig& published, RunConfig& config);
 
-/// Whether `key` of a config.json, or an object that it is in, changes no figure of any model:
+/// Whether `key` of a config.json, or an object that contains it, affects no result of any model:
 /// "task_specific_params.text-generation".
 bool is_harmless(std::string_view key);
 

@@ -50,8 +50,8 @@ PublishedJson written_value(const RunConfig& config, const KeyElsewhere& key) {
   return value;
 }
 
-/// The token that pads the samples of a run whose head reads the last that does not: transformers
-/// finds that one by it. None: nothing depends on it, or the run has no data.
+/// The padding token of a run whose head reads the last token that is not padding, which
+/// transformers finds by it. nullopt: nothing depends on it, or the run has no data.
 std::optional<std::int64_t> padding_token(const RunConfig& config) {
   if (data_files(config).empty()) return std::nullopt;
   const std::vector<Field> reads = model_of(config)->spec().units.back().reads;
@@ -65,7 +65,7 @@ bool fixed_as(const RunConfig& config, const FixedKey& fixed) {
   return json_of(theirs, fixed.ours) == json_of(config, fixed.ours);
 }
 
-/// `usual`: a config of defaults.
+/// `usual`: a default config.
 bool is_written(const RunConfig& config, const RunConfig& usual, const KeyElsewhere& key) {
   const bool here = key.where.empty() || std::ranges::any_of(key.where, [&](const FixedKey& fixed) {
                       return fixed_as(config, fixed);
@@ -81,7 +81,7 @@ std::string_view task_name(const RunConfig& config) {
              : lookup(models(), config.model.family, "model family", "model.family").usual_task;
 }
 
-/// The class of the type for the task of `config`; null: it has none.
+/// The class of the type for the task of `config`; null if it has none.
 const Architecture* architecture_of(const HuggingFace& table, const RunConfig& config) {
   const std::string_view task = task_name(config);
   const bool sequence =
@@ -91,7 +91,7 @@ const Architecture* architecture_of(const HuggingFace& table, const RunConfig& c
   return found == table.architectures.end() ? nullptr : &*found;
 }
 
-/// Whether a config.json of this type can say all that `config` says of its model.
+/// Whether a config.json of this type can express everything in `config` about its model.
 bool says_all(const HuggingFace& table, const RunConfig& config) {
   if (table.family != config.model.family) return false;
   if (!std::ranges::all_of(table.fixed, [&](const FixedKey& key) { return fixed_as(config, key); }))
@@ -122,15 +122,15 @@ void erase(PublishedJson& file, std::string_view key) {
   if (object->empty()) file.erase(object);
 }
 
-/// The config.json that the model of a run came with; none: it is of our own making.
+/// The config.json that the model of a run came with; nullopt if it came without one.
 std::optional<PublishedConfig> kept_config(const RunConfig& config) {
   if (std::error_code error; !std::filesystem::exists(kept_folder(config) + "/config.json", error))
     return std::nullopt;
   return read_published_config(kept_folder(config));
 }
 
-/// What the model's own config.json says besides what we would write, such as special tokens and
-/// names of classes, where these are still as many; of another type, nothing.
+/// The content of the model's own config.json besides what we would write, such as special tokens,
+/// and names of classes if their number is unchanged; empty for another type.
 PublishedJson kept_rest(const RunConfig& config, const HuggingFace& table, std::string_view task) {
   const std::optional<PublishedConfig> kept = kept_config(config);
   if (!kept || kept->table != &table) return PublishedJson::object();
@@ -149,7 +149,7 @@ PublishedJson kept_rest(const RunConfig& config, const HuggingFace& table, std::
   return file;
 }
 
-/// id2label and label2id, as config.json has them.
+/// id2label and label2id in the form of config.json.
 PublishedJson numbered(const std::vector<std::string>& names) {
   PublishedJson file;
   for (std::size_t label = 0; label < names.size(); ++label) {
@@ -165,7 +165,7 @@ std::vector<std::string> usual_names(int classes) {
   return names;
 }
 
-/// The names of the classes by the config, or by the run's data; none where these are not as many.
+/// The names of the classes from the config or the run's data; empty if their number differs.
 std::vector<std::string> names_of_classes(const RunConfig& config) {
   std::vector<std::string> names =
       config.data.classes.empty() ? kept_classes(config) : config.data.classes;
@@ -184,7 +184,7 @@ void keep_published_config(const std::string& folder, const RunConfig& config) {
   if (std::error_code error; !std::filesystem::exists(path, error)) return;
   make_directories(kept_folder(config));
   std::string text = read_file(path, kMostConfigBytes);
-  // Its tensors said the type, and they are not kept.
+  // Its type was derived from its tensors, which are not kept.
   if (auto file = nlohmann::ordered_json::parse(text); !file.contains("model_type")) {
     file["model_type"] = read_published_config(folder).type;
     text = file.dump(2) + "\n";
@@ -219,7 +219,7 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
   const std::optional<PublishedConfig> kept = kept_config(config);
   const std::string_view kept_type = kept ? std::string_view(kept->type) : "";
   const Entry<HuggingFace>* found = nullptr;
-  // One that has the task goes before the type that the model came as.
+  // Prefers a type that has the task over the type that the model came as.
   const auto worth = [&](const Entry<HuggingFace>& entry) {
     return 2 * (architecture_of(entry.value, config) != nullptr) + (entry.name == kept_type);
   };
@@ -231,13 +231,13 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
   for (const auto& [type, table] : published_models())
     if (table.family == config.model.family)
       all += fmt::format("{}{}", all.empty() ? "" : ", ", type);
-  throw_input(all.empty() ? fmt::format("models of the family {} are not known to transformers",
-                                        config.model.family)
-                          : fmt::format("no type of transformers has all options of this {}",
-                                        config.model.family),
-              config.where("model.family"),
-              all.empty() ? fmt::format("one of: {}", fmt::join(names_of(published_models()), ", "))
-                          : "the options of one of: " + all);
+  throw_input(
+      all.empty()
+          ? fmt::format("transformers has no model of the family {}", config.model.family)
+          : fmt::format("no type of transformers has all options of this {}", config.model.family),
+      config.where("model.family"),
+      all.empty() ? fmt::format("one of: {}", fmt::join(names_of(published_models()), ", "))
+                  : "the options of one of: " + all);
 }
 
 std::int64_t rows_before_positions(const RunConfig& config, std::int64_t usual) {

@@ -1,5 +1,5 @@
-// The config.json of a run's model, as Hugging Face's transformers would write it: the one that the
-// model came with, where that still says what the run's config does.
+// The config.json of a run's model, as Hugging Face's transformers would write it. It is the one
+// that the model came with if that still agrees with the run's config.
 #pragma once
 
 #include <optional>
@@ -12,21 +12,21 @@ namespace concertina {
 /// Copies the config.json of `folder`, if it has one, into the run, so that an export of it can
 /// have the same bytes.
 void keep_published_config(const std::string& folder, const RunConfig& config);
-/// Where a run has what was copied.
+/// The folder of the copy in a run.
 std::string kept_folder(const RunConfig& config);
-/// The text that was kept, if it says what `config` and `type` say; else none.
+/// The copied text if it agrees with `config` and `type`; otherwise nullopt.
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type);
 
-/// The rows of the table of positions before the first position, which are `usual` of the type: as
-/// in the config.json that was kept, if the model is stored as that type again.
+/// The rows of the position table before the first position: those of the kept config.json if the
+/// model is stored as the same type again, otherwise `usual`, the number for the type.
 std::int64_t rows_before_positions(const RunConfig& config, std::int64_t usual);
 
-/// The text of a config.json for the model of `config`. Input errors: a family or task that
-/// transformers has no model for. `type`: of the weights, such as "float32".
+/// The text of a config.json for the model of `config`. Input errors: a family or task for which
+/// transformers has no model. `type`: the type of the weights, such as "float32".
 std::string published_config_text(const RunConfig& config, const std::string& type);
 
-/// The type as which the model of `config` is stored, and its table: the one that it came as, or
-/// the first that can say all of it. Input error: there is none.
+/// The type as which the model of `config` is stored, and its table: the type that it came as, or
+/// the first that can express it completely. Input error: there is none.
 const Entry<HuggingFace>& hugging_face_of(const RunConfig& config);
 
 }  // namespace concertina

@@ -1,5 +1,4 @@
-// One tensor of ours as the tensors of a published model that make it up: which of their elements
-// are which of ours.
+// Maps the elements of the tensors of a published model to one of our tensors.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +10,10 @@
 
 namespace concertina {
 
-/// One of theirs: columns [column, column + columns) of ours.
+/// One of their tensors: columns [column, column + columns) of ours.
 struct PublishedPiece {
   std::string name;
-  std::vector<std::int64_t> shape;  // of theirs
+  std::vector<std::int64_t> shape;  // of their tensor
   std::int64_t column = 0, columns = 0;
 };
 
@@ -26,29 +25,28 @@ class PublishedPieces {
   const StoredElsewhere& rule() const { return rule_; }
   const std::vector<PublishedPiece>& all() const { return pieces_; }
   std::int64_t elements() const { return rows_ * columns_; }
-  /// Whether a tensor of `shape` is `piece`, or, where the rule has it, has more rows at its end.
+  /// Whether a tensor of `shape` matches `piece`, possibly with more rows at its end if allowed.
   bool fits(const PublishedPiece& piece, const std::vector<std::int64_t>& shape) const;
-  /// The first element of theirs that is one of ours, and how many there are.
+  /// The first element of theirs that is one of ours, and their number.
   std::int64_t first(const PublishedPiece& piece) const;
   std::int64_t count(const PublishedPiece& piece) const { return rows_ * piece.columns; }
 
-  /// Puts `theirs`, elements [first, first + count) of `piece`, where they are in ours [rows,
-  /// columns].
+  /// Copies `theirs`, elements [first, first + count) of `piece`, into `ours` [rows, columns].
   void place(const PublishedPiece& piece, std::span<const float> theirs,
              std::span<float> ours) const;
-  /// All elements of `piece` from ours; those that are none of ours are 0.
+  /// Collects all elements of `piece` from ours; elements that we do not have are 0.
   void collect(const PublishedPiece& piece, std::span<const float> ours,
                std::vector<float>& theirs) const;
 
  private:
-  /// The column of ours that is column `index` of a piece, of n.
+  /// The column of ours for column `index` of a piece with n columns.
   std::int64_t column_of(std::int64_t index, std::int64_t n) const;
 
-  /// Whether rows of theirs are pieces of rows of ours.
+  /// Whether rows of theirs are parts of rows of ours.
   bool by_rows() const { return !rule_.transposed && rule_.interleaved_heads == 0; }
 
   StoredElsewhere rule_;
-  std::int64_t rows_, columns_;  // of ours
+  std::int64_t rows_, columns_;  // of our tensor
   std::vector<PublishedPiece> pieces_;
 };
 

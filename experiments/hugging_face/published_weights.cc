@@ -34,7 +34,7 @@ std::vector<std::string> PublishedWeights::names_of_today(const HuggingFace& tab
     for (const auto& [old, today] : table.renamed)
       if (name.ends_with(old)) {
         const std::string now = name.substr(0, name.size() - old.size()) + std::string(today);
-        if (folder_.find(now) != nullptr) continue;  // both: the old one is not expected
+        if (folder_.find(now) != nullptr) continue;  // has both names: the old one is unexpected
         old_names_[now] = name;
         name = now;
         break;
@@ -47,29 +47,29 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
     : folder_(folder) {
   const HuggingFace& table = *published.table;
   const std::vector<std::string> names = names_of_today(table);
-  // A body alone has names without what stands before them in a model with a head.
+  // Names of a body alone lack the prefix that they have in a model with a head.
   const bool whole =
       std::ranges::any_of(names, [&](const std::string& n) { return n.starts_with(table.body); });
   if (!whole) body_ = table.body;
-  // The header says how much there is: a number of config.json is not to make tables of millions.
+  // The header bounds the number of layers, so that config.json cannot cause tables of millions.
   if (config.model.layers > std::ssize(names))
     throw_input(fmt::format("config.json says {} layers, but there are {} tensors",
                             config.model.layers, names.size()),
-                folder, "a config.json and weights that belong together");
+                folder, "a matching config.json and weights");
   std::vector<StoredElsewhere> rules = table.tensors(model_config_of(config));
   for (StoredElsewhere& rule : rules)
     if (rule.skipped_rows > 0) rule.skipped_rows = published.rows_before(rule.skipped_rows);
   const auto shapes = parameter_shapes(config);
   for (const auto& [ours, shape] : shapes) {
     const auto rule = std::ranges::find(rules, ours, &StoredElsewhere::ours);
-    // A config.json that names no architecture with a head leaves it to the tensors that are there.
+    // If config.json names no architecture with a head, the tensors that exist decide.
     const bool of_task = published.task.empty() ? rule != rules.end() && is_stored(*rule)
                                                 : published.task == config.model.task;
     if (is_new(config, ours) || (is_of_classes(ours) && !of_task)) {
       missing_.push_back(ours);
       continue;
     }
-    CONCERTINA_CHECK(rule != rules.end(), "{} has no name elsewhere", ours);
+    CONCERTINA_CHECK(rule != rules.end(), "{} has no published name", ours);
     match(*rule, shape);
   }
   check_others(published, config, rules, names);
@@ -80,13 +80,13 @@ void PublishedWeights::require(const PublishedPieces& pieces, const PublishedPie
   const StoredTensor* const stored = folder_.find(name);
   if (stored == nullptr)
     throw_input(fmt::format("the tensor '{}' is missing", name), folder_.folder(),
-                "the whole model");
+                "the complete model");
   if (!pieces.fits(piece, stored->shape))
     throw_input(
         fmt::format("the tensor '{}' has the shape [{}]", name, fmt::join(stored->shape, ", ")),
         folder_.path_of(name), fmt::format("[{}]", fmt::join(piece.shape, ", ")));
   if (!stored->is_real())
-    throw_input(fmt::format("the tensor '{}' has whole numbers", name), folder_.path_of(name),
+    throw_input(fmt::format("the tensor '{}' has integers", name), folder_.path_of(name),
                 "F64, F32, F16 or BF16");
 }
 
@@ -108,13 +108,13 @@ void PublishedWeights::match(const StoredElsewhere& rule, const std::vector<std:
 void PublishedWeights::check_others(const PublishedConfig& published, const RunConfig& config,
                                     const std::vector<StoredElsewhere>& rules,
                                     const std::vector<std::string>& names) {
-  std::set<std::string> known, used;  // as they are in the folder
+  std::set<std::string> known, used;  // names in the folder
   for (const StoredElsewhere& rule : rules)
     if (rule.optional || sources_.contains(rule.ours))
       for (const std::string& name : rule.theirs) known.insert(stored_name(name));
   for (const auto& [ours, source] : sources_)
     for (const PublishedPiece& piece : source.all()) used.insert(stored_name(piece.name));
-  // A task without logits of tokens has no use for their map, tied or not.
+  // A task without token logits does not use their projection, tied or not.
   const bool logits = task_of(config.model.family, config.model.task).vocabulary;
   for (const auto& [copy, of] : published.table->copies) {
     const std::string name = stored_name(copy), original = stored_name(of);
@@ -132,8 +132,7 @@ void PublishedWeights::check_others(const PublishedConfig& published, const RunC
         std::ranges::any_of(published.table->left_out,
                             [&](std::string_view ending) { return today.ends_with(ending); });
     if (!known.contains(name) && !left_out)
-      throw_input(fmt::format("the tensor '{}' is not expected", name.substr(0, 100)),
-                  folder_.path_of(name),
+      throw_input(fmt::format("unexpected tensor '{}'", name.substr(0, 100)), folder_.path_of(name),
                   fmt::format("the tensors of a {}, as config.json describes it", published.type));
     if (!left_out && !used.contains(name) && !is_copy(name)) left_out_.push_back(name);
   }
@@ -177,7 +176,7 @@ bool PublishedWeights::read(const std::string& ours, std::span<float> out) const
 
 namespace {
 
-/// One tensor of theirs: which part of which of ours it is.
+/// The part of one of our tensors that one of theirs fills.
 struct Destination {
   const PublishedPieces* of = nullptr;
   const PublishedPiece* piece = nullptr;
@@ -191,13 +190,13 @@ std::vector<PublishedPieces> pieces_of(const RunConfig& config) {
   std::vector<PublishedPieces> all;
   for (const auto& [name, shape] : parameter_shapes(config)) {
     const auto rule = std::ranges::find(rules, name, &StoredElsewhere::ours);
-    CONCERTINA_CHECK(rule != rules.end(), "{} has no name elsewhere", name);
+    CONCERTINA_CHECK(rule != rules.end(), "{} has no published name", name);
     all.emplace_back(*rule, shape);
   }
   return all;
 }
 
-/// A config.json whose model has a table of its own for the head.
+/// The config.json of the same model with a separate token table for the head.
 std::string untied_text(const std::string& text) {
   auto json = nlohmann::ordered_json::parse(text);
   json["tie_word_embeddings"] = false;
@@ -219,7 +218,7 @@ void write_published(const std::string& folder, const RunConfig& config, StoredT
       tensors.push_back({piece.name, type, piece.shape, 0});
       places[piece.name] = {&one, &piece};
     }
-  std::map<std::string, std::string> others;  // of ours, where the name is not that of the pieces
+  std::map<std::string, std::string> others;  // our names that differ from those of the pieces
   if (!untied.empty()) {
     const auto& [head, body] = hugging_face_of(config).value.copies[0];
     places[head] = places.at(body);

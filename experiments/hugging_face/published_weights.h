@@ -1,5 +1,5 @@
-// The tensors of a published model and those of ours: the same numbers under other names, some
-// transposed, some side by side.
+// Maps the tensors of a published model to ours: the same numbers under other names, some
+// transposed, some concatenated.
 #pragma once
 
 #include <functional>
@@ -16,25 +16,25 @@ namespace concertina {
 
 class PublishedWeights {
  public:
-  /// `config`: of the model, which has what `published` says. Reads the headers of the files alone,
-  /// and makes no model. Input errors: tensors that are missing, not expected, or of another shape,
-  /// by name and file.
+  /// `config`: the config of the model, with the values of `published`. Reads only the headers of
+  /// the files and creates no model. Input errors: tensors that are missing, unexpected or of
+  /// another shape, by name and file.
   PublishedWeights(const std::string& folder, const PublishedConfig& published,
                    const RunConfig& config);
 
-  /// Input error: what the folder has twice, as of tied embeddings, is not the same.
+  /// Input error: tensors that the folder has twice, such as tied embeddings, differ.
   void check_copies() const;
-  /// Writes a tensor of ours; false if it is of a head that the folder does not have.
+  /// Writes one of our tensors; false if it belongs to a head that the folder does not have.
   bool read(const std::string& ours, std::span<float> out) const;
-  /// That the tensors are in.
+  /// The files that contain the tensors.
   std::vector<std::string> files() const { return folder_.files(); }
-  /// Tensors of ours that the folder does not have.
+  /// Our tensors that the folder does not have.
   const std::vector<std::string>& missing() const { return missing_; }
-  /// Tensors of the folder, such as those of another head, that this model has no use for.
+  /// Tensors of the folder that this model does not use, such as those of another head.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
-  /// What the names in the folder would be today.
+  /// The names in the folder, converted to today's names.
   std::vector<std::string> names_of_today(const HuggingFace& table);
   bool is_stored(const StoredElsewhere& rule) const;
   void match(const StoredElsewhere& rule, const std::vector<std::int64_t>& ours);
@@ -50,21 +50,21 @@ class PublishedWeights {
   }
 
   SafetensorsFolder folder_;
-  std::string body_;                                // what names of theirs lack
+  std::string body_;                                // prefix that is missing in their names
   std::map<std::string, PublishedPieces> sources_;  // by our name
-  std::map<std::string, std::string> old_names_;    // in the folder, by the names of today
+  std::map<std::string, std::string> old_names_;    // names in the folder, keyed by today's names
   std::vector<std::string> missing_, left_out_;
-  std::vector<std::pair<std::string, std::string>> copies_;  // names of theirs
+  std::vector<std::pair<std::string, std::string>> copies_;  // their names
 };
 
 /// Shapes of the parameters of a config's model, by name.
 std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfig& config);
 
-/// Elements [0, n) of our tensor, asked for whole.
+/// Reads elements [0, n) of one of our tensors, where n is its size.
 using ReadOurs = std::function<void(const std::string& ours, std::span<float> out)>;
 
-/// Writes config.json and the weights to `folder`, tensor by tensor: of `type`, f32 or bf16, in
-/// files of at most `most` bytes of tensors, or with 0 in one. `untied`: untied_table().
+/// Writes config.json and the weights to `folder`, one tensor at a time, as `type` (f32 or bf16),
+/// in files of at most `most` bytes of tensors; in one if 0. `untied`: untied_table().
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
                      const ReadOurs& read, std::uint64_t most = 0, const std::string& untied = "");
 

@@ -22,19 +22,19 @@ namespace {
 
 constexpr std::string_view kKey = "model.from";
 
-/// A run on one rank and a folder on another would part their ways.
+/// Checks that model.from is a run on all ranks or a folder on all ranks, whose code paths differ.
 void require_same_kind(Communicator& world, bool run) {
   const std::vector<nlohmann::json> runs = gather_json(world, run);
   const auto rank_with = [&](bool kind) {
     return std::ranges::find(runs, nlohmann::json(kind)) - runs.begin();
   };
   if (rank_with(!run) == std::ssize(runs)) return;
-  throw_input(fmt::format("it is a run on rank {}, and a folder of Hugging Face on rank {}",
+  throw_input(fmt::format("model.from is a run on rank {}, but a Hugging Face folder on rank {}",
                           rank_with(true), rank_with(false)),
               std::string(kKey), "the same files on every host");
 }
 
-/// `files`: what decides all weights. Collective.
+/// `files`: returns the files that determine all weights. Collective.
 void require_same_model(Communicator& world,
                         const std::function<std::vector<std::string>()>& files) {
   std::optional<Corpus> corpus;
@@ -42,8 +42,8 @@ void require_same_model(Communicator& world,
   require_same_files(world, *corpus, "model", std::string(kKey));
 }
 
-/// `read` writes a tensor of `source` by its name; false: it stays as it is. Frozen copies of a
-/// tensor begin as it does.
+/// `read` writes a tensor of `source` by its name, or returns false to keep the initial value.
+/// Frozen copies of a tensor start with its values.
 void read_weights(State& state, const std::string& source,
                   const std::function<bool(const std::string&, std::span<float>)>& read) {
   const std::vector<Bucket>& buckets = state.assignment().buckets;
@@ -54,12 +54,11 @@ void read_weights(State& state, const std::string& source,
       const std::span<float> values(mirror.host().f32(), tensor.count);
       const int original = buckets[b].copy_of;
       if (!read(original < 0 ? tensor.name : buckets[at(original)].name, values)) continue;
-      // No checkpoint is made of larger ones either: their squares overflow.
+      // Checkpoints refuse larger values as well: their squares overflow.
       if (!std::ranges::all_of(values, [](float value) { return std::abs(value) < 0x1p64F; }))
-        throw_input(fmt::format("the weights have a NaN, an infinity or a value above 2^64, in "
-                                "what is {} here",
+        throw_input(fmt::format("the weights of {} have a NaN, an infinity or a value above 2^64",
                                 tensor.name),
-                    source, "a model whose weights are numbers of an ordinary size");
+                    source, "a model with finite weights");
       mirror.upload();
     }
   }
@@ -68,25 +67,25 @@ void read_weights(State& state, const std::string& source,
 void log_source(Trainer& trainer, const std::string& source,
                 const std::vector<std::string>& missing, const std::vector<std::string>& left_out) {
   if (trainer.world().rank() != 0) return;
-  log::info("weights of {}", source);
-  if (!missing.empty()) log::info("not in it, and initialized: {}", fmt::join(missing, ", "));
-  if (!left_out.empty()) log::info("in it, and not used: {}", fmt::join(left_out, ", "));
+  log::info("starting from the weights of {}", source);
+  if (!missing.empty()) log::info("initialized, not in the source: {}", fmt::join(missing, ", "));
+  if (!left_out.empty()) log::info("not used from the source: {}", fmt::join(left_out, ", "));
 }
 
-/// Only where the model reads text that a tokenizer makes tokens of.
+/// Logs which tokenizer is used, if the model reads text that a tokenizer splits into tokens.
 void log_tokenizer(const ModelSpec& model, const RunConfig& config) {
   const std::vector<Field>& reads = model.units.front().reads;
   const bool tokens =
       std::ranges::any_of(reads, [](const Field& one) { return one.name == "tokens"; });
   if (!tokens || data_files(config).empty() || config.data.format == "tokens") return;
   if (config.data.tokenizer == config.model.from)
-    log::info("text is read by the model's own tokenizer");
+    log::info("using the model's own tokenizer");
   else if (config.data.tokenizer == RunConfig{}.data.tokenizer)
     log::warn(
-        "the model came without a tokenizer, and text is read as bytes: data.tokenizer names one");
+        "the model has no tokenizer, so text is read as bytes; set data.tokenizer to use one");
 }
 
-/// Heads drop by model.dropout, and not by a key of their own.
+/// Logs the dropout keys of heads that are not used: heads use model.dropout.
 void log_head_dropouts(const PublishedConfig& published, const RunConfig& config) {
   for (const auto& [key, usual] : published.table->head_dropouts) {
     const auto said = published.values.find(std::string(key));
@@ -95,7 +94,7 @@ void log_head_dropouts(const PublishedConfig& published, const RunConfig& config
                                                                 : parse_json(usual);
     if (value.is_number() && value != config.model.dropout &&
         task_of(config.model.family, config.model.task).classes)
-      log::info("{} = {} of the model is not used: its head drops by model.dropout = {}", key,
+      log::info("{} = {} of the model is not used: its head uses model.dropout = {}", key,
                 value.dump(), config.model.dropout);
   }
 }

@@ -28,8 +28,8 @@ bool exists_in(const fs::path& folder, const char* name) {
   return fs::exists(folder / name, ignored);
 }
 
-/// `path` as a directory: of a file of a checkpoint, such as its manifest, the checkpoint. Nothing
-/// if there is none.
+/// `path` as a directory: for a file of a checkpoint, such as its manifest, the checkpoint. nullopt
+/// if it does not exist.
 std::optional<fs::path> directory_named(const std::string& path) {
   std::error_code ignored;
   fs::path folder = fs::path(path).lexically_normal();
@@ -40,12 +40,12 @@ std::optional<fs::path> directory_named(const std::string& path) {
   return std::nullopt;
 }
 
-/// Whether `folder` is one commit. One that has lost its manifest has an error of its own.
+/// Whether `folder` is a commit, even one that has lost its manifest, which is reported separately.
 bool is_commit(const fs::path& folder) {
   return exists_in(folder, kManifestName) || folder.filename().string().starts_with("step-");
 }
 
-/// The directory of the run that `named` is in.
+/// The directory of the run that contains `named`.
 std::optional<fs::path> directory_of_run(const fs::path& named) {
   fs::path folder = fs::absolute(named).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
@@ -58,7 +58,7 @@ const Task& task_of_run(const RunConfig& config) {
   return task_of(config.model.family, config.model.task);
 }
 
-/// The names of our tensors whose first rows may be read from a longer one: positions.
+/// The names of our position tensors, whose first rows may be read from a longer one.
 std::set<std::string> tensors_of_positions(const RunConfig& config) {
   std::set<std::string> all;
   for (const auto& [type, table] : published_models())
@@ -110,13 +110,12 @@ std::optional<StoredRun> find_stored_run(const std::string& path) {
 void refuse_stored(const std::string& path, const std::string& instead) {
   const std::optional<fs::path> named = directory_named(path);
   if (named && (is_commit(*named) || newest_commit(named->string())))
-    throw_input("there is no config.toml of a run here or above", path,
-                "the checkpoint in the directory of its run");
+    throw_input("no config.toml of a run here or in a parent directory", path,
+                "a checkpoint inside the directory of its run");
   std::error_code ignored;
-  throw_input(fs::exists(path, ignored) ? "there is neither a run nor a checkpoint here"
-                                        : "there is no such file or directory",
-              path,
-              instead + "a run directory, a checkpoint (step-...) or a directory of checkpoints");
+  throw_input(
+      fs::exists(path, ignored) ? "neither a run nor a checkpoint" : "no such file or directory",
+      path, instead + "a run directory, a checkpoint (step-...) or a directory of checkpoints");
 }
 
 StoredRun require_stored_run(const std::string& path) {
@@ -143,7 +142,7 @@ std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& co
 std::string stored_commit(const std::string& path) {
   const std::optional<fs::path> named = directory_named(path);
   if (named && is_commit(*named)) return named->string();
-  if (named && !exists_in(*named, kConfigFile))  // without a run, too
+  if (named && !exists_in(*named, kConfigFile))  // works without a run
     if (const auto newest = newest_commit(named->string())) return newest->path;
   const StoredRun run = require_stored_run(path);
   if (const auto newest = newest_commit(run.checkpoints)) return newest->path;
@@ -202,13 +201,13 @@ StoredWeights::StoredWeights(const std::string& commit, const RunConfig& config)
   for (const std::string& tensor : stored) {
     if (shapes.contains(tensor)) continue;
     if (tensor == untied_table_) {
-      if (!tied) continue;  // it has no use for the head's
+      if (!tied) continue;  // the head's table is not used
       throw_input(fmt::format("this run froze its embedding and trained its head: the token tables "
                               "'{}' and '{}' differ, and this model has one",
                               tensor, kTokenTable),
                   commit, "an earlier checkpoint, or a run with freeze.tied = \"freezes\"");
     }
-    require_of_head(tensor, "is not of this model");
+    require_of_head(tensor, "is not part of this model");
     left_out_.push_back(tensor);
   }
 }
@@ -219,7 +218,7 @@ void StoredWeights::require_shape(const std::string& tensor, const std::vector<s
   const bool longer = first_rows && stored.size() == 2 && shape.size() == 2 &&
                       stored[0] >= shape[0] && stored[1] == shape[1];
   if (stored != shape && !longer)
-    throw_input(fmt::format("the tensor {} has the shape [{}], this model's has [{}]", tensor,
+    throw_input(fmt::format("the tensor {} has the shape [{}], but this model needs [{}]", tensor,
                             fmt::join(stored, ", "), fmt::join(shape, ", ")),
                 reader_.directory(), "the [model] of the run that saved it");
 }

@@ -1,4 +1,4 @@
-// A run of our own as a model that another run starts from, or that is exported.
+// A Concertina run as the model that another run starts from or that is exported.
 #pragma once
 
 #include <optional>
@@ -12,58 +12,55 @@
 
 namespace concertina {
 
-/// Takes the value of `key` from `theirs`, unless a file or --set has set it. `source`: where it is
-/// from. Input error: it is set to something else; with `at_most` a smaller number will do.
+/// Takes the value of `key` from `theirs`, unless a file or --set has set it. `source`: the origin
+/// to record. Input error: it is set to another value; with `at_most`, smaller numbers are allowed.
 void adopt_value(const std::string& key, const RunConfig& theirs, const std::string& source,
                  bool at_most, RunConfig& config);
 
-/// Whether `tensor`, by our name, is of the map to model.classes.
+/// Whether `tensor`, by our name, belongs to the projection to model.classes.
 bool is_of_classes(const std::string& tensor);
-/// Whether `tensor`, by our name, is drawn anew and not read from model.from: model.head says so.
+/// Whether `tensor`, by our name, is initialized and not read from model.from, due to model.head.
 bool is_new(const RunConfig& config, const std::string& tensor);
 
 struct StoredRun {
   std::string directory;  // has config.toml
   RunConfig config;
   std::string checkpoints;         // a commit, or a directory of commits
-  Chosen chosen = Chosen::newest;  // which of them is meant: the best, where the run was named
+  Chosen chosen = Chosen::newest;  // which of them to use: the best if a run was named
 };
 
-/// The run that `path` is: a run directory, or a checkpoint, a file of one or a directory of
-/// checkpoints in one. Nothing if `path` is not there, or no config.toml is here or above. Input
-/// error: a config.toml that is not right.
+/// The run at `path`: a run directory, or a checkpoint, a file of one or a directory of checkpoints
+/// inside one. nullopt if `path` does not exist, or neither it nor a parent has a config.toml.
+/// Input error: an invalid config.toml.
 std::optional<StoredRun> find_stored_run(const std::string& path);
-/// The input error of a `path` at which no run is found. `instead`: what else would be right, ahead
-/// of the rest.
+/// Throws the input error for a `path` without a run. `instead`: further advice, put first.
 [[noreturn]] void refuse_stored(const std::string& path, const std::string& instead = "");
-/// As above, and none is an input error.
+/// Like find_stored_run(), but throws an input error if there is no run.
 StoredRun require_stored_run(const std::string& path);
-/// Input error: it has no commit, or a damaged one.
+/// Input error: the run has no commit, or a damaged one.
 CheckpointReader open_stored(const StoredRun& run);
-/// The name of the embedding's own token table in a checkpoint, where the head has trained on
-/// without it (freeze.tied); empty where there is one for both. `config`: of a model of these
-/// tensors.
+/// The name of the embedding's separate token table in a checkpoint whose head continued to train
+/// without the embedding (freeze.tied); empty if both share a table. `config`: that of the model.
 std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& config);
 /// Returns the commit at `path`, even if it is damaged: the newest of a run or of a directory of
-/// checkpoints. A checkpoint needs no run here. Input errors as of require_stored_run() and
-/// open_stored().
+/// checkpoints, which need not be in a run. Input errors: as above.
 std::string stored_commit(const std::string& path);
 
-/// Keys of [model] that follow from the run's, and its tokenizer, where no file or --set has set
-/// them. Input error: a size that is set to something else, but for a shorter context. Another task
-/// is none, nor are other classes with model.head = "new": the head is made anew.
+/// Sets the keys of [model] that follow from the run's, and its tokenizer, unless a file or --set
+/// has set them. Input error: a size is set to another value, except for a shorter context. Another
+/// task is allowed, and so are other classes with model.head = "new": the head is initialized.
 void adopt_stored(const StoredRun& run, RunConfig& config);
 
-/// Weights of a commit for another run's model. One per rank.
+/// Weights of a commit for another run's model. One object per rank.
 class StoredWeights {
  public:
-  /// `config`: of that model. Input errors: a tensor that is missing or left over and is not of the
-  /// head, or of another shape, with the commit.
+  /// `config`: that of the other model. Input errors, which name the commit: tensors outside the
+  /// head that are missing or left over, and tensors of another shape.
   StoredWeights(const std::string& commit, const RunConfig& config);
 
-  /// Writes a tensor of the model; false if it is of a head that the commit does not have.
+  /// Writes a tensor of the model; false if it belongs to a head that the commit does not have.
   bool read(const std::string& tensor, std::span<float> out);
-  /// Tensors of the model that the commit does not have, and of the commit that are not read.
+  /// Tensors of the model that the commit lacks, and tensors of the commit that are not read.
   const std::vector<std::string>& missing() const { return missing_; }
   const std::vector<std::string>& left_out() const { return left_out_; }
   std::int64_t step() const { return reader_.manifest().step; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes Debian's source and binary packages of the commit that is checked out, and lets lintian read them.
-# usage: bash experiments/install/deb.sh [OUT]     (the folder of the packages; build/deb if not given)
-# It needs debhelper, help2man, lintian and the packages of experiments/install/packages.txt.
+# Builds Debian's source and binary packages of the checked-out commit and checks them with lintian.
+# usage: bash experiments/install/deb.sh [OUT]     (folder for the packages; default: build/deb)
+# Requires debhelper, help2man, lintian and the packages of experiments/install/packages.txt.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=$(realpath -m "${1:-build/deb}")

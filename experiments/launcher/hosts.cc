@@ -21,7 +21,7 @@ Host parse_host(std::string_view word, const std::string& where) {
   constexpr int kMostSlots = 1 << 20;
   const bool spaces = host.name.find_first_of(" \t,{}") != std::string::npos;
   if (host.name.empty() || spaces || host.slots < 1 || host.slots > kMostSlots)
-    throw_input(fmt::format("'{}' is not a host with its slots", word), where,
+    throw_input(fmt::format("expected HOST:SLOTS, got '{}'", word), where,
                 "--hosts node1:4,node2:4");
   return host;
 }
@@ -34,8 +34,8 @@ std::vector<Host> parse_hosts(const std::string& text, const std::string& where)
     const std::size_t comma = std::min(text.find(',', at), text.size());
     const Host host = parse_host(std::string_view(text).substr(at, comma - at), where);
     if (std::ranges::find(hosts, host.name, &Host::name) != hosts.end())
-      throw_input(fmt::format("host {} is there twice", host.name), where,
-                  "each host once, with all of its slots");
+      throw_input(fmt::format("host {} is listed twice", host.name), where,
+                  "each host once, with the total of its slots");
     hosts.push_back(host);
     at = comma + 1;
   }

@@ -1,5 +1,5 @@
-// Hosts that ranks are started on, with how many slots each has for them.
-// Invariant: no host is there twice, and each has one slot at least.
+// Hosts on which ranks are started, and their numbers of slots. Invariant: hosts are distinct, and
+// each has at least one slot.
 #pragma once
 
 #include <string>
@@ -13,17 +13,16 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
-/// Reads "a:2,b" as mpirun's -H has it: host b has one slot. Throws Error{bad_input} that names
-/// `where`.
+/// Parses "a:2,b" in the format of mpirun's -H; host b has one slot. Throws Error{bad_input}.
 std::vector<Host> parse_hosts(const std::string& text, const std::string& where);
 
-/// "a:2,b:1".
+/// Returns text such as "a:2,b:1".
 std::string hosts_text(const std::vector<Host>& hosts);
 
 int slots_of(const std::vector<Host>& hosts);
 
-/// The first of these hosts that have slots for so many ranks together, the last one with as many
-/// slots as are still needed; all of them where they are too few.
+/// The first of these hosts that together have slots for `ranks` ranks, the last one reduced to the
+/// slots that are needed; all hosts if there are too few slots.
 std::vector<Host> first_slots(const std::vector<Host>& hosts, int ranks);
 
 }  // namespace concertina

@@ -23,7 +23,7 @@ bool is_placeholder(const std::string& word, std::size_t open, const std::string
   return letters && (open == 0 || word[open - 1] != '$');
 }
 
-/// `word` with each {name} replaced.
+/// Returns `word` with each {name} replaced.
 std::string filled(const std::string& word, const std::map<std::string, std::string>& values,
                    const std::string& where) {
   std::string text;
@@ -34,12 +34,13 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
     const std::string name = word.substr(open + 1, close - open - 1);
     const auto found = values.find(name);
     if (found == values.end() && is_placeholder(word, open, name))
-      throw_input(fmt::format("the launcher has {{{}}}, which stands for nothing", name), where,
-                  name == "hosts" ? "--hosts node1:4,node2:4"
-                                  : fmt::format("{{ranks}}, {{program}} and {{args}}; where a "
-                                                "shell is to see the braces: {{ {} }}",
-                                                name));
-    // Braces of a shell's own stay.
+      throw_input(fmt::format("unknown placeholder {{{}}} in the launcher command", name), where,
+                  name == "hosts"
+                      ? "--hosts node1:4,node2:4"
+                      : fmt::format("{{ranks}}, {{program}} and {{args}}; for braces of "
+                                    "a shell write {{ {} }}",
+                                    name));
+    // Keeps braces that belong to the shell.
     text += word.substr(at, open - at) +
             (found == values.end() ? word.substr(open, close - open + 1) : found->second);
     at = close + 1;
@@ -91,7 +92,7 @@ void forward_own_variables(std::vector<std::string>& words,
 
 std::vector<std::string> split_words(const std::string& command, const std::string& where) {
   std::vector<std::string> words;
-  bool open = false;  // a word has begun
+  bool open = false;  // inside a word
   char quote = 0;
   for (std::size_t i = 0; i < command.size(); ++i) {
     const char c = command[i];
@@ -110,8 +111,8 @@ std::vector<std::string> split_words(const std::string& command, const std::stri
     else
       words.back() += c;
   }
-  if (quote != 0) throw_input("a quote is not closed", where, command + quote);
-  if (words.empty()) throw_input("there is no command", where, kUsualLauncher);
+  if (quote != 0) throw_input("unterminated quote", where, command + quote);
+  if (words.empty()) throw_input("the command is empty", where, kUsualLauncher);
   return words;
 }
 
@@ -141,11 +142,11 @@ void require_launcher(const std::string& command, const std::string& where,
                       const std::string& hosts) {
   const std::string launcher = launch_words(command, 1, "{program}", {}, where, hosts)[0];
   if (!hosts.empty() && command.find("{hosts}") == std::string::npos)
-    throw_input("the launcher is not told which hosts there are", where,
+    throw_input("the launcher command does not use the hosts", where,
                 fmt::format("{{hosts}} in it: \"{}\"", kHostsLauncher));
   if (launcher != "{program}" && find_program(launcher).empty())
-    throw_input(fmt::format("the launcher '{}' is not there, or cannot be executed", launcher),
-                where, "a program on PATH, or its path: \"mpirun -n {ranks} {program} {args}\"");
+    throw_input(fmt::format("the launcher '{}' does not exist or is not executable", launcher),
+                where, "a program on PATH or a path: \"mpirun -n {ranks} {program} {args}\"");
 }
 
 }  // namespace concertina

@@ -25,7 +25,7 @@ int slurm_number(const char* name) {
   return std::atoi(slurm_variable(name).c_str());
 }
 
-/// The value of "key = value" or "key=value" among the words of `text`, as scontrol has them.
+/// The value of "key = value" or "key=value" in `text`, the output of scontrol.
 std::string value_in(const std::string& text, const std::string& key) {
   std::istringstream words(text);
   for (std::string word; words >> word;) {
@@ -36,7 +36,7 @@ std::string value_in(const std::string& text, const std::string& key) {
   return "";
 }
 
-/// SLURM_TASKS_PER_NODE, "3(x2),1", for each node.
+/// Parses SLURM_TASKS_PER_NODE, such as "3(x2),1": the number of tasks of each node.
 std::vector<int> tasks_by_node(const std::string& text) {
   std::vector<int> tasks;
   std::istringstream parts(text);
@@ -51,26 +51,26 @@ std::vector<int> tasks_by_node(const std::string& text) {
   return tasks;
 }
 
-/// As scontrol takes it: SLURM_JOB_ID of the last task of an array is that of the array.
+/// The job id for scontrol: SLURM_JOB_ID of the last task of an array is that of the whole array.
 std::string own_job() {
   const std::string array = slurm_variable("SLURM_ARRAY_JOB_ID");
   return array.empty() ? slurm_variable("SLURM_JOB_ID")
                        : array + "_" + slurm_variable("SLURM_ARRAY_TASK_ID");
 }
 
-/// Returns what the command prints on stdout and stderr. Throws a failure with that if it does not
-/// end well, or within five minutes.
+/// Returns the output of the command on stdout and stderr. Throws a failure with this output if the
+/// command fails or takes more than five minutes.
 std::string slurm_says(const std::vector<std::string>& words, const std::string& fix) {
-  constexpr double kLimit = 300;  // seconds; a busy controller answers late
+  constexpr double kLimit = 300;  // seconds; a busy controller is slow
   const auto [code, output] = run_process(words, kLimit);
   std::string text = output;
   while (text.ends_with('\n')) text.pop_back();
   if (!code)
-    throw_failure(fmt::format("{} did not answer for {:g} s", words[0], kLimit), shell_line(words),
-                  fix);
+    throw_failure(fmt::format("{} did not finish within {:g} s", words[0], kLimit),
+                  shell_line(words), fix);
   if (*code != 0)
     throw_failure(
-        fmt::format("{} failed: {}", words[0], text.empty() ? "it ended without a word" : text),
+        fmt::format("{} failed: {}", words[0], text.empty() ? "it printed nothing" : text),
         shell_line(words), fix);
   return text;
 }
@@ -91,8 +91,7 @@ std::vector<Host> slurm_hosts(bool by_mpirun) {
   constexpr const char* kFix = "--hosts node1:4,node2:4";
   for (const char* program : {"scontrol", by_mpirun ? "srun" : "scontrol"})
     if (find_program(program).empty())
-      throw_input(fmt::format("this job of Slurm has {} nodes, and there is no {} on PATH to reach "
-                              "them with",
+      throw_input(fmt::format("this Slurm job has {} nodes, but {} is not on PATH to reach them",
                               slurm_nodes(), program),
                   "SLURM_JOB_NUM_NODES", fmt::format("{}, for the hosts to use", kFix));
   const std::string nodes = slurm_variable("SLURM_JOB_NODELIST");
@@ -111,7 +110,7 @@ void requeue_slurm_job() try {
   if (value_in(slurm_says({"scontrol", "show", "job", job}, ""), "JobState") == "RUNNING")
     slurm_says({"scontrol", "requeue", job}, "");
 } catch (const Error& error) {
-  log::warn("this job does not start again by itself: {}", error.message());
+  log::warn("cannot requeue this job: {}", error.message());
 }
 
 }  // namespace concertina

@@ -1,6 +1,5 @@
-// The job of Slurm that this process is in, and what Slurm's commands say.
-// Invariants: nothing of Slurm is linked; outside of a job, and where a command is not on PATH,
-// there is nothing to say.
+// The Slurm job of this process, queried through Slurm's commands. Invariants: nothing of Slurm is
+// linked; outside a job, or if a command is not on PATH, queries return nothing.
 #pragma once
 
 #include <optional>
@@ -10,18 +9,18 @@
 
 namespace concertina {
 
-/// How often Slurm started this job again; nothing outside of a job.
+/// The number of times Slurm restarted this job; nullopt outside a job.
 std::optional<int> slurm_restarts();
-/// Nodes of this job; 0 outside of one.
+/// The number of nodes of this job; 0 outside a job.
 int slurm_nodes();
-/// The nodes of this job with the tasks of each; none outside of a job, and of a job on one node.
-/// Throws bad input without scontrol, or, where mpirun is to start ranks there, srun; a failure if
-/// Slurm does not say which they are.
+/// The nodes of this job with their numbers of tasks; empty outside a job and for a job on one
+/// node. Throws bad input if scontrol is missing, or srun if mpirun is to start ranks there; a
+/// failure if Slurm does not report the nodes.
 std::vector<Host> slurm_hosts(bool by_mpirun);
 
-/// Has the job of Slurm that this process is in start again, which may end this process at once; a
-/// warning says so if Slurm refuses. Nothing outside of a job, and in one that is not RUNNING any
-/// more: the user has cancelled it, or Slurm starts it again by itself.
+/// Requeues the Slurm job of this process, which may kill this process at once; logs a warning if
+/// Slurm refuses. Does nothing outside a job or if the job is no longer RUNNING: the user has
+/// cancelled it, or Slurm requeues it itself.
 void requeue_slurm_job();
 
 }  // namespace concertina

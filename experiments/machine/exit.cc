@@ -18,14 +18,14 @@
 namespace concertina {
 namespace {
 
-/// Rank 0's head start, and the others' stagger, so that one rank speaks even without rank 0.
+/// Head start of rank 0 and stagger of the others, so that one rank reports even without rank 0.
 std::chrono::milliseconds grace(int rank) {
   return rank == 0 ? std::chrono::milliseconds(0)
                    : std::chrono::milliseconds(3000 + std::min(50 * rank, 2000));
 }
 
-/// Before MPI has started no process can end the others without mpirun's two paragraphs on it. So
-/// every rank starts MPI, if it can in this time, and one ends them all.
+/// Before MPI is started, exiting makes mpirun print two paragraphs about it. So every rank starts
+/// MPI, if that succeeds in this time, and one rank aborts all of them.
 void start_to_end(MpiEnvironment& mpi, int code) {
   std::thread([code] {
     std::this_thread::sleep_for(std::chrono::seconds(10));
@@ -33,12 +33,12 @@ void start_to_end(MpiEnvironment& mpi, int code) {
   }).detach();
   try {
     mpi.world();
-  } catch (const Error&) {  // what is said of the first error is enough
+  } catch (const Error&) {  // the first error is enough
   }
 }
 
-/// The kind of fault that a supervisor is told; nothing where it may be gone with the next launch,
-/// as a disk that was full, or where others have seen what happened.
+/// The kind of fault to report to the supervisor; nullopt if the fault may be gone in the next
+/// launch, like a full disk, or if others have reported it.
 std::optional<FaultKind> fault_of(const Error& error) {
   if (error.code() == Exit::bad_input) return FaultKind::refused;
   if (error.fix().starts_with(kDivergedAdvice)) return FaultKind::diverged;
@@ -48,7 +48,7 @@ std::optional<FaultKind> fault_of(const Error& error) {
 
 void say(const Error& error, int rank) {
   print_error(error, rank);
-  // A launcher's exit code comes late, or never.
+  // A launcher's exit code arrives late, or never.
   if (const auto fault = fault_of(error))
     tell_supervisor({.kind = *fault, .what = error.message() + "; at: " + error.where()});
 }
@@ -60,7 +60,7 @@ int fail(const Error& error, MpiEnvironment& mpi) {
   if (rank == 0) say(error, -1);
   if (size > 1 && !mpi.started()) start_to_end(mpi, code);
   if (rank > 0) {
-    release_sigterm();  // that is how a launcher ends us while rank 0 speaks
+    release_sigterm();  // lets a launcher kill this rank while rank 0 reports
     std::this_thread::sleep_for(grace(rank));
     say(error, size > 1 ? rank : -1);
   }
@@ -85,7 +85,7 @@ std::string terminal_text(const std::string& text) {
 void print_error(const Error& error, int rank) {
   std::fflush(stdout);
   const std::string who = rank < 0 ? std::string() : fmt::format(" on rank {}", rank);
-  // Not what(): that ends at the first NUL of a broken input.
+  // Not what(), which ends at the first NUL of a broken input.
   std::string text = fmt::format("concertina: error{}: {}\n", who, terminal_text(error.message()));
   if (!error.where().empty()) text += fmt::format("  at: {}\n", terminal_text(error.where()));
   if (!error.fix().empty()) text += fmt::format("  try: {}\n", terminal_text(error.fix()));
@@ -102,15 +102,16 @@ int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {
     return fail(error, mpi);
   } catch (const std::bad_alloc&) {
     return fail(Error(Exit::failure, "out of memory", "host memory of this machine",
-                      "a smaller model or microbatch; `concertina plan` says what is needed"),
+                      "a smaller model or microbatch; `concertina plan` shows the memory needed"),
                 mpi);
   } catch (const std::filesystem::filesystem_error& error) {  // such as a link to itself
-    return fail(Error(Exit::bad_input, error.code().message(), error.path1().string(),
-                      "a path that can be read"),
-                mpi);
+    return fail(
+        Error(Exit::bad_input, error.code().message(), error.path1().string(), "a readable path"),
+        mpi);
   } catch (const std::exception& error) {
-    if (std::ferror(stdout) != 0) return fail(lost_output(), mpi);  // fmt::print throws its own
-    return fail(Error(Exit::failure, error.what(), "outside of concertina's own checks",
+    if (std::ferror(stdout) != 0)
+      return fail(lost_output(), mpi);  // fmt::print throws a separate error
+    return fail(Error(Exit::failure, error.what(), "outside concertina's checks",
                       "this is a bug in concertina: please report it"),
                 mpi);
   }

@@ -1,5 +1,5 @@
-// How the program ends when something went wrong: one message, one exit code, no rank left behind.
-// Invariant: the rank that speaks ends the whole job; the others stay silent unless nobody does.
+// Error exits of the program: one message, one exit code, no rank left behind. Invariant: the rank
+// that reports aborts the whole job; the others stay silent unless nobody does.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,19 @@
 
 namespace concertina {
 
-/// `text` with \xNN in place of bytes that steer a terminal: what a broken input or an untrained
-/// model says may hold any.
+/// `text` with terminal control bytes replaced by \xNN: text from a broken input or an untrained
+/// model may contain any bytes.
 std::string terminal_text(const std::string& text);
 
-/// Prints "concertina: error: WHAT\n  at: WHERE\n  try: FIX\n" on stderr; names the rank unless it
-/// is negative.
+/// Prints "concertina: error: WHAT\n  at: WHERE\n  try: FIX\n" to stderr; names the rank if >= 0.
 void print_error(const Error& error, int rank);
 
-/// Runs `body` and returns its exit code. If it throws, prints what, where and what to try on
-/// stderr and ends all ranks.
+/// Runs `body` and returns its exit code. If it throws, prints the error with its place and fix to
+/// stderr and aborts all ranks.
 ///
-/// Most errors meet every rank at once (a wrong key, say), and the user wants one message. So rank
-/// 0 speaks at once, and the others give it a moment to end them: if they are still alive after
-/// it, the error is theirs alone and they speak. That needs no communication, so it cannot hang.
+/// Most errors, such as a wrong key, occur on all ranks at once, but the user needs only one
+/// message. So rank 0 reports at once, and the others wait for it to abort them. A rank that
+/// survives has its own error and reports it. Without communication, this cannot hang.
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body);
 
 }  // namespace concertina

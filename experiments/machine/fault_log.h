@@ -1,6 +1,6 @@
-// The lines of a run's faults.jsonl, what went wrong in a supervised launch as its ranks and the
-// supervisor saw it, and of its restarts.jsonl.
-// Invariant: lines are appended whole; a line that cannot be read says nothing.
+// The lines of a run's faults.jsonl, the faults of a supervised launch as its ranks and the
+// supervisor detected them, and of its restarts.jsonl. Invariant: lines are appended whole; an
+// unreadable line is ignored.
 #pragma once
 
 #include <cstdint>
@@ -14,64 +14,64 @@
 
 namespace concertina {
 
-/// The environment variable that `concertina run` sets for its launches: the run's directory.
+/// The environment variable that `concertina run` sets to the run's directory for its launches.
 inline constexpr const char* kSupervisedVariable = "CONCERTINA_SUPERVISED";
 
 enum class FaultKind : std::uint8_t {
-  died,         // a rank has ended before the others
+  died,         // a rank exited before the others
   stopped,      // a signal has stopped a rank
   hung,         // a rank makes no progress
-  unreachable,  // two hosts do not hear each other
-  lost,         // a host does not answer the supervisor
-  launcher,     // the launcher starts no launch, or does not return from one that has ended
-  ended,        // the launch has ended, and no rank said why
-  // The launch ends by itself once its ranks have said why:
+  unreachable,  // two hosts receive no heartbeats from each other
+  lost,         // a host does not respond to the supervisor
+  launcher,     // the launcher starts no ranks, or does not return after they exited
+  ended,        // the launch ended without a reported reason
+  // The launch exits by itself after its ranks have reported one of these:
   refused,   // bad input
-  diverged,  // training has diverged, and would again
-  failed,    // any other error that is not one of a system call
+  diverged,  // training diverged and would do so again
+  failed,    // any other error except of a system call
 };
-/// "died", ...: the value of "fault" in a line.
+/// The value of "fault" in a line, such as "died".
 std::string_view name_of(FaultKind kind);
-/// Whether a launch with this fault ends by itself, after its last words.
+/// Whether a launch with this fault exits by itself after reporting it.
 inline bool ends_itself(FaultKind kind) {
   return kind >= FaultKind::refused;
 }
 
 struct LaunchFault {
   FaultKind kind{};
-  std::vector<int> ranks{};        // of the world, that it happened to
-  std::optional<int> by{};         // the rank that saw it
-  std::string host{};              // empty: of the process that writes the line
+  std::vector<int> ranks{};        // affected ranks of the world
+  std::optional<int> by{};         // the rank that detected it
+  std::string host{};              // empty: host of the process that writes the line
   std::string what{};              // the error message
   std::optional<bool> in_place{};  // whether the launch may continue without these ranks
 };
 
-/// That directory; empty where nobody supervises this launch.
+/// The value of kSupervisedVariable; empty if this launch is not supervised.
 std::string supervised_run();
-/// Appends a line, with the time, to the faults of the run in `directory`.
+/// Appends a line, with a timestamp, to the faults of the run in `directory`.
 void append_fault(const std::string& directory, const LaunchFault& fault);
-/// The same for a supervised launch; nothing where nobody supervises it.
+/// Appends the fault for the supervisor; does nothing if this launch is not supervised.
 void tell_supervisor(const LaunchFault& fault);
-/// Tells it that the launch continues without the `ranks` that it has lost so far.
+/// Reports to the supervisor that the launch continues without the `ranks` lost so far.
 void tell_in_place(int ranks);
 
-/// The fault that a line tells; nothing where it tells none.
+/// The fault that a line reports; nullopt if it reports none.
 std::optional<LaunchFault> fault_in(const nlohmann::json& line);
-/// Whether a line is one of tell_in_place().
+/// Whether a line was written by tell_in_place().
 bool tells_in_place(const nlohmann::json& line);
 
 /// One line of restarts.jsonl.
 struct Restart {
-  int launch = 1;       // that ended, from 1
-  int ranks = 0;        // that it had
-  std::string hosts{};  // that it had, "a:2,b:2"; empty: this one
-  std::string why{};    // it ended
+  int launch = 1;       // number of the launch that ended, from 1
+  int ranks = 0;        // of that launch
+  std::string hosts{};  // of that launch, "a:2,b:2"; empty: this host
+  std::string why{};    // reason for its end
   FaultKind kind = FaultKind::ended;
-  std::int64_t reached = 0;  // steps of the run that were trained then
-  std::int64_t from = 0;     // the step of the checkpoint that is gone on from
-  double ended_s = 0;        // from the fault, as it was seen, until all processes had ended
+  std::int64_t reached = 0;  // steps trained by then
+  std::int64_t from = 0;     // step of the checkpoint to resume from
+  double ended_s = 0;        // from the detection of the fault until all processes exited
   double waited_s = 0;       // before the next launch
-  bool in_place = false;     // the launch goes on without the ranks that died
+  bool in_place = false;     // the launch continues without the ranks that died
 };
 
 void append_restart(const std::string& path, const Restart& restart);

@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// Bad UTF-8 (a path, say) is shown as U+FFFD.
+/// Replaces invalid UTF-8, for example in a path, by U+FFFD.
 std::string dump(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -34,7 +34,7 @@ void run_cleanup(const std::function<void()>& cleanup) {
   }
 }
 
-/// Equal parts, one a rank: part r of `all` is rank r's `mine`.
+/// Gathers parts of equal size: part r of `all` is `mine` of rank r.
 void gather_equal(Communicator& world, ConstBytes mine, Bytes all) {
   std::vector<Bytes> parts;
   for (int rank = 0; rank < world.size(); ++rank)
@@ -43,7 +43,7 @@ void gather_equal(Communicator& world, ConstBytes mine, Bytes all) {
   world.all_gather(parts[static_cast<std::size_t>(world.rank())], parts).wait();
 }
 
-/// Strings or vectors of any length, by rank, on rank 0; nothing elsewhere.
+/// Gathers strings or vectors of any length, by rank, on rank 0; returns nothing on other ranks.
 template <class Values>
 std::vector<Values> gather_unequal(Communicator& world, const Values& mine) {
   const auto count = static_cast<double>(mine.size());

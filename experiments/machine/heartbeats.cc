@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-/// The IPv4 addresses of this host that others may reach it at.
+/// The IPv4 addresses of this host at which others may reach it.
 std::vector<std::uint32_t> own_addresses() {
   std::vector<std::uint32_t> addresses;
   ifaddrs* list = nullptr;
@@ -45,7 +45,7 @@ void Heartbeats::listen() {
   sockaddr_in any{};
   any.sin_family = AF_INET;
   if (socket < 0 || ::bind(socket, reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0)
-    return;  // then this host is never heard, and never missed
+    return;  // this host then sends no heartbeats and is never reported silent
   socket_ = File(socket, "a socket for heartbeats");
 }
 
@@ -107,7 +107,7 @@ void Heartbeats::send() const {
 
 Heartbeats::~Heartbeats() {
   if (socket_.descriptor() < 0) return;
-  constexpr int kTimes = 3;  // a datagram may be lost
+  constexpr int kTimes = 3;  // datagrams may be lost
   own_.leaves = 1;
   for (int i = 0; i < kTimes; ++i) send();
 }

@@ -1,6 +1,6 @@
-// Heartbeats between the hosts of a launch, outside of MPI: which neighbour is not heard any more.
-// Invariants: a host sends to the one before and the one after it alone, whatever their number; one
-// that was never heard (a firewall, maybe) is never missed; nothing here waits.
+// Heartbeats between the hosts of a launch, outside MPI: detects neighbours that fell silent.
+// Invariants: a host sends only to the previous and the next host, however many there are; a host
+// that was never heard (because of a firewall, for example) is never reported; nothing here blocks.
 #pragma once
 
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// Ranks of another host that this one has not heard for too long.
+/// Ranks of another host from which this host has not received heartbeats for too long.
 struct SilentHost {
   std::string name;
   std::vector<int> ranks;
@@ -23,29 +23,29 @@ struct SilentHost {
 
 class Heartbeats {
  public:
-  /// A host is unreachable once it has been silent for longer.
+  /// A host counts as unreachable once it has been silent for longer than this.
   static constexpr Limit kSilenceLimit{1.5, 8};
 
-  /// Collective. Every rank listens, on all addresses of its host; the ranks of one host lie side
-  /// by side or not. One host alone has no neighbours.
+  /// Collective. Every rank listens on all addresses of its host; the ranks of a host need not be
+  /// consecutive. A single host has no neighbours.
   explicit Heartbeats(Communicator& world);
-  /// Says that this host's silence is on purpose from now on.
+  /// Announces that this host falls silent on purpose.
   ~Heartbeats();
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;
 
   bool has_neighbours() const { return !neighbours_.empty(); }
-  /// Takes in what has come, then sends if this rank `speaks` for its host.
+  /// Receives pending heartbeats, then sends one if this rank `speaks` for its host.
   void beat(bool speaks);
-  /// The neighbours that are missed now.
+  /// The neighbours that are overdue now.
   std::vector<SilentHost> silent() const;
 
  private:
-  /// What travels: a launch of its own is not taken for another one's.
+  /// The datagram. Its launch id keeps other launches from being mistaken for this one.
   struct Beat {
     std::uint64_t launch = 0;
     std::int32_t host = 0;
-    std::int32_t leaves = 0;  // 1: this was the last one
+    std::int32_t leaves = 0;  // 1: this is the last one
   };
   struct Neighbour {
     std::int32_t host = 0;

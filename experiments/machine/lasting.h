@@ -1,24 +1,24 @@
-// How long something has been seen without a break.
-// Invariant: pure; who looks may have been stopped together with what it looks at, so that looks
-// count beside the clock.
+// Measures how long a condition has been observed without interruption. Invariant: pure. The
+// observer may have been stopped together with what it observes, so the number of observations
+// counts in addition to the clock.
 #pragma once
 
 namespace concertina {
 
-/// What lasts longer than the seconds, and is seen in as many looks in a row, lasts too long.
+/// A condition lasts too long if it exceeds these seconds and is seen in that many checks in a row.
 struct Limit {
   double seconds = 0;
   int looks = 1;
 };
-/// A process counts as stopped by a signal once it has been stopped for longer: debuggers and tools
-/// that move processes stop them for less.
+/// A process counts as stopped by a signal after this time: debuggers and tools that migrate
+/// processes stop them for shorter times.
 inline constexpr Limit kStopLimit{1.2, 4};
 
 struct Lasting {
-  double free_at = 0;    // when it was not seen last
-  double seen_at = 0;    // when it was looked for last
-  int looks = 0;         // in a row that have seen it
-  bool is_told = false;  // by exceeds_first(), since it was not seen last
+  double free_at = 0;    // when the condition was last absent
+  double seen_at = 0;    // time of the last check
+  int looks = 0;         // consecutive checks that saw it
+  bool is_told = false;  // by exceeds_first(), since it was last absent
 
   void look(bool seen, double at) {
     seen_at = at;
@@ -30,7 +30,7 @@ struct Lasting {
   bool exceeds(const Limit& limit) const {
     return looks >= limit.looks && seen_at > free_at + limit.seconds;
   }
-  /// The same, once until it is not seen any more.
+  /// Like exceeds(), but returns true only once until the condition is absent again.
   bool exceeds_first(const Limit& limit) {
     if (is_told || !exceeds(limit)) return false;
     return is_told = true;

@@ -19,27 +19,27 @@ namespace concertina {
 namespace {
 
 constexpr double kLookSeconds = 0.1;
-/// Looks until people are told that a SIGTERM waits for the end of a long step.
+/// Checks before a warning that a SIGTERM is pending until the end of a long step.
 constexpr Limit kSignalLimit{0, 5};
-/// mpirun ends the others within 2 s of a rank's death. Other launchers may never do.
+/// mpirun kills the other ranks within 2 s of a rank's death. Other launchers may never do so.
 constexpr double kLauncherSeconds = 5;
-/// The main thread has so long to leave what it does where the launch goes on without dead ranks.
+/// Time for the main thread to leave its operation if the launch continues without dead ranks.
 constexpr double kLeaveSeconds = 3;
-/// A fault is written down within so long where storage may not answer.
+/// Time limit for writing a fault if the storage may not respond.
 constexpr unsigned kReportSeconds = 2;
 
 Error stop_of(const std::vector<int>& ranks) {
   return {
       Exit::failure,
       fmt::format("{} {} stopped by a signal", ranks_text(ranks), ranks.size() == 1 ? "is" : "are"),
-      host_name(), "`kill -CONT` with the process' number lets it go on"};
+      host_name(), "`kill -CONT PID` resumes it"};
 }
 
 Error silence_of(const SilentHost& host) {
   return {Exit::failure,
-          fmt::format("hosts {} ({}) and {} do not hear each other any more", host.name,
+          fmt::format("hosts {} ({}) and {} no longer receive each other's heartbeats", host.name,
                       ranks_text(host.ranks), host_name()),
-          "heartbeats over UDP", "look whether both run, and reach each other"};
+          "heartbeats over UDP", "check that both are up and can reach each other"};
 }
 
 }  // namespace
@@ -53,14 +53,16 @@ void tell_of_death(const std::vector<int>& ranks, int by, bool in_place) {
 }
 
 Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
-  std::string fix = "the same command again";
-  if (committed > 0) fix = fmt::format("the same command: it resumes after step {}", committed);
+  std::string fix = "rerun the same command";
+  if (committed > 0)
+    fix = fmt::format("rerun the same command: it resumes after step {}", committed);
   if (committed == 0)
-    fix = "the same command with --from-scratch: there is no checkpoint yet (checkpoint.every)";
+    fix =
+        "rerun the same command with --from-scratch: there is no checkpoint yet (checkpoint.every)";
   return {Exit::failure,
           fmt::format("{} {} died: killed from outside, out of memory, or a crash",
                       ranks_text(ranks), ranks.size() == 1 ? "has" : "have"),
-          fmt::format("{}; `dmesg` there names processes that were killed for memory", host_name()),
+          fmt::format("{}; `dmesg` there lists processes that were killed for memory", host_name()),
           fix};
 }
 
@@ -94,8 +96,8 @@ void LaunchWatch::report(FaultKind fault, const std::vector<int>& ranks, const E
   if (supervised_.empty())
     return log::warn("{} ({}): the other ranks wait for it; {}", error.message(), error.where(),
                      error.fix());
-  // This host may be the one that is cut off: then its ranks must not go on beside a later launch,
-  // no launcher reaches them, and what all hosts share may not answer.
+  // This host may be the isolated one. Then its ranks must not continue alongside a later launch,
+  // no launcher can reach them, and shared storage may not respond.
   const bool cut_off = fault == FaultKind::unreachable;
   if (cut_off) {
     std::signal(SIGALRM, SIG_DFL);
@@ -106,7 +108,7 @@ void LaunchWatch::report(FaultKind fault, const std::vector<int>& ranks, const E
   abort_job(static_cast<int>(Exit::failure));
 }
 
-/// A rank that has not started yet, or reads its data, beats too: this is a thread of its own.
+/// Runs in a separate thread, so that a rank that starts or reads its data sends heartbeats, too.
 void LaunchWatch::look_for_hosts(const LocalState& state) {
   heartbeats_.beat(state.speaks);
   if (!state.speaks || state.somebody_leaves || told_silent_) return;
@@ -120,7 +122,7 @@ void LaunchWatch::expect_loss(int ranks) {
   if (!supervised_.empty() && mpi_.expect_loss()) may_lose_ = ranks;
 }
 
-/// The launch goes on without them, or ends.
+/// Continues the launch without these ranks, or aborts it.
 void LaunchWatch::leave_dead(const std::vector<int>& ranks) {
   if (std::ssize(ranks) <= may_lose_) {
     mpi_.tell_loss();
@@ -144,10 +146,10 @@ void LaunchWatch::watch() {
     stopped = state.stopped;
     if (standing.exceeds_first(kStopLimit)) report(FaultKind::stopped, stopped, stop_of(stopped));
     signal_waits.look(sigterm_waits(), now());
-    // Ranks of other hosts may have ended the job, and have said why.
+    // Ranks of other hosts may have aborted the job and reported the reason.
     if (mpi_.local_size() == size_ && signal_waits.exceeds_first(kSignalLimit))
       log::warn(
-          "SIGTERM: a checkpoint follows this step, but mpirun kills all ranks a second after "
+          "SIGTERM: a checkpoint follows this step, but mpirun kills all ranks one second after "
           "Ctrl-C or SIGTERM; `kill -USR1 {}` (mpirun) waits for the checkpoint",
           ::getppid());
   }

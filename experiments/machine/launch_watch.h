@@ -1,8 +1,7 @@
-// A watch over a launch while its main thread is in a step: the death of another rank, or its stop,
-// a host that is out of reach, after which that step never ends, or a launcher that will not wait
-// until it has ended.
-// Invariant: it only says what happened, what to do, and ends a launch that can never go on; one
-// with a stopped rank, or a lost host, only where a supervisor starts it again.
+// Watches a launch while its main thread is in a step, which never ends after the death or stop of
+// another rank or the loss of a host, and detects a launcher that is about to kill the ranks before
+// the step ends. Invariant: it only reports what happened and how to fix it, and aborts a launch
+// that cannot continue; one with a stopped rank or a lost host only if it is supervised.
 #pragma once
 
 #include <atomic>
@@ -19,48 +18,47 @@
 
 namespace concertina {
 
-/// Tells the supervisor that `ranks` have died, as rank `by` saw; `in_place`: the others may
-/// continue without them.
+/// Reports to the supervisor that `ranks` have died, as detected by rank `by`. `in_place`: the
+/// others may continue without them.
 void tell_of_death(const std::vector<int>& ranks, int by, bool in_place);
 
 class LaunchWatch {
  public:
-  /// Collective. Starts a thread if there are other ranks. `mpi` has started and outlives the
-  /// watch.
+  /// Starts a thread if there are other ranks. `mpi` has started and outlives this. Collective.
   explicit LaunchWatch(MpiEnvironment& mpi);
   ~LaunchWatch();
   LaunchWatch(const LaunchWatch&) = delete;
   LaunchWatch& operator=(const LaunchWatch&) = delete;
 
-  /// The command trains, and its newest checkpoint is of `step`; 0: there is none yet.
+  /// Called if the command trains; its newest checkpoint is of `step`, or 0 if there is none yet.
   void committed(std::int64_t step) noexcept { committed_ = step; }
 
-  /// On every rank, where the caller goes on without up to `ranks` that die (LostRanks). Nothing
-  /// comes of it where MPI cannot, or nobody supervises the launch.
+  /// Called on every rank if the caller can continue without up to `ranks` ranks that die
+  /// (LostRanks). Has no effect if MPI cannot, or if the launch is not supervised.
   void expect_loss(int ranks);
 
  private:
   void watch();
-  bool sleep(double seconds);  // false: this launch is over
+  bool sleep(double seconds);  // returns false if this launch is over
   void leave_dead(const std::vector<int>& ranks);
-  /// Tells the supervisor and ends the launch; tells people where there is no supervisor.
+  /// Reports to the supervisor and aborts the launch; without a supervisor, informs the user.
   void report(FaultKind fault, const std::vector<int>& ranks, const Error& error) const;
   void look_for_hosts(const LocalState& state);
 
   MpiEnvironment& mpi_;
   const int rank_, size_;
-  const std::string supervised_;  // the run's directory; empty: by nobody
+  const std::string supervised_;  // the run's directory; empty: not supervised
   Heartbeats heartbeats_;
   bool told_silent_ = false;
-  std::atomic<std::int64_t> committed_ = -1;  // the command does not train
-  std::atomic<int> may_lose_ = 0;             // ranks
+  std::atomic<std::int64_t> committed_ = -1;  // -1: the command does not train
+  std::atomic<int> may_lose_ = 0;             // number of ranks
   std::mutex mutex_;
   std::condition_variable wake_;
   bool over_ = false;
   std::thread thread_;
 };
 
-/// "rank 2 has died" or "ranks 0,2-3 have died", with what to try after that. `committed`: as of
+/// Returns "rank 2 has died" or "ranks 0,2-3 have died", with the fix. `committed`: as in
 /// LaunchWatch::committed(), -1 for a command that does not train.
 Error death_of(const std::vector<int>& ranks, std::int64_t committed);
 

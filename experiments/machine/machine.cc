@@ -43,7 +43,7 @@ std::optional<double> number(const std::string& text) {
   return std::nullopt;
 }
 
-/// A field of a file of lines "key value"; 0 if it has none.
+/// A field of a file with lines "key value"; 0 if it is missing.
 double stat_field(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   std::string name;
@@ -52,13 +52,13 @@ double stat_field(const std::string& path, const std::string& key) {
   return 0;
 }
 
-/// The memory that a control group lets its processes take, and how much of it is left.
+/// The memory limit of a control group, and how much of it is left.
 struct GroupMemory {
   double limit = 0, left = 0;
 };
 
-/// The memory of the control group in `directory`; empty where it has no limit. Pages of files that
-/// nobody writes to count as left: the kernel takes them back.
+/// The memory of the control group in `directory`; nullopt if it has no limit. Clean file pages
+/// count as left because the kernel can reclaim them.
 std::optional<GroupMemory> group_memory(const std::string& directory, const char* limit_file,
                                         const char* used_file, const char* prefix) {
   const auto limit = number(first_line(directory + limit_file));
@@ -70,9 +70,9 @@ std::optional<GroupMemory> group_memory(const std::string& directory, const char
   return GroupMemory{*limit, std::max(0.0, *limit - std::max(0.0, *used - files))};
 }
 
-/// The control groups that bound this process: its own and those above it, of version 2 or 1 (a
-/// line of /proc/self/cgroup is "0::/path" or "number:controllers:/path"). A container may see its
-/// own group as the root, whatever the line says.
+/// The control groups that limit this process: its own and its ancestors, of version 2 or 1 (a line
+/// of /proc/self/cgroup is "0::/path" or "number:controllers:/path"). A container may see its group
+/// as the root, whatever the line says.
 std::vector<GroupMemory> group_memories(const std::string& root) {
   std::vector<GroupMemory> all;
   std::ifstream file(root + "/proc/self/cgroup");
@@ -95,7 +95,7 @@ std::vector<GroupMemory> group_memories(const std::string& root) {
   return all;
 }
 
-/// `path` or the closest directory above it that exists.
+/// `path` or its closest existing ancestor.
 fs::path existing_parent(const std::string& path) {
   std::error_code error;
   fs::path place = fs::absolute(path.empty() ? "." : path, error);

@@ -24,8 +24,8 @@ void flush_output() {
 }
 
 Error lost_output() {
-  return {Exit::failure, "what was to be printed could not be written", "stdout",
-          "the same command with its output to a place that has room for it"};
+  return {Exit::failure, "cannot write the output", "stdout",
+          "redirect the output to a place with free space"};
 }
 
 int terminal_columns(std::FILE* stream) {
@@ -85,7 +85,7 @@ void append_line(const std::string& path, const nlohmann::ordered_json& json) {
   try {
     File(path, File::Mode::append).append_whole(json_line(json));
   } catch (const Error& error) {
-    log::warn("not recorded: {}: {}", error.message(), error.where());
+    log::warn("cannot write a record: {}: {}", error.message(), error.where());
   }
 }
 

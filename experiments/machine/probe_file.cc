@@ -27,7 +27,7 @@ ProbeFile::ProbeFile(const std::string& path) {
        !std::filesystem::is_directory(place, error) && place.has_relative_path();
        place = place.parent_path())
     below_ = below_.empty() ? place.filename() : place.filename() / below_;
-  std::random_device random;  // a name that nobody has looked for
+  std::random_device random;  // a name that no host has cached as missing
   const std::string name = fmt::format("ranks-{:08x}{:08x}.tmp", random(), random());
   File((place / name).string(), File::Mode::create).close();
   file_ = place / name;
@@ -49,7 +49,7 @@ std::string find_probe(const nlohmann::json& probe, const std::string& path) {
   for (const double start = now(); now() - start < kProbeSeconds;
        std::this_thread::sleep_for(std::chrono::milliseconds(50))) {
     std::error_code error;
-    // Opened first: then a network file system asks whether the directory has changed.
+    // Opening the directory makes a network file system check whether it has changed.
     const std::filesystem::directory_iterator opened(place, error);
     if (std::filesystem::exists(file, error)) return file.string();
   }

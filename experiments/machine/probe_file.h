@@ -1,5 +1,5 @@
-// A file for which other ranks look: whether all hosts see one directory.
-// Invariant: nothing is left in any directory.
+// A file that other ranks look for, to find out whether all hosts share a directory. Invariant: no
+// file is left in any directory.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,10 @@
 
 namespace concertina {
 
-/// An empty file in the deepest directory on the way to `path` that exists.
+/// An empty file in the deepest existing directory of `path`.
 class ProbeFile {
  public:
-  /// Throws an Error where no file can be made there.
+  /// Throws an Error if no file can be created there.
   explicit ProbeFile(const std::string& path);
   ~ProbeFile();
   ProbeFile(const ProbeFile&) = delete;
@@ -25,9 +25,8 @@ class ProbeFile {
   std::filesystem::path file_, below_;
 };
 
-/// The file of the ProbeFile that `place` is of, where it would be on the way to this rank's
-/// `path`; empty if it has not come after kProbeSeconds: network file systems remember for a while
-/// what was not there.
+/// The file of the ProbeFile that `place` belongs to, as seen through this rank's `path`; empty if
+/// it has not appeared after kProbeSeconds. Network file systems cache missing files for some time.
 constexpr double kProbeSeconds = 3;
 std::string find_probe(const nlohmann::json& place, const std::string& path);
 

@@ -23,10 +23,10 @@ const fs::path& own_file() {
   return file;
 }
 
-/// As own_program().
+/// See own_program().
 std::string find_start() {
   const fs::path& file = own_file();
-  // The script of a bundle starts the bundle's loader, and names itself as the program.
+  // The script of a bundle starts the bundle's loader and passes its own path as the program name.
   if (file.filename().string().starts_with("ld-linux"))
     return fs::absolute(program_invocation_name);
   const fs::path script = file.parent_path() / "../../bin" / file.filename();
@@ -35,7 +35,7 @@ std::string find_start() {
   return packaged && fs::exists(script, unknown) ? fs::canonical(script).string() : file.string();
 }
 
-/// The build-id among the notes at [begin, end), in hexadecimal; empty if there is none.
+/// The build-id in the notes at [begin, end), in hexadecimal; empty if there is none.
 std::string build_id_in(const char* begin, const char* end) {
   const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
   while (begin + sizeof(ElfW(Nhdr)) <= end) {
@@ -54,7 +54,7 @@ std::string build_id_in(const char* begin, const char* end) {
   return {};
 }
 
-/// For dl_iterate_phdr, whose first object is the program itself.
+/// Callback of dl_iterate_phdr, whose first object is the program itself.
 int find_build_id(dl_phdr_info* object, std::size_t, void* result) {
   auto& text = *static_cast<std::string*>(result);
   for (int i = 0; i < object->dlpi_phnum && text.empty(); ++i) {

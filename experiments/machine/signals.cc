@@ -14,7 +14,7 @@ int received = 0;
 
 constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGXCPU};
 
-/// Without those that whoever started us has us ignore, as `nohup` does with SIGHUP.
+/// Excludes signals that the parent process has set to be ignored, as `nohup` does with SIGHUP.
 sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);

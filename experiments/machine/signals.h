@@ -1,25 +1,25 @@
 // SIGTERM, SIGINT (Ctrl-C), SIGUSR1, SIGHUP (a lost terminal) and SIGXCPU (a batch system's limit
-// of CPU time) ask for a checkpoint and an orderly end (exit code 75). Invariant: no handler of
-// ours ever runs. oneDNN's products (2.6) point the stack register into the heap, so a signal frame
-// in the middle of one would overwrite what lies there.
+// of CPU time) request a checkpoint and an orderly exit (exit code 75). Invariant: no handler of
+// this program ever runs. oneDNN's products (2.6) point the stack register into the heap, so a
+// signal frame during a product would overwrite data there.
 #pragma once
 
 #include <string>
 
 namespace concertina {
 
-/// Makes these signals wait from now on until somebody asks. Call it before MPI and any other
-/// thread starts: threads inherit that they are blocked.
+/// Blocks these signals from now on, so that they stay pending until queried. Must be called before
+/// MPI or any other thread starts, because threads inherit the signal mask.
 void hold_stop_signals();
-/// SIGTERM and SIGINT end the process again: for a rank that waits to be ended.
+/// Restores the default action of SIGTERM and SIGINT, for a rank that waits to be killed.
 void release_sigterm();
-/// Whether a SIGTERM waits that nobody has asked for yet. From any thread.
+/// Whether an unhandled SIGTERM is pending. Thread-safe.
 bool sigterm_waits();
-/// Whether any of these waits that nobody has asked for yet. From any thread.
+/// Whether any of these signals is pending and unhandled. Thread-safe.
 bool stop_waits();
-/// "SIGTERM (mpirun forwards Ctrl-C as SIGTERM)": the name of one of these signals.
+/// The name of one of these signals, such as "SIGTERM (mpirun forwards Ctrl-C as SIGTERM)".
 std::string signal_text(int signal);
-/// The first signal that came, 0 if none did. One thread asks.
+/// The first signal received, or 0 if there is none. Must be called by one thread only.
 int stop_signal();
 
 }  // namespace concertina

@@ -38,7 +38,7 @@ void tell_of_stall(const Stall& stall, const std::string& events) {
 }
 
 void end_hung_launch(int rank, const std::string& report) {
-  log::error("{}; this ends all ranks", report);
+  log::error("{}; aborting all ranks", report);
   tell_supervisor({.kind = FaultKind::hung, .ranks = {rank}, .by = rank, .what = report});
   abort_job(static_cast<int>(Exit::failure));
 }

@@ -1,5 +1,5 @@
-// What becomes known of a rank that makes no progress: the log, the run's events, its supervisor.
-// Invariant: from any thread; nothing here waits for another rank.
+// Reports a rank that makes no progress to the log, the run's events and its supervisor. Invariant:
+// thread-safe; nothing here waits for another rank.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace concertina {
 
-/// Logs it, and appends an event to the file `events` of the run, if that is there already.
+/// Logs the stall and appends an event to the run's file `events` if that exists.
 void tell_of_stall(const Stall& stall, const std::string& events);
 
-/// Ends all ranks for `report`, of `rank`; a supervisor learns why.
+/// Aborts all ranks because of `report`, which is about `rank`; informs a supervisor.
 [[noreturn]] void end_hung_launch(int rank, const std::string& report);
 
 }  // namespace concertina

@@ -17,7 +17,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankCores, host, cpus, cores, quota, processo
 
 namespace {
 
-/// Cores that the ranks of `host` may use together, cut to what the control group grants.
+/// The number of cores that the ranks of `host` may use together, limited by the control group.
 int host_cores(const std::vector<RankCores>& ranks, const std::string& host) {
   std::set<int> all;
   double quota = 0;
@@ -64,7 +64,7 @@ std::vector<ThreadWarning> thread_warnings(const std::vector<RankCores>& ranks,
     if (threads[r] > static_cast<int>(ranks[r].cpus.size()))
       warnings.push_back(
           {ranks[r].host,
-           fmt::format("rank {} on {} wants {} but is bound to CPU {}: launch with "
+           fmt::format("rank {} on {} needs {} but is bound to CPU {}: launch with "
                        "`mpirun --map-by slot:PE={} --bind-to core` or `--bind-to none`",
                        r, ranks[r].host, counted(threads[r], "thread"), to_ranges(ranks[r].cpus),
                        threads[r])});
@@ -72,8 +72,8 @@ std::vector<ThreadWarning> thread_warnings(const std::vector<RankCores>& ranks,
   for (const auto& [host, count] : wanted)
     if (const int cores = host_cores(ranks, host); count > cores)
       warnings.push_back(
-          {host, fmt::format("{} has {} for {} of {}: it works, but slower than fewer ranks or "
-                             "threads would",
+          {host, fmt::format("{} has {} for {} of {}, which is slower than fewer ranks or "
+                             "threads",
                              host, counted(cores, "core"), counted(count, "thread"),
                              counted(host_ranks(ranks, host), "rank"))});
   return warnings;
@@ -97,8 +97,8 @@ std::string processor_warning(const std::vector<RankCores>& ranks) {
   if (other == ranks.end()) return {};
   return fmt::format(
       "processors differ ({} on {}, {} on {}): all ranks use the same instruction "
-      "sets, but oneDNN may cut products by cache sizes, so a layout could change "
-      "the last bits here",
+      "sets, but oneDNN may tile products by cache size, so a layout may change "
+      "the last bits",
       ranks[0].processor, ranks[0].host, other->processor, other->host);
 }
 

@@ -1,5 +1,4 @@
-// How many threads each rank gets.
-// Invariant: the number never changes a result, only the speed.
+// Chooses the number of threads per rank. Invariant: it affects only the speed, never a result.
 #pragma once
 
 #include <string>
@@ -9,39 +8,39 @@
 
 namespace concertina {
 
-/// The cores that one rank may use; gathered from all ranks of the job.
+/// The cores that a rank may use, gathered from all ranks of the job.
 struct RankCores {
   std::string host;
   std::vector<int> cpus;   // logical
   std::vector<int> cores;  // one logical CPU of each core
-  double quota = 0;        // CPUs' worth of time that the control group grants; 0: no limit
+  double quota = 0;        // CPUs worth of time that the control group grants; 0: no limit
   std::string processor = {};
-  double load = 0;  // of the host, mean of a minute, in processes that want to run
+  double load = 0;  // runnable processes of the host, averaged over a minute
 };
 
 /// The cores of this process.
 RankCores own_cores();
 
-/// Threads of rank `rank`: `wanted` if it is not 0; else an equal share of the cores that its
-/// host's ranks may use together, at most its own, at least 1.
+/// Threads of rank `rank`: `wanted` if it is not 0; otherwise an equal share of the cores that the
+/// ranks of its host may use together, at least 1 and at most its own cores.
 int threads_of(int wanted, const std::vector<RankCores>& ranks, int rank);
 
 struct ThreadWarning {
   std::string host, text;
 };
-/// Ranks and hosts whose ranks want more threads than they have cores, with what would help.
+/// Warnings about ranks and hosts whose ranks need more threads than they have cores, with advice.
 std::vector<ThreadWarning> thread_warnings(const std::vector<RankCores>& ranks,
                                            const std::vector<int>& threads);
 
-/// The ranks of a host that can run at once, with `threads` threads each, where it has more ranks
-/// than that; of several such hosts the fewest. 0: no ranks share cores.
+/// The number of ranks of a host that can run at once with `threads` threads each, if the host has
+/// more ranks than that; the minimum over such hosts. 0: no ranks share cores.
 int shared_cores(const std::vector<RankCores>& ranks, int threads);
 
-/// One line where the hosts have different processors: instruction sets are agreed on, but a
-/// library may cut products by the size of a cache. Empty where they have not.
+/// A warning if the hosts have different processors: all use the same instruction sets, but a
+/// library may tile products by cache size. Empty if they are alike.
 std::string processor_warning(const std::vector<RankCores>& ranks);
 
-/// Every rank's `own_cores()`, by rank. Collective.
+/// own_cores() of every rank, by rank. Collective.
 std::vector<RankCores> gather_cores(MpiEnvironment& mpi);
 
 }  // namespace concertina

@@ -20,10 +20,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A part of what freezing gives, on top of those before it.
+/// A rung: one part of the gain from freezing, in addition to the previous rungs.
 struct LadderPart {
   std::string name;
-  std::vector<const char*> keys;  // that make it, on top of the config
+  std::vector<const char*> keys;  // keys of the rung, on top of the config
 };
 
 std::vector<LadderPart> ladder_parts() {
@@ -43,7 +43,7 @@ std::vector<LadderPart> ladder_parts() {
 
 std::int64_t samples_of(const RunConfig& config) {
   if (data_files(config).empty())
-    throw_input("cannot tell how many samples an epoch has", files_key(config),
+    throw_input("unknown number of samples per epoch", files_key(config),
                 fmt::format("--samples N, or {}=FILE", files_key(config)));
   return static_cast<std::int64_t>(
       open_sources(config, tokenizer_of(config), std::identity())->samples(Split::train));
@@ -53,15 +53,15 @@ std::int64_t samples_of(const RunConfig& config) {
 std::vector<int> course_of(const RunConfig& config, const Job& job, int epochs,
                            std::int64_t steps) {
   if (config.freeze.every > 0)
-    throw_input("decisions within an epoch are not foreseen", config.where("freeze.every"),
-                "freeze.every = 0: at the ends of epochs");
+    throw_input("decisions within an epoch cannot be predicted", config.where("freeze.every"),
+                "freeze.every = 0, which decides at the end of each epoch");
   std::vector<int> layers;
   for (const double frozen : foreseen_course(freeze_rules(config, job.model), epochs, steps))
     layers.push_back(static_cast<int>(frozen));
   return layers;
 }
 
-/// All that the rungs of one ladder share.
+/// The data shared by all rungs of a ladder.
 struct LadderRun {
   const RunConfig& config;
   Job job;
@@ -86,7 +86,7 @@ ForecastInput forecast_of(const PlanSource& source, const RunConfig& config, con
           .move_memory = static_cast<std::size_t>(config.parallel.move_memory.bytes)};
 }
 
-/// What `foresee` is asked, as `config` has [elastic].
+/// The input of `foresee` for the [elastic] section of `config`.
 CourseInput input_of(const LadderRun& run, const RunConfig& config) {
   return {
       .job = run.job,
@@ -97,7 +97,7 @@ CourseInput input_of(const LadderRun& run, const RunConfig& config) {
       .forecast = run.forecast};
 }
 
-/// As `config` has [freeze], [elastic] and [cache]; `what`: for a person who waits.
+/// The epochs for [freeze], [elastic] and [cache] of `config`; `what`: the name shown as progress.
 std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config,
                                    const std::string& what) {
   CourseInput input = input_of(run, config);
@@ -114,7 +114,7 @@ RunConfig with_keys(RunConfig config, const std::vector<const char*>& keys) {
   return config;
 }
 
-/// The unfrozen run on the layout that is predicted to be the fastest.
+/// Seconds of the unfrozen run in the layout that is predicted to be the fastest.
 double best_static_seconds(const LadderRun& run) {
   run.tell("the best static layout");
   const Assignment now = assign(run.job, run.asked);
@@ -133,7 +133,7 @@ double best_static_seconds(const LadderRun& run) {
   return step * static_cast<double>(steps);
 }
 
-/// A machine on which nothing waits, moves or reads.
+/// A machine without waits, transfers and reads.
 MachineModel without_waits(MachineModel machine) {
   machine.local = machine.remote = {};
   machine.pairs.clear();
@@ -142,8 +142,8 @@ MachineModel without_waits(MachineModel machine) {
   return machine;
 }
 
-/// Seconds that `rung` takes at least, over what is foreseen for it (`epochs`): of `freeze` without
-/// waits in its one layout, of the others the work that is left in equal shares.
+/// A lower bound of the seconds of `rung`, whose prediction is `epochs`: for `freeze`, without
+/// waits in its layout; for the others, the remaining work in equal shares.
 double least_of(const LadderRun& run, const LadderPart& rung,
                 const std::vector<CourseEpoch>& epochs) {
   if (rung.name != "freeze")
@@ -153,7 +153,7 @@ double least_of(const LadderRun& run, const LadderPart& rung,
   return seconds_of(epochs_of(free, with_keys(run.config, rung.keys), "freeze, without waits"));
 }
 
-/// What the work of `epochs` is worth in epochs that freeze nothing.
+/// The work of `epochs`, in epochs that freeze nothing.
 double unfrozen_epochs(const LadderRun& run, const std::vector<CourseEpoch>& epochs) {
   std::vector<CourseEpoch> unfrozen = epochs;
   for (CourseEpoch& epoch : unfrozen) epoch.layers = 0;
@@ -260,17 +260,19 @@ std::string course_text(const Json& report) {
                         rung["ceiling_over_static"], rung["over_best"], rung["ceiling_over_best"]);
   return text +
          fmt::format(
-             "\nThe work of all {} epochs is that of {:.1f} epochs without freezing, and of {:.1f} "
-             "with a cache: a run of\nthat many epochs that freezes nothing costs as much.\n"
-             "{:.1f}% of an unfrozen step is outside of the layers; static is the layout and "
-             "schedule above,\nbest is the fastest unfrozen one. A rung has all before it; --json "
-             "names its keys.\nA ceiling is what a rung would gain if nothing waited, moved or "
-             "read: of freeze in its layout, of repack with\ngpipe at equal stages, else with the "
+             "\nAll {} epochs have the work of {:.1f} epochs without freezing, and of {:.1f} "
+             "with a cache: a run of\nthat many epochs without freezing has the same cost.\n"
+             "{:.1f}% of an unfrozen step is outside the layers; static is the layout and "
+             "schedule above,\nbest is the fastest unfrozen one. A rung includes all previous "
+             "ones; --json "
+             "lists its keys.\nA ceiling is what a rung would gain if nothing waited, moved or "
+             "read: for freeze in its layout, for repack with\ngpipe at equal stages, otherwise "
+             "with the "
              "work shared equally by all ranks.\n{}",
              report["epochs"], ladder[1]["unfrozen_epochs"], ladder.back()["unfrozen_epochs"],
              100 * report["fixed_share"].get<double>(),
              known ? ""
-                   : "The time that a change takes is not known: give --costs or --links of a "
+                   : "The duration of a change is unknown: give --costs or --links of a "
                      "run.\n");
 }
 

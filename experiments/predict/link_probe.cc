@@ -16,13 +16,13 @@
 namespace concertina {
 namespace {
 
-constexpr double kProbeSeconds = 0.03;       // for each measurement, about
+constexpr double kProbeSeconds = 0.03;       // approximate time per measurement
 constexpr double kLongest = 0.05;            // seconds of one message
-constexpr int kLooks = 24;                   // at the transfer, while computing
-constexpr std::size_t kTrial = 1 << 17;      // bytes of a first message
+constexpr int kLooks = 24;                   // polls of the transfer while computing
+constexpr std::size_t kTrial = 1 << 17;      // bytes of the first message
 constexpr std::size_t kMostEager = 1 << 20;  // bytes
 
-/// Work of a known length without memory.
+/// Computation of a known duration that uses no memory.
 class Spin {
  public:
   Spin() {
@@ -52,15 +52,14 @@ class End {
   End(Communicator& world, int peer, bool leads, std::size_t bytes)
       : world_(world), peer_(peer), leads_(leads), buffer_(bytes) {}
 
-  /// Bytes of a message that does not take too long, at most `bytes`.
+  /// The bytes of a message that does not take too long, at most `bytes`.
   std::size_t bounded(std::size_t bytes) {
     const double seconds = agree(back_and_forth(Bytes(buffer_).first(std::min(bytes, kTrial)))) / 2;
     const double most = static_cast<double>(kTrial) * kLongest / std::max(seconds, 1e-6);
     return agree(std::min(bytes, std::max(kTrial, static_cast<std::size_t>(most))));
   }
 
-  /// Bytes of the longest message that needs no receiver to be sent, to a sixteenth; at most
-  /// kMostEager.
+  /// The largest message sent without a receiver, accurate to a sixteenth; at most kMostEager.
   std::size_t eager() {
     std::size_t most = 0, least = 1024;
     while (least <= kMostEager && leaves(least)) most = std::exchange(least, 2 * least);
@@ -71,7 +70,7 @@ class End {
     return most;
   }
 
-  /// Seconds of one message, half of back and forth: the median of several, or the quickest.
+  /// Seconds of one message, half of a round trip: the median of several, or the minimum.
   double message(std::size_t bytes, bool quickest = false) {
     const Bytes data = Bytes(buffer_).first(bytes);
     back_and_forth(data);
@@ -83,7 +82,7 @@ class End {
     return agree(quickest ? std::ranges::min(seconds) : median(std::move(seconds)));
   }
 
-  /// Seconds that a message adds to `spin` seconds of computing on this end.
+  /// Seconds that a message adds to `spin` seconds of computation on this end.
   double overlap(Spin& spin, double seconds, std::size_t bytes) {
     const Bytes data = Bytes(buffer_).first(bytes);
     const int rounds = agree(std::clamp(static_cast<int>(kProbeSeconds / seconds / 2), 5, 50));
@@ -100,7 +99,7 @@ class End {
   }
 
  private:
-  /// Whether a message is sent while its receiver is not there.
+  /// Whether a message is sent while its receiver is not ready.
   bool leaves(std::size_t bytes) {
     constexpr double kAway = 2e-3;  // seconds
     const Bytes data = Bytes(buffer_).first(bytes);
@@ -127,8 +126,8 @@ class End {
     }
     return now() - start;
   }
-  /// The leader's value. Both ends make as many messages, of the same sizes, whatever each of them
-  /// makes of the times.
+  /// The leader's value. Both ends thus send the same number of messages of the same sizes,
+  /// whatever times each of them measured.
   template <class T>
   T agree(T value) {
     const Bytes data = std::as_writable_bytes(std::span(&value, 1));
@@ -160,8 +159,8 @@ struct LinkFigures {
   double half = 0;  // seconds of a message of half the bytes
 };
 
-/// Between hosts, of the second half of a message: what passes at once (a switch's buffer, a token
-/// bucket that has filled up) is in the first, and would make a short message's rate too high.
+/// Used between hosts. Measures the second half of a message, because bytes that pass at once (a
+/// switch's buffer, a full token bucket) are in the first half and would inflate the rate.
 double stream_seconds(const LinkFigures& lead, double handshake) {
   const double first = lead.half - lead.latency - (lead.bytes / 2 > lead.eager ? handshake : 0);
   const double whole = lead.message - lead.latency - (lead.bytes > lead.eager ? handshake : 0);
@@ -170,7 +169,7 @@ double stream_seconds(const LinkFigures& lead, double handshake) {
 
 LinkCosts link_of(const LinkFigures& lead, double receive, bool remote) {
   LinkCosts link{.latency = lead.latency};
-  // Beyond the eager bytes a message is announced and answered first.
+  // Messages above the eager size require a handshake first.
   const double seconds =
       remote ? stream_seconds(lead, 2 * lead.latency) : std::max(lead.message - lead.latency, 1e-9);
   double send = std::clamp(lead.cpu, 0.0, seconds);
@@ -178,7 +177,7 @@ LinkCosts link_of(const LinkFigures& lead, double receive, bool remote) {
   if (remote) {
     link.bandwidth = lead.bytes / seconds;
     link.eager_bytes = lead.eager;
-  } else if (send + receive > 0.7 * seconds) {  // copies are all there is
+  } else if (send + receive > 0.7 * seconds) {  // copies take nearly all of the time
     const double scale = seconds / (send + receive);
     send *= scale;
     receive *= scale;
@@ -222,7 +221,7 @@ LinkSpeed probe_speed(Communicator& world, int peer, bool leads) {
   End end(world, peer, leads, kLarge);
   const std::size_t bytes = end.bounded(kLarge);
   const double latency = end.message(8, true), seconds = end.message(bytes, true);
-  // A large message is announced and answered first.
+  // A large message requires a handshake first.
   const double stream = std::max({seconds - 3 * latency, seconds / 2, 1e-9});
   return {latency, static_cast<double>(bytes) / stream};
 }

@@ -22,8 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kMostMachineBytes = 64 << 20;  // of a machine file
-constexpr int kMostMachineRanks = 1 << 16;             // that a machine file may speak of
+constexpr std::uint64_t kMostMachineBytes = 64 << 20;  // size of a machine file
+constexpr int kMostMachineRanks = 1 << 16;             // ranks in a machine file
 constexpr const char* kMachineHint = "a machine file, as `concertina bench links` writes it";
 
 template <class Owner>
@@ -76,9 +76,9 @@ class MachineTable : public TomlTable {
     whole(key, 0, kMostMachineRanks - 1, value);
     return value < 0 ? std::nullopt : std::optional(value);
   }
-  /// A number; bytes may be a text, as config keys have them: "80 GiB".
+  /// A number, or a text with a unit for bytes, as in config keys: "80 GiB".
   double figure(const toml::node& node, const std::string& name, std::string_view key) const {
-    const std::string fix = fmt::format("{}; or leave it out", kFigures);
+    const std::string fix = fmt::format("{}, or omit it", kFigures);
     if (node.is_string() && (key == "memory" || key == "reserved_bytes")) {
       const auto size = parse_byte_size(node.as_string()->get());
       if (!size) source_.out_of_range(node, name, fix);
@@ -98,7 +98,7 @@ LinkCosts read_link(MachineTable& figures) {
   figures.numbers(kLink, link);
   if (!(link.bandwidth > 0))
     figures.refuse(fmt::format("{} = 0", figures.name("bytes_per_s")),
-                   "a positive bandwidth; or leave it out: there is no bound");
+                   "a positive bandwidth, or omit it for an unlimited one");
   return link;
 }
 
@@ -116,8 +116,8 @@ void read_pair(const TomlSource& source, const toml::node& node, MachineModel& m
   MachineTable figures(source, node, "pair");
   const std::pair<int, int> ends = read_ends(figures);
   if (!machine.pairs.emplace(ends, read_link(figures)).second)
-    figures.refuse(fmt::format("a pair from {} to {} is there twice", ends.first, ends.second),
-                   "one [[pair]] for each two ranks");
+    figures.refuse(fmt::format("duplicate pair from {} to {}", ends.first, ends.second),
+                   "one [[pair]] per pair of ranks");
   figures.finish();
 }
 
@@ -158,7 +158,7 @@ Json link_json(const LinkCosts& link) {
   return json;
 }
 
-/// A value of JSON as one of TOML. Null has none there: it becomes a text.
+/// Converts JSON to TOML. Null, which TOML lacks, becomes a text.
 std::string toml_value(const nlohmann::json& json) {
   if (json.is_null()) return "\"null\"";
   if (!json.is_structured()) return json.dump();
@@ -172,7 +172,7 @@ std::string toml_value(const nlohmann::json& json) {
 }  // namespace
 
 MachineModel machine_from_json(const nlohmann::json& json, const std::string& source) {
-  if (!json.is_object()) throw_input("the machine is no object", source, "keys and values");
+  if (!json.is_object()) throw_input("the machine is not an object", source, "keys and values");
   const TomlSource toml(source, false);
   const toml::table root = parse_toml("machine = " + toml_value(json), toml, kMachineHint);
   return read_machine_table(toml, *root["machine"].as_table());
@@ -220,11 +220,11 @@ std::string machine_toml(const MachineModel& machine) {
     } else if (value.is_object()) {
       tables += fmt::format("\n[{}]\n", key);
       if (!value.contains("bytes_per_s") && value.value("receive_cpu_s_per_byte", 0.0) > 0)
-        tables += "# In shared memory there is no bytes_per_s: a message is its receiver's copy.\n";
+        tables += "# Shared memory has no bytes_per_s: a message is a copy by its receiver.\n";
       for (const auto& [name, number] : value.items()) tables += line(name, number);
     } else {
       if (key == "flops_per_s" && value == 0)
-        text += "# 0 is not known: write the rate of products here, or give --rate.\n";
+        text += "# 0: unknown; set the rate of matrix products here, or give --rate.\n";
       text += line(key, value);
     }
   }

@@ -1,6 +1,6 @@
-// The "machine file": a MachineModel in TOML, as `bench links` writes it and people write it by
-// hand; costs.json holds one in JSON. Presets lie in experiments/machines/ and are installed with
-// the program. Invariant: read(write(machine)) == machine; nothing is compiled in.
+// The "machine file": a MachineModel in TOML, written by `bench links` or by hand; costs.json
+// contains one in JSON. Presets are in experiments/machines/ and are installed with the program.
+// Invariant: read(write(machine)) == machine; no machine is compiled in.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,12 +19,12 @@ nlohmann::ordered_json to_json(const MachineModel& machine);
 MachineModel read_machine_file(const std::string& path);
 std::string machine_toml(const MachineModel& machine);
 
-/// "a100-40gb", ...: of the folder that is found first, beside the program (as installed, then as
-/// built) or in the source tree. Sorted; empty where there is none.
+/// The presets, such as "a100-40gb", sorted: those of the first folder found next to the program
+/// (as installed, then as built) or in the source tree; empty if there is none.
 const std::vector<std::string_view>& machine_presets();
 
-/// The path of a machine file: `name` itself if it ends in ".toml" or has a slash, else the
-/// preset's. Throws Error{bad_input} for an unknown preset, with the nearest.
+/// The path of a machine file: `name` itself if it ends in ".toml" or contains a slash, otherwise
+/// the preset's path. Throws Error{bad_input} for an unknown preset and suggests the nearest.
 std::string machine_path(const std::string& name);
 
 MachineModel read_machine(const std::string& name);

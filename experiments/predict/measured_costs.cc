@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kMostCostsFileBytes = 64 << 20;  // of costs.json
+constexpr std::uint64_t kMostCostsFileBytes = 64 << 20;  // size of costs.json
 // Columns of RankColumns in measure_steps().
 constexpr std::size_t kTrained = 3, kShared = 6, kFirstUnit = 7, kUnitFigures = 4;
 constexpr const char* kCostsFileHint =
@@ -37,7 +37,7 @@ constexpr std::pair<const char*, double UnitSeconds::*> kUnitSeconds[] = {
     {"pack_s", &UnitSeconds::pack},
     {"frozen_s", &UnitSeconds::frozen}};
 
-/// Seconds a byte of adding gradients to others.
+/// Seconds per byte of adding gradients.
 double combine_seconds(Backend& backend) {
   constexpr std::size_t kElements = 1 << 18;
   Arena arena;
@@ -53,7 +53,7 @@ double combine_seconds(Backend& backend) {
   return median(std::move(seconds)) / static_cast<double>(kElements * sizeof(float));
 }
 
-/// Figures of every rank: a row per rank, `width` columns.
+/// The values of every rank: one row per rank, `width` columns.
 class RankColumns {
  public:
   RankColumns(std::vector<double> all, std::size_t width) : all_(std::move(all)), width_(width) {}
@@ -67,7 +67,7 @@ class RankColumns {
     for (std::size_t i = column; i < all_.size(); i += width_) result = std::max(result, all_[i]);
     return result;
   }
-  /// Over the ranks that have one.
+  /// The mean over the ranks that have a value.
   double mean(std::size_t column) const {
     int seen = 0;
     for (std::size_t i = column; i < all_.size(); i += width_) seen += all_[i] > 0 ? 1 : 0;
@@ -81,8 +81,7 @@ class RankColumns {
   std::size_t width_;
 };
 
-/// Returns the cost of all updates of a step, in elements: all.sum(kTrained) but for rules with
-/// products.
+/// The cost of a step's updates, in elements: all.sum(kTrained), except for rules with products.
 double update_cost(const Assignment& assignment) {
   double cost = 0;
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
@@ -92,8 +91,8 @@ double update_cost(const Assignment& assignment) {
   return cost;
 }
 
-/// Returns the factors of the ranks, over which it divides all of their seconds. Where ranks share
-/// cores, what one takes depends on what others do: all count as alike.
+/// Returns the factors of the ranks and divides all of their seconds by them. If ranks share cores,
+/// the time of one depends on the others, so all factors are 1.
 std::vector<double> take_factors(const std::vector<UnitCost>& costs, RankColumns& all) {
   if (all.largest(kShared) > 0) return {};
   std::vector<std::vector<double>> seconds(all.ranks());
@@ -126,7 +125,7 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores) {
                            step.post,
                            combine_seconds(backend),
                            static_cast<double>(cores)};
-  CONCERTINA_CHECK(mine.size() == kFirstUnit, "{} figures before those of units", mine.size());
+  CONCERTINA_CHECK(mine.size() == kFirstUnit, "{} values precede those of units", mine.size());
   for (const UnitSeconds& unit : trainer.engine().executor().unit_clock().seconds())
     mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
   RankColumns all(gather_values(trainer.world(), mine), mine.size());
@@ -164,11 +163,11 @@ MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads, Cos
     step.machine = record->machine();
     if (record->complete()) step.units = record->full(), frozen = 0;
   }
-  RunConfig config = trainer.config();  // with what was frozen when it was measured
+  RunConfig config = trainer.config();  // with the units frozen during the measurement
   config.freeze = FreezeSection{.units = frozen};
   MeasuredCosts costs{write_config(config), threads, {}, std::move(step.units), step.machine};
   for (const UnitSpec& unit : model.units) costs.names.push_back(unit.name);
-  // A frozen unit may never have run since the last change, where all that it makes was kept.
+  // A frozen unit may not have run since the last change if all of its outputs were cached.
   for (std::size_t u = 0; u < costs.units.size(); ++u)
     if (UnitSeconds& unit = costs.units[u]; unit.forward <= 0 && costs.machine.flops_per_s > 0)
       unit.forward = trainer.assignment().costs[u].forward_flops / costs.machine.flops_per_s;
@@ -214,7 +213,7 @@ MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& 
     config_of(costs, source + ", config");
     return costs;
   } catch (const nlohmann::json::exception& error) {
-    throw_input(fmt::format("this is no costs.json: {}", error.what()), source, kCostsFileHint);
+    throw_input(fmt::format("invalid costs.json: {}", error.what()), source, kCostsFileHint);
   }
 }
 
@@ -223,9 +222,9 @@ CostSource read_costs(const std::string& path) {
   const bool directory = std::filesystem::is_directory(path, error);
   const std::string file = directory ? run_file(path, kCostsFile) : path;
   if (!std::filesystem::exists(file, error))
-    throw_input(directory ? "this run has no costs.json: it has not ended a launch yet"
-                          : "there is no such file",
-                file, kCostsFileHint);
+    throw_input(
+        directory ? "this run has no costs.json: no launch has finished yet" : "no such file", file,
+        kCostsFileHint);
   CostSource source{path, {}, {}};
   if (std::filesystem::path(file).extension() == ".toml") {
     source.machine = read_machine_file(file);
@@ -233,7 +232,7 @@ CostSource read_costs(const std::string& path) {
   }
   const nlohmann::json json =
       parse_json(read_input_file(file, kMostCostsFileBytes, kCostsFileHint));
-  if (json.is_discarded()) throw_input("this is no JSON", file, kCostsFileHint);
+  if (json.is_discarded()) throw_input("invalid JSON", file, kCostsFileHint);
   source.measured = measured_from_json(json, file);
   source.machine = source.measured->machine;
   return source;
@@ -241,8 +240,8 @@ CostSource read_costs(const std::string& path) {
 
 namespace {
 
-/// Recomputing what a unit keeps takes the share of its measured forward pass whose products run
-/// again: all but the last one where nothing needs that.
+/// The time to recompute a unit's saved tensors: the share of its measured forward pass whose
+/// products run again, which are all except the last if nothing needs its output.
 double again_seconds(const UnitCost& cost, const UnitSeconds& measured) {
   return cost.forward_flops > 0 ? measured.forward * cost.again_flops / cost.forward_flops : 0;
 }
@@ -254,8 +253,8 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
   const ModelSpec& model = job.model;
   if (!source.measured) {
     if (!(source.machine.flops_per_s > 0))
-      throw_input("the machine file has no rate of products", source.name,
-                  "flops_per_s = what one rank does, such as 1e11");
+      throw_input("the machine file has no rate of matrix products", source.name,
+                  "flops_per_s = FLOP/s of one rank, such as 1e11");
     return seconds_on(source.machine, model, assignment.costs);
   }
   const RunConfig measured = config_of(*source.measured, source.name);

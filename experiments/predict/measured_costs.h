@@ -1,7 +1,7 @@
-// costs.json: what the units and the machine of a run took, so that other schedules, partitions and
-// worlds can be predicted from it. Written by `train` into the run directory, by `bench step
-// --write-costs`; read by every `--costs`.
-// Invariant: read(write(costs)) == costs; it holds the run's config, so it needs nothing else.
+// costs.json: the measured times of the units and the machine of a run, from which other schedules,
+// partitions and worlds can be predicted. Written by `train` into the run directory and by `bench
+// step --write-costs`; read by every `--costs`. Invariant: read(write(costs)) == costs; it is
+// self-contained because it includes the run's config.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,20 +17,20 @@ namespace concertina {
 
 struct MeasuredCosts {
   std::string config;              // TOML, all keys
-  int threads = 1;                 // a rank
+  int threads = 1;                 // per rank
   std::vector<std::string> names;  // of the units
-  std::vector<UnitSeconds> units;  // as StepCosts has them, of typical steps
+  std::vector<UnitSeconds> units;  // of typical steps, as in StepCosts
   MachineModel machine;
   bool operator==(const MeasuredCosts&) const = default;
 };
 
-/// The times of the units of `trainer`'s model in its last steps, and of its ranks besides: all
-/// of a machine but its links. `cores`: of each host, where its ranks share them. Collective.
+/// The times of the units of `trainer`'s model in its last steps, and the costs of its machine
+/// except for links. `cores`: per host, if its ranks share them. Collective.
 StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores = 0);
 
-/// The times of the steps that `trainer` has run, and the links, which are probed now. `record`, to
-/// which the last steps are added, knows more where units were frozen during the run; null: the
-/// last steps alone. Collective.
+/// The times of the steps that `trainer` has run, and of the links, which are probed now. `record`,
+/// to which the last steps are added, has more measurements if units were frozen during the run;
+/// null: use only the last steps. Collective.
 MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads,
                             CostRecord* record = nullptr, int cores = 0);
 
@@ -38,7 +38,7 @@ nlohmann::ordered_json to_json(const MeasuredCosts& costs);
 /// Errors name `source`.
 MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& source);
 
-/// The source that --costs names: a run directory or its costs.json, or a machine file (*.toml).
+/// The source named by --costs: a run directory or its costs.json, or a machine file (*.toml).
 struct CostSource {
   std::string name;
   std::optional<MeasuredCosts> measured;
@@ -46,9 +46,9 @@ struct CostSource {
 };
 CostSource read_costs(const std::string& path);
 
-/// Seconds of the units of `job` as far as they train in `assignment`; `config` is theirs: measured
-/// ones, scaled to the size of its microbatches, or FLOPs over the machine's rate. Throws
-/// Error{bad_input} if they were measured with another model, or there is no rate.
+/// Seconds of the units of `job` that train in `assignment`: measured ones, scaled to the size of
+/// its microbatches, or FLOPs divided by the machine's rate. `config`: that of the job. Throws
+/// Error{bad_input} if they were measured with another model, or if there is no rate.
 std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
                                       const Assignment& assignment, const RunConfig& config);
 

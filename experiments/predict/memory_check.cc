@@ -18,7 +18,7 @@ bool on_gpu(const Trainer& trainer) {
   return trainer.config().run.device == "cuda";
 }
 
-/// Ranks that share a device, and what they want of it.
+/// Ranks that share a device, and the bytes that they need.
 struct Sharers {
   std::vector<int> ranks;
   std::vector<std::size_t> wanted;
@@ -38,7 +38,7 @@ std::string text(const Sharers& sharers) {
   return each;
 }
 
-/// The memory of a GPU, or of the host.
+/// The memory pool of a GPU or of the host.
 std::optional<Memory::Pool> pool_of(const Trainer& trainer) {
   if (const auto pool = trainer.tensor_memory().pool()) return pool;
   const std::optional<MemoryBytes> host = memory();
@@ -46,8 +46,8 @@ std::optional<Memory::Pool> pool_of(const Trainer& trainer) {
   return Memory::Pool{.name = "memory", .free = host->available, .unplanned = 0};
 }
 
-/// Every device of the run by name, with the ranks that share it. `wanted`: of this rank; `shared`:
-/// see require_memory(). Collective.
+/// Every device of the run by name, with the ranks that share it. `wanted`: bytes needed by this
+/// rank; `shared`: see require_memory(). Collective.
 std::map<std::string, Sharers> gather_sharers(std::size_t wanted, Trainer& trainer,
                                               std::size_t shared = 0) {
   const std::optional<Memory::Pool> pool = pool_of(trainer);
@@ -72,7 +72,7 @@ std::map<std::string, Sharers> gather_sharers(std::size_t wanted, Trainer& train
   return pools;
 }
 
-/// Throws on all ranks if those that share a device want more than it has free.
+/// Throws on all ranks if the ranks that share a device need more than it has free.
 void require_free(std::size_t wanted, Trainer& trainer, int threads, std::size_t shared = 0) {
   const RunConfig& config = trainer.config();
   Communicator& world = trainer.world();

@@ -19,7 +19,7 @@ constexpr std::size_t kMostProbed = std::size_t{32} << 20;  // more than a core'
 constexpr std::size_t kLeastBlock = std::size_t{1} << 16;
 constexpr int kTimes = 3;
 
-/// Another rank of the same host, each the other's; -1: there is none.
+/// Another rank of the same host, as a symmetric pairing; -1 if there is none.
 int partner_of(int rank, const std::vector<int>& hosts) {
   std::vector<int> here;
   for (int other = 0; other < std::ssize(hosts); ++other)
@@ -44,16 +44,16 @@ class MoveProbe {
   }
 
   double bytes() const { return static_cast<double>(bytes_); }
-  /// Seconds of bytes() to and from the partner, into memory that was written before.
+  /// Seconds to exchange bytes() with the partner, into memory that was written before.
   double exchange() {
     return timed([&] { fill({&target_, 1}, bytes_, true); });
   }
-  /// Seconds of bytes() from the same rank.
+  /// Seconds to copy bytes() within this rank.
   double copy() {
     return timed([&] { fill({&target_, 1}, bytes_, false); });
   }
-  /// Seconds of making new_bytes() of blocks and filling them; all are kept until give_back(), as
-  /// what a block has just left would come again out of the caches.
+  /// Seconds to allocate and fill new_bytes() of blocks, which are kept until give_back(), because
+  /// the memory of a freed block would be reused while still in the caches.
   double fill_new() {
     const std::size_t first = blocks_.size(), count = bytes_ / block_;
     return timed([&] {
@@ -64,7 +64,7 @@ class MoveProbe {
   double give_back() {
     return timed([&] { blocks_.clear(); });
   }
-  /// As many blocks as there is room for in bytes().
+  /// The bytes of all blocks that fit into bytes().
   double new_bytes() const { return static_cast<double>(bytes_ / block_ * block_); }
 
  private:
@@ -75,7 +75,7 @@ class MoveProbe {
     body();
     return now() - start;
   }
-  /// `bytes` into each block; every rank of the world calls it.
+  /// Copies `bytes` into each block; collective.
   void fill(std::span<const Arena> blocks, std::size_t bytes, bool from_partner) {
     sends_.clear();
     receives_.clear();
@@ -108,8 +108,8 @@ void probe_move(Communicator& world, Communicator& tensors, Memory& memory,
                 const std::vector<int>& hosts, const Assignment& assignment, MoveRates& moves) {
   const int partner = partner_of(world.rank(), hosts);
   MoveProbe probe(tensors, memory, partner, assignment);
-  probe.exchange();  // the first one opens connections
-  // A change gives back its machinery before it makes blocks, so their pages were in use just now.
+  probe.exchange();  // the first exchange opens connections
+  // A change frees its temporary memory before it allocates blocks, so their pages were just used.
   for (int i = 0; i < kTimes; ++i) probe.fill_new();
   probe.give_back();
   std::vector<double> exchange, copy, fill_new;

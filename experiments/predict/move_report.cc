@@ -99,8 +99,8 @@ std::string move_text(const Json& report) {
                        one["spare"] > 0 ? fmt::format(", {} spare", one["spare"]) : "");
   };
   std::string text = fmt::format(
-      "{} -> {} on {}\n{:.2f} MiB travel between ranks, in {}\nstate of the largest rank: {:.2f} "
-      "MiB before, {:.2f} MiB after; {:.2f} MiB more meanwhile\n",
+      "{} -> {} on {}\n{:.2f} MiB sent between ranks, in {}\nstate of the largest rank: {:.2f} "
+      "MiB before, {:.2f} MiB after; {:.2f} MiB more during the move\n",
       end("from"), end("to"), counted(report["world"], "rank"), mib(report["moved_bytes"]),
       counted(report["rounds"], "round"), mib(report["state_bytes"][0]),
       mib(report["state_bytes"][1]), mib(report["extra_bytes"]));
@@ -111,7 +111,7 @@ std::string move_text(const Json& report) {
   text += fmt::format("busiest: rank {}, {:.2f} MiB out, {:.2f} MiB in\n", busiest["rank"],
                       mib(busiest["out_bytes"]), mib(busiest["in_bytes"]));
   if (!report.contains("seconds"))
-    return text + "no links are known: give --links machine.toml for the seconds\n";
+    return text + "links are unknown: give --links machine.toml to predict the time\n";
   const auto ms = [&](const char* key) { return report["seconds"][key].get<double>() * 1e3; };
   return text + fmt::format(
                     "{:.1f} ms predicted: links {:.1f}, copies {:.1f}, new memory {:.1f}, "

@@ -25,22 +25,22 @@
 namespace concertina {
 namespace {
 
-// The rate of this machine for the products of a model, from which `plan` estimates.
-// Invariant: takes a fraction of a second and little memory, however large the model is.
+// The rate of matrix products of a model on this machine, on which estimates of `plan` are based.
+// Invariant: takes a fraction of a second and little memory for any size of model.
 struct ProductRate {
   double flops_per_s = 0;
-  LinearShape shape;  // that was measured
+  LinearShape shape;  // the measured shape
 };
 
 constexpr std::int64_t kMostRows = 1024, kMostColumns = 2048;
-constexpr double kRateSeconds = 0.25;  // of measuring, after one run to warm up
+constexpr double kRateSeconds = 0.25;  // of measuring, after one warm-up run
 
 double flops(const LinearShape& shape) {
   return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.in) *
          static_cast<double>(shape.out);
 }
 
-/// The units' operators say themselves which maps they are.
+/// Found by recording the operators that the units create.
 LinearShape largest_map(const Model& model, const RunConfig& config) {
   const std::unique_ptr<Backend> backend = make_sizing_backend(config, 1);
   Profile profile;
@@ -53,9 +53,9 @@ LinearShape largest_map(const Model& model, const RunConfig& config) {
   return largest;
 }
 
-/// The model's largest linear map (most multiplications), cut to sizes beyond which the rate does
-/// not change, run forward and backward on the config's device. Throws Error{bad_input} if this
-/// machine has none.
+/// Measures the model's largest linear map (by multiplications), clipped to sizes above which the
+/// rate stays the same, forward and backward on the config's device. Throws Error{bad_input} if
+/// this machine lacks the device.
 ProductRate measure_product_rate(const Model& model, const RunConfig& config, int threads) {
   LinearShape shape = largest_map(model, config);
   shape.rows = std::min(shape.rows, kMostRows);
@@ -94,7 +94,7 @@ ProductRate measure_product_rate(const Model& model, const RunConfig& config, in
 
 using Json = nlohmann::ordered_json;
 
-/// Parameters of the buckets that count.
+/// The number of parameters in the buckets that `counts` selects.
 template <class Counts>
 std::size_t parameters_of(const std::vector<Bucket>& buckets, const Counts& counts) {
   std::size_t count = 0;
@@ -103,7 +103,7 @@ std::size_t parameters_of(const std::vector<Bucket>& buckets, const Counts& coun
   return count;
 }
 
-/// A stage of these units; `stage` and `rank` are to be filled in.
+/// A stage with these units; the caller sets `stage` and `rank`.
 Json stage_json(const Job& job, const Assignment& assignment, const StagePlacement& stage) {
   const std::vector<UnitSpec>& units = job.model.units;
   const auto holds = [&](int unit) { return stage.first_unit <= unit && unit < stage.last_unit; };
@@ -120,7 +120,7 @@ Json stage_json(const Job& job, const Assignment& assignment, const StagePlaceme
           {"rank", 0},
           {"units", {stage.first_unit, stage.last_unit}},
           {"unit_names", names},
-          {"parameters",  // a tensor that several units of the stage share counts once
+          {"parameters",  // a tensor shared by several units of the stage counts once
            parameters_of(assignment.buckets,
                          [&](const Bucket& one) { return std::ranges::any_of(one.uses, holds); })},
           {"flops_share", own / all}};
@@ -144,7 +144,7 @@ Json pipelines_json(const Job& job, const Assignment& assignment) {
   return pipelines;
 }
 
-/// Ranks with equal bytes; "packed weights" are "packed_weights_bytes".
+/// Groups ranks with equal bytes; "packed weights" is reported as "packed_weights_bytes".
 Json memory_json(const std::vector<RankMemory>& ranks) {
   Json groups = Json::array();
   std::map<std::string, std::size_t> group_of;  // by the bytes of each purpose
@@ -168,8 +168,8 @@ Json memory_json(const std::vector<RankMemory>& ranks) {
   return groups;
 }
 
-/// The bytes of the rank that sends most gradients, and those of one piece for each part; and
-/// what the step would save if exchanges took no time.
+/// The bytes of the rank that sends most gradients, and of one piece of each part; and the time
+/// that the step would save if exchanges took no time.
 Json exchange_json(const Assignment& assignment, Costs costs, double step) {
   std::vector<double> sent(static_cast<std::size_t>(assignment.world)), least(sent);
   ExchangeLoad load;
@@ -212,8 +212,8 @@ std::string recompute_text(const std::vector<std::string>& words) {
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, " + "));
 }
 
-/// The values of parallel.recompute, of which `report` has one: by words, memory of the largest
-/// rank and time of a step. `largest`: as predict_memory() has it, of `assignment`.
+/// The values of parallel.recompute, one of which `report` uses: by name, with the memory of the
+/// largest rank and the step time. `largest`: those of predict_memory() for `assignment`.
 Json recompute_json(const RunConfig& config, PlanOptions options, int threads, const Json& report,
                     Assignment assignment, const std::vector<int>& largest) {
   if (report.contains("rate_gflops_per_s")) options.gflops = report["rate_gflops_per_s"];

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kMiB = 1024.0 * 1024, kGiB = 1024 * kMiB;
 constexpr std::size_t kMostStagesInToml = 64;
-constexpr double kSameShare = 0.01;  // of a rank's total: less is no difference to a reader
+constexpr double kSameShare = 0.01;  // of a rank's total; smaller differences are not shown
 
 std::string units_text(const Json& names) {
   return names.size() == 1
@@ -22,7 +22,7 @@ std::string units_text(const Json& names) {
              : fmt::format("{} .. {} ({})", names.front(), names.back(), names.size());
 }
 
-/// Pipelines of equal stages share their lines.
+/// Pipelines with equal stages share their lines.
 std::string layout_text(const Json& pipelines) {
   std::vector<std::pair<Json, std::vector<int>>> kinds;  // stages without ranks; pipelines
   for (std::size_t p = 0; p < pipelines.size(); ++p) {
@@ -58,10 +58,10 @@ std::string memory_header(const Json& bytes) {
   return above + "\n" + below + "\n";
 }
 
-/// Ranks whose figures are nearly the same (uneven parts of one bucket) share a line.
+/// Ranks with nearly the same values (uneven parts of one bucket) share a line.
 struct MemoryLine {
   std::vector<int> ranks;
-  std::vector<double> bytes;  // the largest of each purpose; the total is the last
+  std::vector<double> bytes;  // maximum for each purpose, then of the total
   bool takes(const std::vector<double>& other) const {
     return std::ranges::equal(bytes, other, [&](double a, double b) {
       return std::abs(a - b) <= kSameShare * other.back();
@@ -102,27 +102,29 @@ std::string memory_text(const Json& report) {
                                     : fmt::format("; {} has {:.1f} GiB free", machine["name"],
                                                   free.get<double>() / kGiB)) +
          fmt::format(
-             "besides, the largest rank: {:.2f} MiB for the copy that checkpoints are written "
+             "in addition, the largest rank needs {:.2f} MiB for the copy that checkpoints are "
+             "written "
              "from, {:.2f} MiB of /dev/shm for snapshots under `run`, twice that on several "
              "hosts\n",
              bytes_in(kMiB, "checkpoint_copy_bytes"), bytes_in(kMiB, "snapshot_bytes"));
 }
 
-/// Says where the times come from.
+/// The source of the times.
 std::string basis_text(const Json& report) {
   const std::string links = fmt::format("links: {}\n", report["links"]["text"]);
   if (report.contains("costs_from"))
-    return fmt::format("from the costs that {} measured\n{}", report["costs_from"], links);
+    return fmt::format("from the costs measured in {}\n{}", report["costs_from"], links);
   const auto left_out = report["left_out"].get<std::vector<std::string>>();
   const bool alone = std::ranges::find(left_out, "other kernels") != left_out.end();
   return fmt::format(
       "products{}, at {:.1f} GFLOP/s per rank\n({}){}\n{}",
-      alone ? " alone" : " and what is bound by memory", report["rate_gflops_per_s"],
+      alone ? " only" : " and memory-bound kernels", report["rate_gflops_per_s"],
       report["rate_from"],
-      left_out.empty() ? "" : fmt::format("; {} come on top", fmt::join(left_out, " and ")), links);
+      left_out.empty() ? "" : fmt::format("; not included: {}", fmt::join(left_out, " and ")),
+      links);
 }
 
-/// The lines on gradients between replicas, where they take time.
+/// The lines about gradients between replicas, if they take time.
 std::string exchange_text(const Json& report) {
   if (!report.contains("exchange")) return "";
   const Json& exchange = report["exchange"];
@@ -133,8 +135,9 @@ std::string exchange_text(const Json& report) {
       sent / kMiB, exchange["exposed_ms"]);
   if (sent > ring * 1.001)
     text += fmt::format(
-        "{:.2f} times the bytes of a ring: the {} leaves (numerics.leaves) do not divide into one "
-        "sum for each replica; a power of two for each would\n",
+        "{:.2f} times the bytes of a ring: the {} leaves (numerics.leaves) cannot be split into "
+        "one "
+        "sum per replica; a power of two per replica can\n",
         sent / ring, report["leaves"]);
   return text;
 }
@@ -154,7 +157,7 @@ std::string times_text(const Json& report) {
          basis_text(report) + exchange_text(report);
 }
 
-/// Says what recomputation would save and cost.
+/// The memory that recomputation would save, and its cost in time.
 std::string recompute_text(const Json& choices) {
   std::string text =
       fmt::format("{:<22}{:>20}{:>12}\n", "recompute", "largest rank, MiB", "step ms");
@@ -169,7 +172,7 @@ std::string toml_text(const Json& report) {
   std::size_t stages = 0;
   for (const Json& pipeline : report["pipelines"]) stages += pipeline["stages"].size();
   if (stages > kMostStagesInToml)
-    return fmt::format("parallel.layout has {} stages: --json prints it as layout_toml\n", stages);
+    return fmt::format("parallel.layout has {} stages; --json prints it as layout_toml\n", stages);
   return fmt::format("parallel.layout = {}\n", report["layout_toml"]);
 }
 

@@ -23,10 +23,10 @@ namespace {
 struct Candidate {
   int pp = 0, dp = 0, microbatches = 0;
   std::size_t bytes = 0;  // of the largest rank
-  std::string schedule;   // in place of a file, which fits one layout only
+  std::string schedule;   // replaces a file, which fits only one layout
 };
 
-/// All grids of this world size at this number of microbatches.
+/// All grids of this world size with this number of microbatches.
 std::vector<Candidate> grids(RunConfig config, int world, int threads, int microbatches) {
   config.batch.microbatches = microbatches;
   config.parallel.layout = {};
@@ -58,7 +58,7 @@ std::string text(const Candidate& candidate, int microbatches) {
   return fmt::format("{} ({} per rank)", change, gib_text(candidate.bytes));
 }
 
-/// Makes one operator of each shape: a rank may have a thousand layers.
+/// Creates one operator per shape: a rank may have a thousand layers.
 class SharedOperators final : public BackendAround {
  public:
   using BackendAround::BackendAround;
@@ -82,10 +82,10 @@ class SharedOperators final : public BackendAround {
   std::vector<std::pair<AttentionShape, std::shared_ptr<Attention>>> attentions_;
 };
 
-/// Everything that a rank's memory follows from, as numbers: equal keys, equal memory.
+/// All numbers on which a rank's memory depends: ranks with equal keys need equal memory.
 using MemoryKey = std::vector<std::size_t>;
 
-/// What the stages of a layout are, by number.
+/// The stages of a layout by number.
 struct Stages {
   explicit Stages(const Layout& layout) : at(layout.stages()), infos(stage_infos(layout)) {}
   std::vector<StagePlacement> at;
@@ -100,7 +100,7 @@ void append_stages(const Stages& stages, const RowMemory& row, MemoryKey& key) {
   for (const StageSlots& slots : row.stages) {
     const StagePlacement& at = stages.at[static_cast<std::size_t>(slots.stage)];
     const StageInfo& own = stages.infos[static_cast<std::size_t>(slots.stage)];
-    // It reads the batch of these microbatches: how many, and how far from the first stage's.
+    // A stage reads the batch of its microbatches: their number, and offset from the first stage's.
     if (first < 0) first = own.first_microbatch;
     for (const int value :
          {at.first_unit, at.last_unit, slots.saved, slots.grads, own.first_microbatch - first,
@@ -109,7 +109,7 @@ void append_stages(const Stages& stages, const RowMemory& row, MemoryKey& key) {
   }
 }
 
-/// Sums of gradients: what the rank's own tree needs; the rest of a bucket's nodes arrive.
+/// Appends the gradient sums: the nodes of the rank's tree; other nodes of a bucket arrive.
 void append_gradients(const Job& job, const Assignment& assignment, const Stages& stages, int rank,
                       MemoryKey& key) {
   std::map<int, std::vector<int>> orders;  // unit -> microbatches of its weight gradients
@@ -139,15 +139,15 @@ void append_parts(const Assignment& assignment, int rank, bool whole_tensors, Me
     const Part& part = assignment.owners[b].parts[static_cast<std::size_t>(owner)];
     key.push_back(b);
     key.push_back(part.count());
-    if (whole_tensors) key.push_back(part.begin);  // which they are: what updates need follows
+    if (whole_tensors) key.push_back(part.begin);  // which tensors: determines the update's scratch
   }
 }
 
-/// Returns a function from a rank of the run to its memory; all of the run outlives it.
+/// Returns a function from a rank of the run to its memory; the arguments must outlive it.
 auto rank_predictor(const RunConfig& config, const Job& job, const Assignment& assignment,
                     int threads) {
   return [&, threads, model = model_of(config), optimizer = optimizer_of(config)](int rank) {
-    // A backend of its own: its operators are shared by the units of one rank.
+    // A separate backend: its operators are shared by the units of one rank.
     SharedOperators backend(make_sizing_backend(config, threads));
     return StepEngine(job, assignment, rank, stage_factory(*model, backend), *optimizer,
                       config.optimizer.clip, backend)
@@ -157,7 +157,7 @@ auto rank_predictor(const RunConfig& config, const Job& job, const Assignment& a
 
 }  // namespace
 
-// The fewest changes first: another grid, then smaller microbatches as well.
+// Tries the smallest changes first: another grid, then also smaller microbatches.
 std::string what_fits(const RunConfig& config, int world, int threads, std::size_t available) {
   std::optional<Candidate> least;
   const int given = config.batch.microbatches;
@@ -167,10 +167,10 @@ std::string what_fits(const RunConfig& config, int world, int threads, std::size
       if (candidate.bytes <= available) fitting.push_back(text(candidate, given));
       if (!least || candidate.bytes < least->bytes) least = candidate;
     }
-    if (!fitting.empty()) return fmt::format("what fits: {}", fmt::join(fitting, "; "));
+    if (!fitting.empty()) return fmt::format("layouts that fit: {}", fmt::join(fitting, "; "));
   }
   if (!least) return "no pp x dp of this world size fits the model";
-  return fmt::format("no layout of {} fits, the smallest is {}: more ranks or a smaller model",
+  return fmt::format("no layout of {} fits (the smallest is {}): use more ranks or a smaller model",
                      counted(world, "rank"), text(*least, given));
 }
 
@@ -179,14 +179,14 @@ std::vector<std::string> memory_advice(const RunConfig& config, int threads,
                                        const MemoryBytes& machine) {
   const std::size_t largest = largest_total(memory), available = machine.available;
   if (largest > available)
-    return {fmt::format("the largest rank needs {}, {} has {} free; {}", gib_text(largest),
+    return {fmt::format("the largest rank needs {}, but {} has {} free; {}", gib_text(largest),
                         machine.name, gib_text(available),
                         what_fits(config, static_cast<int>(memory.size()), threads, available))};
   const std::size_t all =
       std::accumulate(memory.begin(), memory.end(), std::size_t{0},
                       [](std::size_t sum, const RankMemory& rank) { return sum + rank.total(); });
   if (all <= available) return {};
-  return {fmt::format("all {} ranks need {}, {} has {} free: at most {} of them fit there",
+  return {fmt::format("all {} ranks need {}, but {} has {} free: at most {} of them fit",
                       memory.size(), gib_text(all), machine.name, gib_text(available),
                       available / largest)};
 }
@@ -203,7 +203,7 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
   const auto memory_of = rank_predictor(config, job, assignment, threads);
   const Stages stages(assignment.layout);
   std::map<MemoryKey, RankMemory> known;
-  std::map<MemoryKey, int> most;  // by all but the parts: the rank
+  std::map<MemoryKey, int> most;  // rank by all keys except the parts
   std::vector<RankMemory> result;
   for (int rank = 0; rank < assignment.world; ++rank) {
     MemoryKey key;
@@ -211,7 +211,7 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
     append_gradients(job, assignment, stages, rank, key);
     const auto one = most.try_emplace(key, rank).first;
     append_parts(assignment, rank, job.whole_tensors, key);
-    if (job.whole_tensors) most.try_emplace(key, rank);  // parts decide on scratch as well
+    if (job.whole_tensors) most.try_emplace(key, rank);  // parts also determine scratch
     const auto [at, fresh] = known.try_emplace(std::move(key));
     if (fresh) at->second = memory_of(rank);
     result.push_back(at->second);

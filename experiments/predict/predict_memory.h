@@ -1,6 +1,6 @@
-// The memory of every rank of a run, without any rank, and advice where it does not fit.
-// Invariant: the figures are StepEngine::memory() itself, as a run takes it; ranks that differ in
-// nothing that memory depends on share one engine, so that large worlds stay cheap.
+// Predicts the memory of every rank of a run without any rank, and gives advice if it does not fit.
+// Invariant: the values are those of StepEngine::memory() in a run. Ranks with equal memory share
+// one engine, so that large worlds stay cheap.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@
 
 namespace concertina {
 
-/// The memory by rank, with `threads` threads each. Takes none for tensors. `largest`: appends a
-/// rank for all those that differ in their parts of buckets alone, the one that takes most: one of
-/// these is the largest rank whatever parallel.recompute is.
+/// The memory by rank, with `threads` threads each. Allocates no tensors. `largest`: of each group
+/// of ranks that differ only in their parts of buckets, receives the rank that needs most: one of
+/// these is the largest rank for any parallel.recompute.
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
                                        const Assignment& assignment, int threads,
                                        std::vector<int>* largest = nullptr);
 
-/// The memory of one rank by itself.
+/// The memory of a single rank.
 RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
                              const Assignment& assignment, int threads);
 
@@ -28,9 +28,9 @@ RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
 std::size_t largest_total(const std::vector<int>& ranks, const RunConfig& config, const Job& job,
                           const Assignment& assignment, int threads);
 
-/// Bytes beside RankMemory that the largest rank takes for its state to be saved.
+/// Bytes besides RankMemory that the largest rank needs to save its state.
 struct SaveMemory {
-  std::uint64_t copy = 0;       // that a checkpoint is written from beside steps
+  std::uint64_t copy = 0;       // from which a checkpoint is written beside steps
   std::uint64_t snapshots = 0;  // in /dev/shm, both generations, under `concertina run`
 };
 SaveMemory predict_save_memory(const RunConfig& config, const Job& job,
@@ -39,30 +39,31 @@ SaveMemory predict_save_memory(const RunConfig& config, const Job& job,
 /// The largest total of any rank.
 std::size_t largest_total(const std::vector<RankMemory>& ranks);
 
-/// Other layouts of the same world size, else smaller microbatches, whose largest rank wants no
-/// more than `available` bytes; else the smallest there is.
+/// Other layouts of the same world size, otherwise smaller microbatches, whose largest rank needs
+/// at most `available` bytes; otherwise the smallest layout.
 std::string what_fits(const RunConfig& config, int world, int threads, std::size_t available);
 
-/// Warnings, none if all ranks together fit into what `machine` has free, with what_fits().
+/// Warnings, with what_fits(), unless all ranks together fit into the free memory of `machine`.
 /// `memory`: predict_memory() of the run, by rank.
 std::vector<std::string> memory_advice(const RunConfig& config, int threads,
                                        const std::vector<RankMemory>& memory,
                                        const MemoryBytes& machine);
 
-// Whether the ranks that share a device find room for what they need there (memory_check.cc): what
-// one rank lacks is the same error on all, before anything is allocated.
+// Checks whether ranks that share a device fit on it (memory_check.cc): a lack of memory on one
+// rank is the same error on all, before anything is allocated.
 
-/// Throws Error{bad_input}, on all ranks, if the engines of the ranks that share a device want more
-/// than it has free: what each wants, and what would fit. `shared`: bytes of the host's memory that
-/// its ranks take together, if tensors are there too. Before Trainer::start(). Collective.
+/// Throws Error{bad_input}, on all ranks, if the engines of the ranks that share a device need more
+/// than it has free, with the needs of each and layouts that would fit. `shared`: bytes of host
+/// memory that its ranks use together, if tensors are there too. Must be called before
+/// Trainer::start(). Collective.
 void require_memory(Trainer& trainer, int threads, std::size_t shared = 0);
 
-/// Bytes that this rank could take more: its part of what is free on its device, shared with the
-/// other ranks there. Nothing where that is not known. Collective.
+/// Bytes that this rank could allocate in addition: its share of the free memory of its device.
+/// nullopt if unknown. Collective.
 std::optional<std::size_t> free_for_rank(Trainer& trainer);
 
-/// The same of a change to `next`, while and after its state moves; `trainer` has started, and goes
-/// on as it was where this throws. Collective.
+/// The same for a change to `next`, during and after the move of its state; `trainer` has started,
+/// and is unchanged if this throws. Collective.
 void require_memory_for(const Assignment& next, Trainer& trainer, int threads);
 
 }  // namespace concertina

@@ -34,14 +34,16 @@ std::string links_text(const LinkSource& source, bool free, const Costs& costs) 
     return "none given: transfers are free; give --links machine.toml";
   if (free && source.run)
     return "not measured in this run: transfers are free; give --links machine.toml";
-  if (free) return fmt::format("{} has none for some of these ranks: free there", source.name);
+  if (free)
+    return fmt::format("{} has none for some of these ranks, whose transfers are free",
+                       source.name);
   const int hosts =
       costs.hosts.empty() ? 1 : *std::max_element(costs.hosts.begin(), costs.hosts.end()) + 1;
   return fmt::format("from {}, all ranks on {}", source.name,
                      hosts == 1 ? "one host" : fmt::format("{} hosts", hosts));
 }
 
-/// A machine may have more ranks than a plan; one who wrote a pair by hand may have counted from 1.
+/// A machine may have more ranks than a plan, and a user may have counted ranks from 1.
 std::string unused_pairs_text(int ranks, const Costs& costs) {
   const auto unused = std::ranges::count_if(costs.pairs, [&](const auto& pair) {
     return std::max(pair.first.first, pair.first.second) >= ranks;

@@ -1,6 +1,6 @@
-// What several reports have: JSON as arguments of fmt::format, lines of ranks, links, bubbles. A
-// report is the JSON that a command prints with --json; its text is formatted from that value.
-// Invariant: pure.
+// Parts shared by several reports: JSON as arguments of fmt::format, lines of ranks, links,
+// bubbles. A report is the JSON that a command prints with --json; its text is formatted from that
+// value. Invariant: pure.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,8 +14,7 @@
 #include "parallel/plan/layout.h"
 #include "parallel/simulate/timeline.h"
 
-/// A number takes the format of a number, a text that of a text, and null, which is unknown, is
-/// "-".
+/// Formats numbers and texts with their usual formats, and null, which is unknown, as "-".
 template <>
 struct fmt::formatter<nlohmann::ordered_json> {
   constexpr auto parse(fmt::format_parse_context& context) {
@@ -42,32 +41,31 @@ struct fmt::formatter<nlohmann::ordered_json> {
 
 namespace concertina {
 
-/// "3", "0-7", "0,32,...,480": numbers ascend.
+/// Returns "3", "0-7" or "0,32,...,480"; numbers must ascend.
 std::string list_text(const std::vector<int>& numbers);
 
-/// Lines of a table that are equal but for the ranks that they are about are printed once, in the
-/// order of their first rank.
+/// Prints table lines that differ only in their rank once, ordered by their first rank.
 class RankLines {
  public:
-  /// Ranks come in ascending order.
+  /// Ranks must be added in ascending order.
   void add(int rank, const std::string& line);
-  /// The ranks, 16 columns wide, and the line.
+  /// The ranks, 16 columns wide, followed by the line.
   std::string text() const;
 
  private:
-  std::map<std::string, std::size_t> index_;  // of a line in what follows
+  std::map<std::string, std::size_t> index_;  // index of a line in the following vectors
   std::vector<std::vector<int>> ranks_;
   std::vector<const std::string*> lines_;  // keys of index_
 };
 
-/// Where links are from: a run that measured them, a machine file, or nowhere (no name).
+/// The source of links: a run that measured them, a machine file, or none (empty name).
 struct LinkSource {
   std::string name{};
   bool run = false;
 };
 
-/// Keys: from (a name or null), free (whether any ranks of `layout` that exchange something do so
-/// in no time), text (the same for a person, one line).
+/// Keys: from (a name or null), free (whether any communicating ranks of `layout` have free
+/// transfers), text (the same as one human-readable line).
 nlohmann::ordered_json links_json(const LinkSource& source, const Layout& layout,
                                   const Costs& costs);
 

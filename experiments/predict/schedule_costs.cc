@@ -27,9 +27,8 @@
 namespace concertina {
 namespace {
 
-// Costs of each stage of a pipeline in a file: the header `F,I,W`, then one row of seconds per
-// stage, from the first stage to the last.
-// Invariant: pure but for reading the file.
+// Costs per stage of a pipeline in a file: the header `F,I,W`, then one row of seconds per stage,
+// from the first stage to the last. Invariant: pure except for reading the file.
 constexpr std::uint64_t kMostStageCostsBytes = 16 << 20;
 constexpr const char* kStageCostsHint =
     "a text file with the header F,I,W and one row of seconds per stage, such as 1,1,1";
@@ -39,12 +38,12 @@ double seconds_of(std::string_view word, const std::string& place, const std::st
   const char* end = word.data() + word.size();
   const auto [parsed, error] = std::from_chars(word.data(), end, value);
   if (error != std::errc{} || parsed != end || !is_figure(value))
-    throw_input(fmt::format("'{}' is no cost", word.substr(0, 40)), place, fix);
+    throw_input(fmt::format("'{}' is not a number of seconds", word.substr(0, 40)), place, fix);
   return value;
 }
 
 StageCosts row_of(const std::vector<std::string>& cells, const std::string& place) {
-  if (cells.size() != 3) throw_input("a row has not three costs", place, kStageCostsHint);
+  if (cells.size() != 3) throw_input("a row does not have three costs", place, kStageCostsHint);
   std::array<double, 3> seconds{};
   std::ranges::transform(cells, seconds.begin(), [&](const std::string& cell) {
     return seconds_of(cell, place, fmt::format("seconds: {}", kFigures));
@@ -52,23 +51,23 @@ StageCosts row_of(const std::vector<std::string>& cells, const std::string& plac
   return {.forward = seconds[0], .input = seconds[1], .weight = seconds[2]};
 }
 
-/// Whether --costs names such a file: its name ends in .csv.
+/// Whether --costs names a file of stage costs: its name ends in .csv.
 bool is_stage_costs_file(const std::string& path) {
   return std::filesystem::path(path).extension() == ".csv";
 }
 
-/// The rows of the file. Throws Error{bad_input}, whose place is `path:line`, if it is no such file
-/// or a cell is no figure (parallel/predict/machine.h).
+/// The rows of the file. Throws Error{bad_input} with place `path:line` for a malformed file or a
+/// cell that is not a valid cost (parallel/predict/machine.h).
 std::vector<StageCosts> read_stage_costs(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
-    throw_input("there is no such file of costs", path, kStageCostsHint);
+    throw_input("no such file of costs", path, kStageCostsHint);
   std::string text = read_input_file(path, kMostStageCostsBytes, kStageCostsHint);
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // written by spreadsheets
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   boost::trim_right(text);
   auto lines = parse_csv(text);
-  if (!lines) throw_input("a quote is not closed, or is within a cell", path, kStageCostsHint);
+  if (!lines) throw_input("unterminated quote, or quote within a cell", path, kStageCostsHint);
   std::vector<StageCosts> rows;
   int number = 0;
   for (std::vector<std::string>& cells : *lines) {
@@ -90,7 +89,7 @@ const std::string kCostsHint = fmt::format(
     "row per stage; or a run with a costs.json",
     kFigures);
 
-/// Leaves of the reduction tree that no two pipelines of the layout share.
+/// Leaves of the reduction tree such that no two pipelines of the layout share one.
 int leaves_of_cut(const Layout& layout, int microbatches) {
   const int leaves = default_leaves(microbatches);
   for (const Pipeline& pipeline : layout.pipelines)
@@ -98,7 +97,7 @@ int leaves_of_cut(const Layout& layout, int microbatches) {
   return leaves;
 }
 
-/// `layout`, which has one unit a stage, with those of a model.
+/// `layout`, which has one unit per stage, with the units of a model.
 Layout cut_units(Layout layout, const std::vector<UnitCost>& costs) {
   std::vector<double> flops;
   for (const UnitCost& cost : costs) flops.push_back(total_flops(cost));
@@ -133,7 +132,7 @@ ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words, const LinkOp
 void ScheduleCosts::read_run(const std::string& path) {
   source_ = read_costs(path);
   if (!source_->measured)
-    throw_input("a machine file has links, but not what F, I and W of a stage take", path,
+    throw_input("a machine file has links, but no times of F, I and W", path,
                 fmt::format("--costs F,I,W --links {} --boundary-bytes N, in seconds and bytes; or "
                             "`concertina plan @model.toml --costs {}`",
                             path, path));
@@ -143,7 +142,7 @@ void ScheduleCosts::read_run(const std::string& path) {
 
 void ScheduleCosts::read_stage(const std::vector<std::string>& words) {
   if (words.size() != 3)
-    throw_input(fmt::format("{} costs are given", words.size()), "--costs", kCostsHint);
+    throw_input(fmt::format("expected three costs, got {}", words.size()), "--costs", kCostsHint);
   for (std::size_t i = 0; i < words.size(); ++i)
     stage_.*std::array{&StageCosts::forward, &StageCosts::input, &StageCosts::weight}[i] =
         seconds_of(words[i], "--costs", kCostsHint);
@@ -151,10 +150,10 @@ void ScheduleCosts::read_stage(const std::vector<std::string>& words) {
 
 void ScheduleCosts::read_latency(const LinkOptions& options) {
   if (!options.links.empty() || options.boundary_bytes)
-    throw_input("a latency is given, and links as well", "--latency",
-                "--latency SECONDS alone, or --links without it");
+    throw_input("--latency cannot be combined with --links", "--latency",
+                "--latency SECONDS, or --links");
   if (!is_figure(*options.latency))
-    throw_input(fmt::format("{} is no latency", *options.latency), "--latency",
+    throw_input(fmt::format("{} is not a latency", *options.latency), "--latency",
                 fmt::format("seconds: {}", kFigures));
   latency_ = options.latency;
 }
@@ -162,15 +161,15 @@ void ScheduleCosts::read_latency(const LinkOptions& options) {
 void ScheduleCosts::read_links(const LinkOptions& options) {
   if (options.latency) return read_latency(options);
   if (source_ && options.boundary_bytes)
-    throw_input("the model of the run says how large a message is", "--boundary-bytes",
+    throw_input("the run's model already determines the message size", "--boundary-bytes",
                 "--costs RUN without it");
   if (!source_ && options.links.empty() && options.boundary_bytes)
-    throw_input("the size of messages is given, but no links that take them", "--boundary-bytes",
+    throw_input("the size of messages is given, but no links", "--boundary-bytes",
                 "--links machine.toml as well, as `concertina bench links` writes it");
   if (options.links.empty()) return;
   if (!source_ && !options.boundary_bytes)
-    throw_input("the size of a message between stages is not known", "--links",
-                "--boundary-bytes N as well: samples of a microbatch x context x width x bytes of "
+    throw_input("the size of a message between stages is unknown", "--links",
+                "--boundary-bytes N: samples of a microbatch x context x width x bytes of "
                 "a number");
   const CostSource from = read_costs(options.links);
   machine_ = source_ ? with_links(machine_, from.machine) : from.machine;
@@ -183,7 +182,7 @@ nlohmann::ordered_json ScheduleCosts::links(const Layout& layout, const Costs& c
   if (!latency_) return json;
   json["from"] = "--latency";
   json["text"] =
-      fmt::format("each message between ranks takes {:g} and occupies nobody", *latency_);
+      fmt::format("each message between ranks takes {:g} and occupies no rank", *latency_);
   return json;
 }
 
@@ -212,7 +211,7 @@ Costs ScheduleCosts::given_costs(const Layout& layout, double share) const {
     costs.stages.clear();
     for (const Pipeline& pipeline : layout.pipelines) {
       if (pipeline.stages.size() != rows_.size())
-        throw_input(fmt::format("the file has costs of {}, a pipeline here has {}",
+        throw_input(fmt::format("the file has costs of {}, but a pipeline has {}",
                                 counted(std::ssize(rows_), "stage"),
                                 counted(std::ssize(pipeline.stages), "stage")),
                     file_, "one row per stage: --ranks times --chunks rows");
@@ -227,7 +226,7 @@ Costs ScheduleCosts::given_costs(const Layout& layout, double share) const {
 Costs ScheduleCosts::measured_costs(const Layout& layout, const Plan& plan, int leaves) const {
   RunConfig config;
   read_config(source_->measured->config, source_->name, config);
-  config.freeze = FreezeSection{};  // stages are cut as if all of them trained
+  config.freeze = FreezeSection{};  // stages are partitioned as if all of them trained
   Job job = job_of(config);
   Layout cut = cut_units(layout, training_costs(job.model, 0));
   config.freeze.units = cut.frozen_units;

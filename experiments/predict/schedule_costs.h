@@ -1,7 +1,6 @@
-// The costs of `schedule --costs`: seconds for every stage, or of each, or what the units of a run
-// took; and `--links` or `--latency`, what messages take.
-// Invariant: pure but for reading the files; a run's model is cut over a layout's stages as `train`
-// would cut it.
+// The costs of `schedule --costs`: seconds per stage, for all stages, or the measured units of a
+// run; and those of `--links` or `--latency` for messages. Invariant: pure except for reading the
+// files; a run's model is partitioned over a layout's stages as in `train`.
 #pragma once
 
 #include <optional>
@@ -14,32 +13,29 @@
 namespace concertina {
 
 struct LinkOptions {
-  std::string links{};  // a machine file or a run; empty: those of the run that has the costs
-  std::optional<double> boundary_bytes{};  // of a message, where no run's model says it
-  /// In place of links: seconds that every message between ranks takes, occupying nobody
-  /// (Costs::latency_alone).
+  std::string links{};  // a machine file or a run; empty: those of the run with the costs
+  std::optional<double> boundary_bytes{};  // per message, if not given by a run's model
+  /// Seconds per message, which occupies no rank (Costs::latency_alone); replaces links.
   std::optional<double> latency{};
 };
 
 class ScheduleCosts {
  public:
   /// `words`: three numbers F, I and W, or one path: of a run (see read_costs()), or of a file with
-  /// a row per stage of a pipeline (see read_stage_costs()). Throws Error{bad_input} if it takes
-  /// something else to know what stages and messages take.
+  /// a row per stage of a pipeline (see read_stage_costs()). Throws Error{bad_input} if these do
+  /// not determine the times of stages and messages.
   explicit ScheduleCosts(const std::vector<std::string>& words, const LinkOptions& links = {});
 
   bool measured() const { return source_.has_value(); }
-  /// The units of the run's model: no layout can have more stages. It is empty where there is no
-  /// model.
+  /// Units of the run's model, an upper bound for stages; nullopt without a model.
   std::optional<int> units() const;
-  /// The rows of a file of costs: each pipeline of a layout has as many stages. It is empty where
-  /// there is no such file.
+  /// Rows of a file of costs, the number of stages per pipeline; nullopt without a file.
   std::optional<int> rows() const;
-  /// `share`: what part of the three numbers a stage takes. `leaves` of the gradient sum; 0: as
-  /// many as the layout's pipelines need, or the default. Throws Error{bad_input} if a pipeline has
-  /// not as many stages as the file has rows.
+  /// `share`: the fraction of the three numbers per stage. `leaves` of the gradient sum; 0: as many
+  /// as the layout's pipelines need, or the default. Throws Error{bad_input} if a pipeline does not
+  /// have one stage per row of the file.
   Costs of(const Layout& layout, const Plan& plan, double share = 1, int leaves = 0) const;
-  /// See links_json(). `costs`: what of() said.
+  /// See links_json(). `costs`: the result of of().
   nlohmann::ordered_json links(const Layout& layout, const Costs& costs) const;
 
  private:

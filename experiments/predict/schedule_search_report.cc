@@ -29,7 +29,8 @@ Json tries_json(const std::vector<ScheduleTry>& tries) {
 /// The end of a line of the table.
 std::string weights_note(const Json& one, bool opposite) {
   if (one["weights"].get<double>() <= 1) return "\n";
-  return opposite ? "  keeps weights twice\n" : "  keeps weights twice: left out (--opposite)\n";
+  return opposite ? "  keeps weights twice\n"
+                  : "  keeps weights twice: omitted without --opposite\n";
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ std::string search_table(const Json& report) {
     return fmt::format("{:<20} {:>6} {:>10g} {:>10g} {:>12g} {:>7}", name, one["chunks"],
                        one["makespan"], one["span"], share, tried);
   };
-  // The best number of chunks per schedule: one within the bound, then the shortest.
+  // Selects the best number of chunks per schedule: within the bound, then the shortest.
   const auto rank = [&](const Json& one) {
     return std::pair(!one["within"].get<bool>(), one[length].get<double>());
   };
@@ -92,7 +93,7 @@ std::string search_table(const Json& report) {
                report["peak_activations"]["share"], "") +
           weights_note(report, opposite);
   if (report["stopped"].get<bool>())
-    text += "stopped by a signal: this is the best so far; not everything was tried\n";
+    text += "stopped by a signal: this is the best schedule so far\n";
   for (const auto& [name, one] : report["bubble"]["definitions"].items())
     text += fmt::format("bubble {:<12} {:>8.4f}  {}\n", name, one["value"], one["formula"]);
   return text;

@@ -1,5 +1,5 @@
-// `concertina schedule search` without its command line: what was found as one value, and as text.
-// Invariant: the text says nothing that the value does not.
+// `concertina schedule search` without its command line: the result as one value, and as text.
+// Invariant: the text contains nothing that the value does not.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,19 +12,19 @@ namespace concertina {
 
 struct SearchedSchedule {
   Plan plan;
-  Layout layout;  // one unit a stage
-  /// Keys: objective (step, span), makespan, span (the longest of a rank), bubble (mean, ranks,
-  /// definitions), peak_activations (microbatch_stages; share: most of a rank, in microbatches of
-  /// its share, with kept_for_weight), chunks, weights (see ScheduleTry), from (what it started
-  /// with: a name, or "search"), links (see links_json()), max_chunks, opposite, stopped (whether
-  /// goes_on() ended it), named: a list of ScheduleTry by its fields.
+  Layout layout;  // one unit per stage
+  /// Keys: objective (step, span), makespan, span (maximum over ranks), bubble (mean, ranks,
+  /// definitions), peak_activations (microbatch_stages; share: the maximum over ranks, in
+  /// microbatches of its share, with kept_for_weight), chunks, weights (see ScheduleTry), from (the
+  /// initial schedule: a name, or "search"), links (see links_json()), max_chunks, opposite,
+  /// stopped (whether goes_on() ended it), named: a list of ScheduleTry by its fields.
   nlohmann::ordered_json report;
 };
 
-/// Throws as the pure search does.
+/// Throws like the pure search.
 SearchedSchedule search_schedule(const ScheduleSearch& options, const ScheduleCosts& costs);
 
-/// One line a schedule: the best number of chunks of those tried.
+/// One line per schedule: the best number of chunks of those tried.
 std::string search_table(const nlohmann::ordered_json& report);
 
 }  // namespace concertina

@@ -24,8 +24,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// To plan memory to the byte takes a second at most, of so many actions of all ranks, and units of
-// all ranks together.
+// Limits below which planning memory to the byte takes at most a second: total actions of all
+// ranks, and total units of all ranks.
 constexpr double kCheapActions = 4e6;
 constexpr std::int64_t kCheapUnits = 20'000;
 
@@ -39,22 +39,22 @@ double memory_of(const LayoutSearchOptions& options, const MachineModel& machine
   const auto size = parse_byte_size(text);
   const bool digits = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
   if (!size || size->bytes == 0)
-    throw_input(size     ? "a device without memory holds no layout"
+    throw_input(size     ? "no layout fits a device without memory"
                 : digits ? fmt::format("the memory '{}' has no unit", text)
-                         : fmt::format("'{}' is no size of a memory", text),
+                         : fmt::format("'{}' is not a memory size", text),
                 "--device-memory", "a number and a unit, such as 40GiB or 40000000000B");
   return static_cast<double>(size->bytes);
 }
 
-/// The model for microbatches of one sample; what a candidate recomputes is its own.
+/// The model for microbatches of one sample; recomputation is chosen per candidate.
 ModelSpec model_of_samples(RunConfig config) {
   config.batch.microbatches = config.batch.global;
   config.parallel.recompute = {};
   return model_of(config)->spec();
 }
 
-/// Returns the bytes that this program keeps of a weight besides the weight itself: copies that are
-/// packed for its kernels, as a layer of the model has them on the config's device.
+/// Returns the bytes per weight that this program keeps in addition to it: copies packed for its
+/// kernels, for a layer of the model on the config's device.
 double packed_bytes_per_weight(const RunConfig& config) {
   const std::unique_ptr<Model> model = model_of(config);
   const auto backend = make_sizing_backend(config, std::max(1, config.run.threads));
@@ -65,14 +65,14 @@ double packed_bytes_per_weight(const RunConfig& config) {
   return static_cast<double>(model->make_unit(unit, *backend)->memory().packed_bytes) / weights;
 }
 
-/// Bytes of a parameter in this program, with its optimizer and on its device.
+/// Bytes per parameter in this program, with its optimizer and on its device.
 ParameterBytes own_bytes(const RunConfig& config) {
   const std::size_t kinds = state_kinds(job_of(config), *optimizer_of(config)).size();
   return {.weight = sizeof(float) + packed_bytes_per_weight(config),
           .optimizer = static_cast<double>(sizeof(float) * kinds)};
 }
 
-/// By default this program's layouts are those that it runs.
+/// The search space; for this program's own software, the default is the layouts that it can run.
 SearchSpace space_of(const LayoutSearchOptions& options, const MachineModel& machine,
                      const Software& software) {
   SearchSpace space{.world = options.world,
@@ -86,7 +86,7 @@ SearchSpace space_of(const LayoutSearchOptions& options, const MachineModel& mac
   return space;
 }
 
-/// `config` with the keys of a candidate that this program runs; they are text in `keys`.
+/// `config` with the keys of a candidate that this program can run; writes them to `keys`.
 RunConfig config_of(RunConfig config, const PlanCandidate& candidate, std::string& keys) {
   config.parallel.layout = {};
   config.parallel.pp = candidate.pp;
@@ -115,7 +115,7 @@ bool runs_here(const PlanProblem& problem, const PlanCandidate& candidate) {
   return candidate.tp == 1 && problem.software.name == "concertina";
 }
 
-/// A candidate as a run here, where all of its ranks are soon planned.
+/// A candidate as a run of this program, if planning all of its ranks is fast.
 struct PlannedRun {
   RunConfig config;
   Job job;
@@ -134,7 +134,7 @@ std::optional<PlannedRun> planned_run(const RunConfig& given, const PlanProblem&
   return PlannedRun{config, job, assignment_of(config, job, candidate.world())};
 }
 
-/// Returns the bytes that a run reserves on its fullest rank, where that is soon known.
+/// Returns the bytes that a run reserves on its fullest rank, if computing them is fast.
 std::optional<double> exact_bytes(const RunConfig& given, const PlanProblem& problem,
                                   const PlanCandidate& candidate) {
   const auto run = planned_run(given, problem, candidate);
@@ -143,7 +143,7 @@ std::optional<double> exact_bytes(const RunConfig& given, const PlanProblem& pro
                                                           std::max(1, run->config.run.threads))));
 }
 
-/// Returns the step time of `plan show`, which simulates all replicas, message by message.
+/// Returns the step time of `plan show`, which simulates all replicas and every message.
 Json plan_show_seconds(const RunConfig& given, const PlanProblem& problem,
                        const PlanCandidate& candidate) {
   auto run = planned_run(given, problem, candidate);
@@ -156,7 +156,7 @@ Json plan_show_seconds(const RunConfig& given, const PlanProblem& problem,
       .makespan;
 }
 
-/// ", stages of 5, 6 x 10, 5 layers"; empty where all have as many, or some have half layers.
+/// Returns ", stages of 5, 6 x 10, 5 layers"; empty if all are equal or some have half layers.
 std::string layers_text(const std::vector<int>& layers) {
   if (layers.empty() || std::ranges::count(layers, layers.front()) == std::ssize(layers)) return "";
   std::string text = ", stages of ";
@@ -216,8 +216,8 @@ void add_parts(const StepPrediction& step, Json& json) {
                    {"update", step.update}};
 }
 
-/// The largest part of the step that is not computation; `twice`: what the fastest layout takes
-/// that needs at most twice the memory.
+/// Adds the largest part of the step other than computation; `twice`: the time of the fastest
+/// layout that needs at most twice the memory.
 void add_help(const StepPrediction& step, double twice, Json& json) {
   std::pair<double, const char*> most{step.bubble, "bubble"};
   for (const auto& part : {std::pair{step.transfer, "transfer"},
@@ -239,8 +239,8 @@ void add_help(const StepPrediction& step, double twice, Json& json) {
                   to_text(nearest.candidate), gib(nearest.memory.total()),
                   gib(nearest.memory.total() - problem.memory)),
       "plan search",
-      fmt::format("a larger --world; --device-memory {:.2f}GiB, the least that would do; a smaller "
-                  "model; or more of --tp (1,2,4,8: above 1 it does not run here) and --recompute",
+      fmt::format("a larger --world; at least --device-memory {:.2f}GiB; a smaller "
+                  "model; or larger --tp (1,2,4,8; only 1 runs in Concertina) and --recompute",
                   std::ceil(100 * nearest.memory.total() / (1 << 30)) / 100));
 }
 
@@ -264,16 +264,16 @@ Json layouts_json(const RunConfig& config, const PlanProblem& problem,
 
 PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& options) {
   if (options.machine.empty())
-    throw_input("a search needs to know the machine", "plan search",
+    throw_input("a search needs a machine", "plan search",
                 fmt::format("--machine FILE.toml, or {}", one_of({}, machine_presets())));
   PlanProblem problem{model_of_samples(config), config.batch.global,
                       find_software(options.software), read_machine(options.machine), 0};
   if (config.freeze.units > 0 || config.parallel.spare > 0)
-    throw_input("a search has all units train on all ranks", "plan search",
+    throw_input("a search requires that all units train on all ranks", "plan search",
                 "freeze.units=0 parallel.spare=0");
   if (options.gflops > 0) problem.machine.flops_per_s = options.gflops * 1e9;
   if (!(problem.machine.flops_per_s > 0))
-    throw_input(fmt::format("{} has no rate of products", options.machine), "plan search",
+    throw_input(fmt::format("{} has no rate of matrix products", options.machine), "plan search",
                 "flops_per_s = ... in the machine file, or --rate GFLOPS");
   problem.memory = memory_of(options, problem.machine);
   if (problem.software.sums_by_tree)

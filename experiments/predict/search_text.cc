@@ -21,13 +21,13 @@ std::string share_of(const Json& value) {
   return value.is_null() ? "-" : fmt::format("{:.1f}%", 100 * value.get<double>());
 }
 
-/// Says what would shorten the step most.
+/// Describes the change that would shorten the step most.
 std::string advice(const Json& layout, const Json& report) {
   static const std::map<std::string, const char*> kCures = {
       {"bubble", "more microbatches or fewer stages: the bubble"},
       {"transfer", "a faster network between stages: the wait for transfers"},
       {"reduction", "a faster network or fewer replicas: the wait for their gradients and weights"},
-      {"recompute", "memory enough to recompute nothing"},
+      {"recompute", "enough memory to avoid recomputation"},
       {"group", "a smaller tensor-parallel group or faster links in a host: its all-reduces"}};
   const Json& help = layout["help_most"];
   const double share = help["seconds"].get<double>() / layout["step_s"].get<double>();
@@ -53,17 +53,17 @@ std::string layout_line(const Json& layout, std::size_t place) {
       gib(memory["weights_bytes"]), gib(memory["optimizer_bytes"]),
       gib(memory["activations_bytes"]), gib(memory["reserved_bytes"]), gib(memory["margin_bytes"]),
       memory["exact"].get<bool>() ? " exact" : "");
-  if (!layout["runs_here"].get<bool>()) return text + "      does not run here\n";
+  if (!layout["runs_here"].get<bool>()) return text + "      does not run in Concertina\n";
   const Json& shown = layout["plan_show_s"];
-  return text + fmt::format("      runs here{}: {}\n",
+  return text + fmt::format("      runs in Concertina{}: {}\n",
                             shown.is_null() ? "" : fmt::format(", {:.4g} s by `plan show`", shown),
                             layout["keys"]);
 }
 
 std::string too_large_text(const Json& report) {
   const Json& layouts = report["too_large"];
-  if (layouts.empty()) return "nothing that needs at most twice the memory would be faster\n";
-  std::string text = "would be faster, but does not fit:\n";
+  if (layouts.empty()) return "no layout with at most twice the memory would be faster\n";
+  std::string text = "faster, but too large:\n";
   for (const Json& layout : layouts) {
     const Json& memory = layout["memory"];
     const double over =
@@ -79,7 +79,7 @@ std::string too_large_text(const Json& report) {
   return text;
 }
 
-/// Says what predictions were compared with, and what that means for the order of the layouts.
+/// Lists the measurements that predictions were compared with, and warns of an uncertain order.
 std::string trust_text(const Json& report) {
   const auto compared = report["compared"].get<std::vector<std::string>>();
   const auto software = report["software"]["name"].get<std::string>();
@@ -90,13 +90,13 @@ std::string trust_text(const Json& report) {
       compared, [&](const std::string& one) { return one.starts_with(software + ":"); });
   if (!known)
     text += fmt::format(
-        "no prediction for {} as {} was ever compared with a measurement by this project: measure "
-        "the first layouts before you choose one\n",
+        "no prediction for {} as {} was ever compared with a measurement: measure "
+        "the first layouts before choosing one\n",
         report["machine"], software);
   const auto ties = std::ranges::count_if(
       report["layouts"], [](const Json& layout) { return layout["within_tie"].get<bool>(); });
   if (ties > 1)
-    text += fmt::format("~: {} within {:.0f}% of the first one, too near to be told apart\n",
+    text += fmt::format("~: {} within {:.0f}% of the first one, too close to distinguish\n",
                         counted(ties - 1, "layout"), 100 * report["tie"].get<double>());
   return text;
 }
@@ -104,20 +104,21 @@ std::string trust_text(const Json& report) {
 /// Explains the columns.
 std::string legend_text(const Json& report) {
   std::string text =
-      "step s: seconds of a step; tokens/s: of all devices; TFLOP/s: of one, recomputation "
-      "counted; MFU, HFU: share of its peak rate, without and with recomputation\n"
-      "% of the step: bub the schedule's bubble, xfer waiting for transfers between stages, red "
-      "waiting for gradients and weights of replicas, rec recomputation, tp all-reduces of "
+      "step s: seconds per step; tokens/s: of all devices; TFLOP/s: per device, recomputation "
+      "included; MFU, HFU: share of its peak rate, without and with recomputation\n"
+      "% of the step: bub: schedule bubble; xfer: waiting for transfers between stages; red: "
+      "waiting for gradients and weights of replicas; rec: recomputation; tp: all-reduces of "
       "tensor parallelism\n"
-      "GiB: of the fullest device, and what it has left; exact: as a run here takes it, to the "
-      "byte; else modelled\n";
+      "GiB: of the fullest device, and its free memory; exact: accurate to the "
+      "byte; otherwise modelled\n";
   const bool shown = std::ranges::any_of(
       report["layouts"], [](const Json& layout) { return !layout["plan_show_s"].is_null(); });
   if (shown)
     text +=
-        "by `plan show`: it simulates all replicas and each message of their exchange; a search "
+        "by `plan show`: simulates all replicas and each message of their exchange, whereas a "
+        "search "
         "simulates one replica, with the exchange as a ring. Its bubble is all idle time of ranks, "
-        "here bub + xfer + red\n";
+        "which is bub + xfer + red above\n";
   return text + trust_text(report);
 }
 
@@ -133,8 +134,8 @@ std::string search_text(const Json& report) {
       count("proven_worse"));
   const Json& left = report["left_out"];
   if (const auto number = left["count"].get<std::int64_t>(); number > 0)
-    text += fmt::format(", {} left out by --budget {:g} (none below {:.4g} s)", grouped(number),
-                        report["budget"].get<double>(), left["least_step_s"]);
+    text += fmt::format(", {} skipped because of --budget {:g} (none below {:.4g} s)",
+                        grouped(number), report["budget"].get<double>(), left["least_step_s"]);
   text += fmt::format(
       "\n\n    {:<74} {:>9} {:>11} {:>8} {:>6} {:>6}  {:>5} {:>5} {:>5} {:>5} {:>5}  {}\n",
       "layout", "step s", "tokens/s", "TFLOP/s", "MFU", "HFU", "bub%", "xfer%", "red%", "rec%",
@@ -143,7 +144,7 @@ std::string search_text(const Json& report) {
   for (const Json& layout : report["layouts"]) text += layout_line(layout, ++place);
   text += "\n" + legend_text(report) + "\n" + too_large_text(report);
   if (!report["layouts"].empty())
-    text += "what would help most: " + advice(report["layouts"].front(), report) + "\n";
+    text += "largest gain: " + advice(report["layouts"].front(), report) + "\n";
   return text;
 }
 

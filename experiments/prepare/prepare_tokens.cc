@@ -23,7 +23,7 @@ double seconds_after(PrepareClock::time_point start) {
   return std::chrono::duration<double>(PrepareClock::now() - start).count();
 }
 
-/// The work that all ranks have done, as rank 0 hears of it: a message per chunk.
+/// The progress of all ranks on rank 0, which receives a message per chunk.
 class PrepareProgress {
  public:
   PrepareProgress(Communicator& world, std::uint64_t chunks, std::uint64_t bytes)
@@ -40,14 +40,14 @@ class PrepareProgress {
     for (std::size_t i = 0; i < peers_.size(); ++i) listen(i);
   }
 
-  /// This rank has `done` more bytes of text, of which it encoded `encoded`.
+  /// Records `done` more bytes of text on this rank, of which it encoded `encoded`.
   void add(std::uint64_t done, std::uint64_t encoded) {
     if (world_.rank() == 0) {
       done_ += done, encoded_ += encoded;
       hear();
       return;
     }
-    sending_.wait();  // or `sent_` is not ours to write
+    sending_.wait();  // `sent_` must not be written while it is being sent
     sent_ = {done, encoded};
     sending_ = world_.isend(std::as_bytes(std::span(sent_)), 0);
   }
@@ -72,7 +72,7 @@ class PrepareProgress {
         world_.irecv(std::as_writable_bytes(std::span(peers_[i].heard)), static_cast<int>(i) + 1);
   }
 
-  /// Whether nothing more is to come.
+  /// Whether all messages have arrived.
   bool hear() {
     bool all = true;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
@@ -106,19 +106,19 @@ class PrepareProgress {
   Work sending_;
 };
 
-/// The counts of one chunk, or of all chunks before it together.
+/// The counts of one chunk, or of all preceding chunks together.
 struct ChunkCounts {
   std::uint64_t tokens = 0, documents = 0;
 };
 
-/// The chunks that this rank has made.
+/// The chunks that this rank has encoded.
 struct RankShare {
   std::vector<ChunkCounts> counts;  // chunk rank, rank + size, ...
-  std::vector<std::string> keys;    // likewise
+  std::vector<std::string> keys;    // of the same chunks
   std::uint64_t kept = 0, damaged = 0, other = 0;
 };
 
-/// An error here is this rank's alone: it leaves at once and ends the others.
+/// An error here is local to this rank, which exits at once and aborts the others.
 RankShare encode_share(Communicator& world, TextChunks& chunks, std::uint64_t text_bytes, int width,
                        const std::string& folder) {
   RankShare share;
@@ -146,7 +146,7 @@ RankShare encode_share(Communicator& world, TextChunks& chunks, std::uint64_t te
   return share;
 }
 
-/// Returns the counts before each chunk; the last: in all. Collective.
+/// Returns the counts before each chunk, followed by the total. Collective.
 std::vector<ChunkCounts> counts_before(Communicator& world, const RankShare& share,
                                        std::uint64_t chunks) {
   nlohmann::json mine = nlohmann::json::array();
@@ -170,8 +170,8 @@ void write_share(Communicator& world, const RankShare& share,
     const std::string path = chunk_path(folder, c);
     FoundChunk found = load_chunk(path, share.keys[i], width);
     if (found.state != ChunkState::whole)
-      throw_failure("a chunk of tokens was damaged while the others were made", path,
-                    "the same command again");
+      throw_failure("a chunk of tokens was damaged while others were encoded", path,
+                    "rerun the same command");
     writer.write_tokens(before[c].tokens, found.chunk.packed);
     for (std::uint64_t& start : found.chunk.starts) start += before[c].tokens;
     writer.write_bounds(before[c].documents, found.chunk.starts);
@@ -181,7 +181,7 @@ void write_share(Communicator& world, const RankShare& share,
   writer.sync();
 }
 
-/// The hash of each block, by the ranks in turn. Collective.
+/// The hash of each block, which the ranks compute in turn. Collective.
 std::vector<std::string> hash_blocks(Communicator& world, const TokenFileInfo& info,
                                      const TokenFileWriter& writer) {
   nlohmann::json mine = nlohmann::json::array();
@@ -197,7 +197,7 @@ std::vector<std::string> hash_blocks(Communicator& world, const TokenFileInfo& i
   return blocks;
 }
 
-/// All chunks into one file, which then gets its name. Collective.
+/// Joins all chunks into one file and renames it to its final name. Collective.
 TokenFileInfo join_chunks(Communicator& world, const RankShare& share, std::uint64_t chunks,
                           const Tokenizer& tokenizer, const std::string& folder,
                           const std::string& out) {
@@ -208,7 +208,8 @@ TokenFileInfo join_chunks(Communicator& world, const RankShare& share, std::uint
   info.documents = before.back().documents;
   info.tokenizer = tokenizer.fingerprint();
   if (info.tokens == 0)
-    throw_input("the tokenizer makes no token of the text", "data.text", "a text with words in it");
+    throw_input("the tokenizer produced no tokens from the text", "data.text",
+                "a text that is not empty");
   const std::string partial = folder + "/joined";
   std::optional<TokenFileWriter> writer;
   together(world, [&] {
@@ -230,12 +231,12 @@ TokenFileInfo join_chunks(Communicator& world, const RankShare& share, std::uint
   return info;
 }
 
-/// One process at a time prepares `out`.
+/// Locks `out`, so that one process at a time prepares it.
 FileLock open_parts(const std::string& out, const std::string& folder) {
   if (std::error_code error; std::filesystem::exists(out, error))
-    throw_input("there is a file already", out, "another --out, or remove the file");
+    throw_input("the file already exists", out, "another --out, or remove the file");
   make_directories(folder);
-  return {folder + "/lock", "this token file", "wait until the other process has ended"};
+  return {folder + "/lock", "this token file", "wait until the other process has finished"};
 }
 
 void say_what_was_there(const std::vector<nlohmann::json>& ranks, std::uint64_t chunks,
@@ -246,10 +247,10 @@ void say_what_was_there(const std::vector<nlohmann::json>& ranks, std::uint64_t 
     damaged += one[1].get<std::uint64_t>();
     other += one[2].get<std::uint64_t>();
   }
-  if (result.kept > 0) log::info("{} of {} chunks were there already", result.kept, chunks);
-  if (damaged > 0) log::warn("{} of {} chunks were not whole, and are made anew", damaged, chunks);
+  if (result.kept > 0) log::info("reusing {} of {} chunks", result.kept, chunks);
+  if (damaged > 0) log::warn("{} of {} chunks are damaged and are encoded again", damaged, chunks);
   if (other > 0)
-    log::warn("{} of {} chunks were of another text, tokenizer or options, and are made anew",
+    log::warn("{} of {} chunks belong to another text, tokenizer or options and are encoded again",
               other, chunks);
 }
 
@@ -275,8 +276,8 @@ PreparedText prepare_tokens(Communicator& world, const Corpus& corpus, const Tok
   if (world.rank() == 0) say_what_was_there(found, chunks.count(), result);
   together(world, [&] {
     if (corpus.stamps() != stamps)
-      throw_failure("the text was changed while it was read", corpus.files()[0],
-                    "the same command again: chunks that did not change are kept");
+      throw_failure("the text changed while it was read", corpus.files()[0],
+                    "rerun the same command; unchanged chunks are kept");
   });
   result.info = join_chunks(world, share, chunks.count(), tokenizer, folder, out);
   together(world, [&] {

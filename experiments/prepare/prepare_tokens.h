@@ -1,6 +1,6 @@
-// Text into a token file, by all ranks.
-// Invariants: the file is the same bytes for any number of ranks, any size of chunks and any number
-// of kills and restarts; under its name it is whole and durable, or not there.
+// Encodes text into a token file with all ranks. Invariants: the bytes of the file do not depend on
+// the number of ranks, the chunk size or the number of kills and restarts; a file with the final
+// name is complete and durable.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@
 namespace concertina {
 
 struct PreparedText {
-  TokenFileInfo info;  // `sha256` on rank 0 alone
+  TokenFileInfo info;  // `sha256` only on rank 0
   std::uint64_t text_bytes = 0, chunks = 0;
-  std::uint64_t kept = 0;  // chunks that an earlier start had made; on rank 0 alone
+  std::uint64_t kept = 0;  // chunks of an earlier attempt; only on rank 0
   double seconds = 0;
 };
 
-/// Writes `out`, which must not be there. Chunks of text are dealt to the ranks in turn; what a
-/// rank makes of one is kept in the folder `out`.parts, where the next start of the same command
-/// finds it, and which is removed at the end. Chunks there that are damaged, or of another text,
-/// tokenizer or options, are made anew, with a warning. All ranks see one file system.
-/// Input errors: of TextChunks::encode(); another process prepares this file; a text without
-/// tokens. Failures: of a file; the text was changed meanwhile. Collective.
+/// Writes `out`, which must not exist. Chunks of text are distributed round-robin; each rank stores
+/// its tokens in the folder `out`.parts, which the next attempt of the same command reuses and
+/// which is removed at the end. Chunks there that are damaged, or of another text, tokenizer or
+/// options, are encoded again, with a warning. All ranks must share a file system. Input errors:
+/// those of TextChunks::encode(); another process prepares this file; a text without tokens.
+/// Failures: file errors; the text changed meanwhile. Collective.
 PreparedText prepare_tokens(Communicator& world, const Corpus& corpus, const Tokenizer& tokenizer,
                             const PrepareOptions& options, const std::string& out);
 

@@ -25,14 +25,14 @@ void require_table(const RunConfig& config) {
               fmt::format("one of: {}", fmt::join(kTableFormats, ", ")));
 }
 
-/// Any bytes as text of JSON.
+/// Encodes arbitrary bytes as JSON text.
 std::string latin1(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) append_utf8(static_cast<unsigned char>(byte), text);
   return text;
 }
 
-/// Reads the rows of one file after the other.
+/// Reads the rows of files in sequence.
 class RowReader {
  public:
   RowReader(const RunConfig& config, bool counts_tokens)
@@ -108,7 +108,7 @@ class RowReader {
     std::vector<std::int32_t> encoded;
     encoder_.encode(text, encoded);
     return encoded.size();
-  } catch (const Error&) {  // of bytes that are not text, which is a fault of its own
+  } catch (const Error&) {  // bytes that are not text; reported as a separate fault
     return 0;
   }
 

@@ -1,5 +1,5 @@
-// The best of a figure that is seen again and again, and how long ago that was.
-// Invariant: pure; of equal figures the first is the best; what is not finite is never the best.
+// The best value of a sequence and the number of values since. Invariant: pure; the first of equal
+// values is the best; a non-finite value is never the best.
 #pragma once
 
 #include <cmath>
@@ -9,10 +9,10 @@ namespace concertina {
 
 class BestFigure {
  public:
-  /// `minimise`: smaller is better. `least`: by how much a figure has to be better than the best.
+  /// `minimise`: smaller is better. `least`: minimum improvement over the best value.
   explicit BestFigure(bool minimise, double least = 0) : minimise_(minimise), least_(least) {}
 
-  /// Takes the next figure, and returns whether it is the best so far.
+  /// Processes the next value and returns whether it is the best so far.
   bool see(double value) {
     const double gain = minimise_ ? best_ - value : value - best_;
     const bool better = std::isfinite(value) && (std::isnan(best_) || gain > least_);
@@ -21,11 +21,11 @@ class BestFigure {
     return better;
   }
 
-  /// NaN: there is none yet.
+  /// NaN if there is none yet.
   double best() const { return best_; }
-  /// Figures in a row that were not the best.
+  /// Number of consecutive values that were not the best.
   int no_better() const { return no_better_; }
-  /// Goes on from where another one was.
+  /// Restores the state of another object.
   void restore(double best, int no_better) { best_ = best, no_better_ = no_better; }
 
  private:

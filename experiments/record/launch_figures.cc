@@ -5,14 +5,14 @@
 namespace concertina {
 namespace {
 
-/// TFLOP/s of dense products, from NVIDIA's data sheets (which state those with sparsity, twice
-/// these); fp32 without tensor cores.
+/// TFLOP/s of dense products from NVIDIA's data sheets, which list twice these values, with
+/// sparsity; fp32 without tensor cores.
 struct DataSheet {
-  std::string_view name;  // part of what the driver calls the device
+  std::string_view name;  // part of the driver's name of the device
   double fp32, tf32, bf16, fp8;
 };
 
-// The first that fits: names of more words come before what they begin with.
+// The first match counts, so longer names precede their prefixes.
 constexpr DataSheet kDataSheets[] = {
     {"H200 NVL", 60, 417.5, 835.5, 1670.5}, {"H200", 67, 494.5, 989.5, 1979},
     {"H100 PCIe", 51, 378, 756.5, 1513},    {"H100 NVL", 60, 417.5, 835.5, 1670.5},

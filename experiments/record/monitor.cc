@@ -33,12 +33,12 @@ void Monitor::attempt(const std::string& what, const std::function<void()>& writ
     write();
   } catch (const Error& error) {
     if (failed_.insert(what).second)
-      log::warn("{} lacks lines until it can be written: {} ({}); training goes on", what,
+      log::warn("cannot write {}, lines are lost: {} ({}); training continues", what,
                 error.message(), error.where());
   }
 }
 
-/// The layout, what is frozen and the batch, once one of them has changed.
+/// The layout, frozen layers and batch, once one of them has changed.
 std::string Monitor::elastic_text(const StepMetrics& metrics) {
   if (first_layout_.empty()) first_layout_ = metrics.layout;
   if (metrics.frozen_units == 0 && metrics.layout == first_layout_ && metrics.batches == 1)

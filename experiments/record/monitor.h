@@ -1,6 +1,6 @@
-// The files of a training run for people: metrics.jsonl, events.jsonl, TensorBoard, progress.
-// Invariant: only rank 0 has one; nothing here changes a result or ends a run: a file that cannot
-// be written is a warning, once for each file, and is tried again with the next line.
+// The human-readable output of a training run: metrics.jsonl, events.jsonl, TensorBoard, progress.
+// Invariant: only rank 0 has one, and errors here never change a result or stop a run: a file that
+// cannot be written causes one warning and is retried with the next line.
 #pragma once
 
 #include <functional>
@@ -23,20 +23,20 @@ class Monitor {
   /// Continues the files of `directory` after step `last_step`.
   Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step);
 
-  /// `evaluations`: those to come, in steps that take as long.
+  /// `evaluations`: upcoming evaluations, in steps of equal duration.
   void step(const StepMetrics& metrics, double evaluations = 0);
-  /// As Progress::evaluation().
+  /// See Progress::evaluation().
   void evaluation(std::int64_t done, std::int64_t of, double seconds) {
     progress_.evaluation(done, of, seconds);
   }
-  /// `final`: at the end of the run. Where it is over other text than those before it, it is no
-  /// point of their curve in TensorBoard.
+  /// `final`: at the end of the run. If it covers other text than earlier evaluations, it is not
+  /// added to their curve in TensorBoard.
   void validation(std::int64_t step, const Validation& result, bool final);
-  /// A line of events.jsonl: what happened, and what it cost.
+  /// Writes a line of events.jsonl with what happened and its cost.
   void event(std::int64_t step, EventKind kind, const nlohmann::ordered_json& details);
-  /// Writes a line between those of steps.
+  /// Prints a line between those of steps.
   void say(const std::string& line) { progress_.say(line); }
-  /// Takes the bar away; call it before anything else writes to the terminal.
+  /// Removes the progress bar; call it before anything else writes to the terminal.
   void clear() { progress_.clear(); }
 
  private:
@@ -44,10 +44,10 @@ class Monitor {
   void attempt(const std::string& what, const std::function<void()>& write);
 
   const ModelSpec model_;
-  const bool freezes_;                     // as the run goes on
-  const std::int64_t batch_;               // samples of a step
+  const bool freezes_;                     // as the run resumes
+  const std::int64_t batch_;               // samples per step
   std::string first_layout_;               // of this launch
-  std::int64_t steps_, curve_tokens_ = 0;  // of the evaluations before the end
+  std::int64_t steps_, curve_tokens_ = 0;  // of evaluations before the end
   std::optional<JsonLines> metrics_, events_;
   std::optional<TensorBoardWriter> tensorboard_;
   std::set<std::string> failed_;

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// The step of median length, for a picture of one that is neither the best nor the worst.
+/// The step of median duration, neither the best nor the worst, for the picture.
 std::size_t typical_step(const RunTrace& trace) {
   std::vector<std::size_t> order(trace.steps.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -28,8 +28,7 @@ void widen(MemoryUse& peak, const MemoryUse& use) {
   peak.boundary_bytes = std::max(peak.boundary_bytes, use.boundary_bytes);
 }
 
-/// From the plan alone. Boundary pools are counted one by one, so they bound what is in use at
-/// once.
+/// From the plan only. Boundary pools are summed up, an upper bound of their simultaneous use.
 MemoryUse predicted_peak(const RunTrace& trace, std::size_t rank, const Timeline& timeline,
                          const RowMemory& memory) {
   MemoryUse peak;
@@ -155,7 +154,7 @@ std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t ran
       --use.activations, use.saved_bytes -= trace.saved_bytes[stage];
     sample(times[i].end);
   }
-  // The two of an overlapped pair start and end together.
+  // The two actions of an overlapped pair start and end together.
   std::ranges::stable_sort(samples, {}, &MemorySample::time);
   return samples;
 }

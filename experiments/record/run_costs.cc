@@ -26,7 +26,7 @@ class Mean {
   std::int64_t count_ = 0;
 };
 
-/// The parts of one rank's load and STEP, between their waits.
+/// The parts of one rank's load and STEP between their waits.
 struct RankMeans {
   Mean load, norm, update, refresh;
 
@@ -47,7 +47,8 @@ struct RankMeans {
   RankCosts costs() const { return {load.value(), norm.value(), update.value(), refresh.value()}; }
 };
 
-/// From the end of a SEND, or the start of the wait if that is later, to the end of the wait.
+/// Measures from the end of a SEND, or the start of the wait if that is later, to the end of the
+/// wait.
 void add_transfers(const PlanIndex& index, const std::vector<StepRecord>& ranks,
                    std::vector<double>& seconds) {
   for (const StepRecord& record : ranks)
@@ -71,7 +72,7 @@ void set_stages(const std::vector<StageCosts>& stages, const std::vector<std::si
   }
 }
 
-/// A bucket's part is done at the share of the update that costs.json has it at.
+/// A bucket's part is done at the share of the update that costs.json has for it.
 void set_ranks(const std::vector<RankMeans>& means, Costs& costs) {
   std::vector<RankCosts> ranks;
   for (const RankMeans& rank : means) ranks.push_back(rank.costs());
@@ -89,7 +90,7 @@ void set_ranks(const std::vector<RankMeans>& means, Costs& costs) {
 KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan) {
   const std::string path = run_file(directory, kCostsFile);
   if (std::error_code error; !std::filesystem::exists(path, error))
-    return {{}, "this run has no costs.json, which a launch writes as it ends"};
+    return {{}, "the run has no costs.json, which a launch writes at its end"};
   try {
     const CostSource source = read_costs(path);
     RunConfig config;

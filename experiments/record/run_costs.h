@@ -1,8 +1,7 @@
-// The costs of a run's plan for the simulator: those of its costs.json, and those that the actions
-// and messages of a traced run took.
-// Invariants: pure but for reading costs.json; a run that was killed has no such file, and its
-// report is a report all the same; means over the recorded steps, so that a simulation with them
-// predicts the run that they come from.
+// The costs of a run's plan for the simulator: from its costs.json, and from the actions and
+// messages of a traced run. Invariants: pure except for reading costs.json, which a killed run
+// lacks without affecting its report; values are means over the recorded steps, so a simulation
+// with them predicts the run they come from.
 #pragma once
 
 #include <optional>
@@ -14,15 +13,15 @@
 namespace concertina {
 
 struct KnownCosts {
-  std::optional<Costs> costs;  // of the plan
+  std::optional<Costs> costs;  // why `costs` is empty
   std::string missing;         // why there are none
 };
 
-/// The costs that the run in `directory` measured, for `plan` at `layout`.
+/// The costs that the run in `directory` measured, for `plan` with `layout`.
 KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan);
 
-/// The traced costs of compute, posting and updates; those of messages too unless `known` says what
-/// links and gradients between holders take.
+/// The traced costs of computing, posting and updates, and those of messages unless `known` has the
+/// costs of links and gradient exchange.
 Costs costs_of(const RunTrace& trace, const std::optional<Costs>& known);
 
 }  // namespace concertina

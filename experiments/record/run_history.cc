@@ -22,9 +22,9 @@ namespace {
 
 namespace stdfs = std::filesystem;
 
-constexpr std::uint64_t kTail = 64 << 10;  // bytes of metrics.jsonl that hold its last line
+constexpr std::uint64_t kTail = 64 << 10;  // bytes that include the last line of metrics.jsonl
 
-/// `path`.1, or the first number that is free.
+/// Returns `path`.1, or the first free number.
 std::string free_name(const std::string& path) {
   for (int number = 1;; ++number)
     if (const std::string name = fmt::format("{}.{}", path, number); !stdfs::exists(name))
@@ -61,7 +61,7 @@ RunHistory read_history(const std::string& directory) {
     read_config_file(path, config);
     history.config = std::move(config);
   } catch (const Error& error) {
-    log::warn("{} cannot be compared with this launch: {}", path, error.message());
+    log::warn("cannot compare {} with this launch: {}", path, error.message());
   }
   return history;
 }
@@ -69,7 +69,7 @@ RunHistory read_history(const std::string& directory) {
 bool is_finished(const std::string& directory, const RunConfig& config, bool or_longer) {
   const nlohmann::json result = read_log_json(run_file(directory, kResultFile));
   const std::vector<nlohmann::json> launches = read_lines(run_file(directory, kLaunchesFile));
-  // A launch that was killed has null there.
+  // A killed launch has null there.
   if (!result.is_object() || launches.empty() ||
       launches.back().value("exit", nlohmann::json()) != 0)
     return false;
@@ -108,19 +108,19 @@ void require_no_steps(const RunHistory& history, const RunConfig& config) {
   std::error_code ignored;
   const bool moved =
       !stdfs::equivalent(then, now, ignored) && stdfs::absolute(then) != stdfs::absolute(now);
-  const std::string anew = "--from-scratch to begin at step 0 (the old logs are moved aside)";
+  const std::string anew = "--from-scratch to restart from step 0 (old logs are renamed)";
   if (moved)
-    throw_input(fmt::format("{} has trained {}, but there is no checkpoint in {}; its "
-                            "config.toml has them in {}{}",
+    throw_input(fmt::format("{} has trained {}, but there is no checkpoint in {}; "
+                            "config.toml has checkpoint.dir = {}{}",
                             run, counted(history.steps, "step"), now, then,
-                            newest_commit(then) ? "" : ", where there is none now"),
+                            newest_commit(then) ? "" : ", which has none"),
                 config.where("checkpoint.dir"),
                 fmt::format("--set checkpoint.dir={}, or {}", then, anew));
   throw_input(fmt::format("{} has trained {}, but there is no checkpoint in {}: it was "
-                          "removed or is not mounted, or the run ended before its first one "
+                          "removed or is not mounted, or the run stopped before its first one "
                           "(checkpoint.every = {})",
                           run, counted(history.steps, "step"), now, config.checkpoint.every),
-              run_file(run, kMetricsFile), "bring the checkpoints back, or " + anew);
+              run_file(run, kMetricsFile), "restore the checkpoints, or " + anew);
 }
 
 void move_aside(const std::string& directory) {
@@ -130,7 +130,7 @@ void move_aside(const std::string& directory) {
     if (!stdfs::exists(path)) continue;
     const std::string to = free_name(path);
     rename_path(path, to);
-    log::info("{} is now {}", path, stdfs::path(to).filename().string());
+    log::info("renamed {} to {}", path, stdfs::path(to).filename().string());
   }
   sync_directory(directory);
 }

@@ -1,6 +1,6 @@
-// Earlier launches as a run directory tells of them, and what a new launch may not do to it.
-// Invariants: reads only, but for move_aside(); steps that were trained are never dropped without a
-// word, and their log lines never deleted.
+// Earlier launches recorded in a run directory, and what a new launch must not do to it.
+// Invariants: only reads, except for move_aside(); trained steps are never dropped silently, and
+// their log lines are never deleted.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@
 namespace concertina {
 
 struct RunHistory {
-  std::optional<RunConfig> config;  // of config.toml; empty if there is none that can be read
-  std::int64_t steps = 0;           // the last in metrics.jsonl
+  std::optional<RunConfig> config;  // of config.toml; empty if it is missing or unreadable
+  std::int64_t steps = 0;           // last step in metrics.jsonl
 };
 
 RunHistory read_history(const std::string& directory);
 
-/// The "step" of the last line of the JSON lines `path` that has one; 0 without any. Only the end
-/// of a long file is read.
+/// The "step" of the last line that has one in the JSON lines of `path`, or 0. Only reads the end
+/// of a long file.
 std::int64_t last_step_in(const std::string& path);
 
-/// Whether the run of `config` in `directory` has reached its end, and its last launch ended with
-/// 0. `or_longer`: also a run that went further than `config` asks for.
+/// Whether the run of `config` in `directory` is complete and its last launch exited with 0.
+/// `or_longer`: a run with more steps than `config` requests counts too.
 bool is_finished(const std::string& directory, const RunConfig& config, bool or_longer = false);
 
-/// Whether the run in `directory` has made a checkpoint, be it there or not.
+/// Whether the run in `directory` has ever written a checkpoint, even if it is missing now.
 bool has_committed(const std::string& directory);
 
-/// "run.threads = 2 (was 1)" for each key that differs; where the run directory is does not count.
+/// "run.threads = 2 (was 1)" for each key that differs, except the place of the run directory.
 std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& now);
 
-/// Throws bad input if steps were trained here: no commit was found to go on from. Says whether
-/// `checkpoint.dir` was another one, and how to start anew.
+/// Throws Error{bad_input} if the run has trained steps but no commit was found. Reports a changed
+/// `checkpoint.dir` and how to restart from step 0.
 void require_no_steps(const RunHistory& history, const RunConfig& config);
 
-/// Renames what a run that starts anew would overwrite: metrics.jsonl.1, or the first free number.
+/// Renames files that a restarted run would overwrite, to metrics.jsonl.1 or the first free number.
 void move_aside(const std::string& directory);
 
 }  // namespace concertina

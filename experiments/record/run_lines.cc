@@ -49,7 +49,7 @@ std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines) {
 #define TEXT(name, ...) point.name = text_in(line, #name);
 #include "io/step_metrics.inc"
     if (!(point.batches >= 1 && point.batches < 1e6)) point.batches = 1;
-    // They are positive once they were measured; a log that has 0 did not measure them.
+    // A measured rate is positive; 0 in a log means that it was not measured.
     for (Figure* const rate : {&point.tokens_per_s, &point.step_ms})
       if (!(*rate > 0)) *rate = kNoFigure;
     points.push_back(std::move(point));

@@ -1,6 +1,6 @@
-// The lines of metrics.jsonl and events.jsonl as values, and the decisions of a run among them that
-// change neither its layout nor its frozen layers.
-// Invariant: a key that a line lacks, or that is of another type, is a NaN or an empty text.
+// The lines of metrics.jsonl and events.jsonl as values, including decisions of a run that change
+// neither its layout nor its frozen layers. Invariant: a key that is missing or has another type is
+// NaN or an empty text.
 #pragma once
 
 #include <map>
@@ -28,27 +28,27 @@ struct MetricsPoint {
 /// A "validation" line of events.jsonl.
 struct ValidationPoint {
   Figure step = kNoFigure, loss = kNoFigure;
-  std::int64_t tokens = 0, of_tokens = 0;   // 0: the line does not say
-  Figure seconds = kNoFigure;               // that the evaluation took
-  std::string time{};                       // when it had ended
-  std::string data{}, measure{};            // as of measure_json()
-  std::map<std::string, double> figures{};  // the numbers of the line, as "accuracy"
+  std::int64_t tokens = 0, of_tokens = 0;   // 0: missing
+  Figure seconds = kNoFigure;               // duration of the evaluation
+  std::string time{};                       // end of the evaluation
+  std::string data{}, measure{};            // see measure_json()
+  std::map<std::string, double> figures{};  // numbers of the line, such as "accuracy"
 };
 
 Figure number_in(const nlohmann::json& line, const char* key);
 std::string text_in(const nlohmann::json& line, const char* key);
 
-/// The whole lines of `path` that are objects; none if there is no such file.
+/// The complete lines of `path` that are objects; empty if the file does not exist.
 std::vector<nlohmann::json> read_lines(const std::string& path);
 
-/// Sees each line of a file that is being written once, when it is whole.
+/// Returns each line of a growing file once, when it is complete.
 class LineFollower {
  public:
-  /// `path` may not be there yet.
+  /// `path` may not exist yet.
   explicit LineFollower(std::string path) : path_(std::move(path)) {}
-  /// Leaves out what is there now.
+  /// Skips the existing content.
   void skip();
-  /// The lines that are new, and objects.
+  /// The new lines that are objects.
   std::vector<nlohmann::json> look();
 
  private:
@@ -56,7 +56,7 @@ class LineFollower {
   std::uint64_t read_ = 0;  // bytes
 };
 
-/// The lines that have a step.
+/// The lines with a step.
 std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines);
 std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& events);
 

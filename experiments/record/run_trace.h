@@ -1,6 +1,6 @@
-// The measurements of all ranks in a few steps: trace.json holds them and `report` reads them.
-// Invariants: all times are seconds on one clock, from the start of the first step; reading a trace
-// that was written gives the same values, times to the nanosecond.
+// The measurements of all ranks in a few steps, stored in trace.json and read by `report`.
+// Invariants: all times are seconds on one clock from the start of the first step; reading a
+// written trace gives the same values, with times to the nanosecond.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// The names that the file has for waits, by WaitFor.
+/// The names of waits in the file, by WaitFor.
 inline constexpr std::array<std::string_view, 5> kWaitNames{"receive", "send", "reduction", "ranks",
                                                             "weights"};
 
@@ -23,22 +23,23 @@ struct RunTrace {
   Plan plan;
   std::vector<std::size_t> saved_bytes, grad_bytes;  // of a microbatch, by stage
   std::size_t boundary_bytes = 0;                    // of a message between stages
-  double clock_error = 0;                            // seconds, the largest of any rank
+  double clock_error = 0;                            // seconds, the maximum of all ranks
   std::vector<std::vector<StepRecord>> steps;        // by step, then rank
 
   int ranks() const { return static_cast<int>(plan.rows.size()); }
 };
 
-/// Stages count from 0 in each pipeline, and so in each replica.
+/// The index of a stage within its pipeline, from 0.
 int stage_in_pipeline(const Layout& layout, int stage);
-/// The replica of each pipeline: pipelines on the same ranks are one.
+/// The replica of each pipeline; pipelines on the same ranks are one replica.
 std::vector<int> replicas_of(const Layout& layout);
 
-/// "F 3 stage 1", "SEND_B 2 stage 1", "reduce stage 0", "optimizer"; the stage of its pipeline.
+/// "F 3 stage 1", "SEND_B 2 stage 1", "reduce stage 0", "optimizer", with the stage of its
+/// pipeline.
 std::string title(const Action& action, const Layout& layout);
 
-/// Chrome's trace-event format: a process a rank; tracks for compute, for sends and for receives
-/// (more where they overlap); arrows from send to receive, and from the last REDUCE of a stage to
+/// Chrome's trace-event format: a process per rank, with tracks for computing, sends and receives
+/// (more if they overlap); arrows from sends to receives, and from the last REDUCE of a stage to
 /// the STEPs that waited for it; counters for memory.
 std::string to_chrome_trace(const RunTrace& trace);
 

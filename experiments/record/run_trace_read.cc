@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Puts a trace together from its events, which come rank by rank.
+/// Assembles a trace from its events, which are sorted by rank.
 class Reader {
  public:
   explicit Reader(std::string path) : path_(std::move(path)) {}
@@ -67,12 +67,11 @@ class Reader {
   }
 
   [[noreturn]] void fail() const {
-    throw_input("this trace is not complete", path_,
-                "train some steps more: they record a new one");
+    throw_input("the trace is incomplete", path_, "train some more steps to record a new one");
   }
 
  private:
-  /// Layout and plan are such that whoever reads the trace may index by what they say.
+  /// Throws unless indices derived from layout and plan are valid.
   void require_sound(const RunTrace& trace) const {
     const Layout& layout = trace.layout;
     if (layout.pipelines.empty()) fail();
@@ -89,10 +88,10 @@ class Reader {
         trace.saved_bytes.size() != stages || trace.grad_bytes.size() != stages)
       fail();
     if (const auto violation = check(trace.plan, layout, limits_of(trace.plan)))
-      throw RefusedPlan(trace.plan, *violation, "the plan of this trace is wrong: ", path_);
+      throw RefusedPlan(trace.plan, *violation, "the plan of the trace is invalid: ", path_);
   }
 
-  /// The step of the step event before.
+  /// The step of the preceding step event.
   StepRecord& current() {
     if (current_ == nullptr) fail();
     return *current_;

@@ -20,7 +20,7 @@ std::string_view kind_name(Kind kind) {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kCompute = 0, kSend = 1, kReceive = 100;  // first track of each
+constexpr int kCompute = 0, kSend = 1, kReceive = 100;  // first track of each kind
 
 Json about(const RunTrace& trace) {
   return {{"program", "concertina"},
@@ -35,7 +35,7 @@ Json about(const RunTrace& trace) {
           {"plan", to_text(trace.plan)}};
 }
 
-/// The lowest lane of a track that is free from `start` on; takes it until `end`.
+/// Returns the lowest lane of a track that is free from `start` on, and occupies it until `end`.
 int take_lane(std::vector<double>& lanes, double start, double end) {
   std::size_t lane = 0;
   while (lane < lanes.size() && lanes[lane] > start) ++lane;
@@ -44,7 +44,7 @@ int take_lane(std::vector<double>& lanes, double start, double end) {
   return static_cast<int>(lane);
 }
 
-/// Writes the events of one rank and step at a time.
+/// Writes the events of one rank and step.
 class Writer {
  public:
   Writer(const RunTrace& trace, ChromeTrace& out)
@@ -82,8 +82,8 @@ class Writer {
       lanes_[direction] = std::max(lanes_[direction], lanes[direction].size());
   }
 
-  /// Arrows of the gradient exchange of a step: for each stage's units, from the REDUCE of the
-  /// holder that came last, for which the others waited, to the STEP of each other holder.
+  /// Writes arrows of a step's gradient exchange: for each stage's units, from the REDUCE of the
+  /// last holder, for which the others waited, to the STEP of each other holder.
   void write_exchange(std::size_t step) {
     for (const auto& [units, holders] : reductions_) {
       const auto last = std::ranges::max_element(
@@ -103,11 +103,11 @@ class Writer {
     }
   }
 
-  /// The most tracks of any rank and step: sends, receives.
+  /// The maximum numbers of send and receive tracks of any rank and step.
   const std::array<std::size_t, 2>& lanes() const { return lanes_; }
 
  private:
-  /// Finds the REDUCE of each holder of a stage, by the units of that stage.
+  /// The REDUCE of each holder of a stage, by the stage's units.
   static std::map<std::pair<int, int>, std::vector<Place>> find_reductions(const RunTrace& trace) {
     std::map<std::pair<int, int>, std::vector<Place>> found;
     for (int rank = 0; rank < trace.ranks(); ++rank) {
@@ -122,7 +122,7 @@ class Writer {
     return found;
   }
 
-  /// Position of the STEP of `rank`; -1 if its row has none.
+  /// Position of the STEP of `rank`, or -1.
   int last_step(int rank) const {
     const auto& row = trace_.plan.rows[static_cast<std::size_t>(rank)];
     const auto found = std::ranges::find(row, Kind::STEP, &Action::kind);
@@ -133,7 +133,7 @@ class Writer {
     return at(step, place.rank).actions[static_cast<std::size_t>(place.position)];
   }
 
-  /// Arrows of messages have smaller ids.
+  /// Ids of message arrows are smaller.
   std::uint64_t message_ids() const {
     return trace_.steps.size() * static_cast<std::uint64_t>(index_.nodes());
   }
@@ -142,8 +142,7 @@ class Writer {
     return trace_.steps[step][static_cast<std::size_t>(rank)];
   }
 
-  /// The arguments for queries: what the action is, and the bytes that it sends, receives or leaves
-  /// saved.
+  /// The event's arguments: the action, and the bytes that it sends, receives or saves.
   std::string about(const Action& action) const {
     std::string text = fmt::format(R"("kind":"{}")", kind_name(action.kind));
     if (action.stage >= 0)
@@ -171,7 +170,7 @@ class Writer {
     }
   }
 
-  /// From the moment that both ends were posted, as far as they are known.
+  /// When both ends were posted, if known.
   double start_of(std::size_t step, const Completion& completion) const {
     const Action other = counterpart(completion.transfer);
     double start = 0;

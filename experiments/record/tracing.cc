@@ -24,8 +24,8 @@ std::size_t action_count(const Plan& plan) {
   return count;
 }
 
-/// Shows all numbers of a record to `number`, and its times to `time`, in one order: what packs and
-/// what unpacks it.
+/// Passes all numbers of a record to `number` and its times to `time`, in the same order for
+/// packing and unpacking.
 template <class Record, class Number, class Time>
 void each_number(Record& record, const Number& number, const Time& time) {
   const auto action = [&](auto& one) {
@@ -48,14 +48,14 @@ void each_number(Record& record, const Number& number, const Time& time) {
   });
 }
 
-/// Times on rank 0's clock.
+/// Converts times to rank 0's clock.
 void pack(const StepRecord& record, const ClockMap& clock, std::vector<double>& out) {
   each_number(
       record, [&](const auto& value) { out.push_back(static_cast<double>(value)); },
       [&](double seconds) { out.push_back(clock(seconds)); });
 }
 
-/// The record that begins at `next`, which is then after it; times count from `origin`.
+/// Unpacks the record at `next` and advances `next`; times are relative to `origin`.
 StepRecord unpack(const double*& next, double origin) {
   StepRecord record;
   each_number(
@@ -65,7 +65,7 @@ StepRecord unpack(const double*& next, double origin) {
   return record;
 }
 
-/// Bytes that a microbatch takes on each stage, from the ranks that hold them. Collective.
+/// Gathers the bytes of a microbatch on each stage from the ranks that have it. Collective.
 void gather_sizes(const Trainer& trainer, Communicator& world, RunTrace& trace) {
   const auto stages = static_cast<std::size_t>(trace.layout.stage_count());
   std::vector<double> mine(2 * stages + 1);
@@ -80,7 +80,7 @@ void gather_sizes(const Trainer& trainer, Communicator& world, RunTrace& trace) 
   const std::vector<double> all = gather_values(world, mine);
   trace.saved_bytes.assign(stages, 0);
   trace.grad_bytes.assign(stages, 0);
-  trace.boundary_bytes = 0;  // of any rank that works
+  trace.boundary_bytes = 0;  // of any working rank
   for (std::size_t i = 0; i < all.size(); i += mine.size()) {
     trace.boundary_bytes =
         std::max(trace.boundary_bytes, static_cast<std::size_t>(all[i + mine.size() - 1]));
@@ -91,7 +91,7 @@ void gather_sizes(const Trainer& trainer, Communicator& world, RunTrace& trace) 
   }
 }
 
-/// A message that the receiver has is over for the sender as well, even if it looks only later.
+/// A received message is complete for the sender too, even if it checks only later.
 void align_sends(const PlanIndex& index, std::vector<StepRecord>& ranks) {
   std::vector<double> received(static_cast<std::size_t>(index.nodes()),
                                std::numeric_limits<double>::infinity());
@@ -117,7 +117,7 @@ TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std
 
 namespace {
 
-/// Layout and plan of the ranks that work, numbered among themselves: a spare rank does nothing.
+/// Stores layout and plan of the working ranks, renumbered without the spare ones.
 void take_working(const Assignment& assignment, RunTrace& trace) {
   trace.layout = assignment.layout;
   for (Pipeline& pipeline : trace.layout.pipelines)
@@ -126,7 +126,7 @@ void take_working(const Assignment& assignment, RunTrace& trace) {
     trace.plan.rows.push_back(assignment.plan.rows[static_cast<std::size_t>(rank)]);
 }
 
-/// The working ranks, of whom rank 0 has gathered something; none elsewhere.
+/// The working ranks on rank 0, which has gathered data; empty elsewhere.
 std::vector<std::size_t> ranks_of(const Assignment& assignment, std::size_t gathered) {
   if (gathered == 0) return {};
   return {assignment.working.begin(), assignment.working.end()};
@@ -138,7 +138,7 @@ RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffs
   Communicator& world = trainer.world();
   const ClockMap clock(early, measure_offset(world));
   std::vector<double> mine;
-  std::size_t steps = 0;  // that were reached; a spare rank has none
+  std::size_t steps = 0;  // reached; a spare rank has none
   for (const StepRecord& record : trainer.engine().executor().recorder().kept()) {
     if (record.step == 0) break;
     pack(record, clock, mine);
@@ -176,7 +176,7 @@ std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, co
     return window.count > 0 ? std::vector{window} : std::vector<TraceWindow>{};
   }
   std::vector<TraceWindow> windows;
-  std::int64_t from = done + 1;  // no window begins before
+  std::int64_t from = done + 1;  // no window starts earlier
   while (from <= steps) {
     std::int64_t first = steps + 1;
     for (const std::int64_t step : log.trace_at)
@@ -184,7 +184,7 @@ std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, co
     if (log.trace_every > 0)
       first = std::min(first, (from + log.trace_every - 1) / log.trace_every * log.trace_every);
     if (first > steps) break;
-    // As many as of a launch that starts there.
+    // As many as in a launch that starts there.
     const int count = choose_window(first - 1, steps, log.trace, actions).count;
     if (count == 0) break;
     windows.push_back({first, count});
@@ -201,7 +201,7 @@ Tracing::Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done,
       windows_(trace_windows(done, config.run.steps, config.log,
                              action_count(trainer.assignment().plan))) {}
 
-/// Opens a window with the first step that reaches into it, where a step does several at once.
+/// Opens a window at its first step, or at a batch of steps that includes it.
 void Tracing::before_step(std::int64_t step) {
   const int batches = trainer_.assignment().batches;
   while (records() && windows_[next_].end() <= step) ++next_;
@@ -231,7 +231,8 @@ void Tracing::write_window() {
     if (!config_.log.trace_at.empty() || config_.log.trace_every > 0)
       atomic_replace(trace_path(directory_, first), text);
   } catch (const Error& error) {
-    log::warn("no trace was written: {} ({}); training goes on", error.message(), error.where());
+    log::warn("cannot write the trace: {} ({}); training continues", error.message(),
+              error.where());
   }
   last_ = std::move(trace);
 }

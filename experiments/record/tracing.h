@@ -1,7 +1,6 @@
-// Records some steps of a run into trace.json.
-// Invariant: nothing is written or sent within a step; the clocks are compared before the first
-// recorded step of a window and after its last, and the file is there from then on, whatever
-// happens next.
+// Records some steps of a run in trace.json. Invariant: nothing is written or sent within a step.
+// Clocks are compared before the first and after the last recorded step of a window, and then the
+// file is written at once.
 #pragma once
 
 #include <optional>
@@ -21,25 +20,24 @@ struct TraceWindow {
   std::int64_t end() const { return first + count; }
 };
 
-/// The steps to record of a launch that trains (done, steps]: `wanted` after its first two, which
-/// warm up, or its last ones where it has fewer; fewer than wanted where a step has so many
-/// `actions` on all ranks that the file would be large, but at least one.
+/// The steps to record of a launch that trains (done, steps]: `wanted` steps after the first two,
+/// which warm up, or the last ones if there are fewer. Reduced, to at least one, if steps have so
+/// many `actions` over all ranks that the file would be large.
 TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std::size_t actions);
 
-/// The same where log.trace_at or log.trace_every ask for other steps: windows of log.trace steps
-/// from each of these steps on that lies in the launch, ascending; one that begins within another
-/// is part of it.
+/// The windows requested by log.trace_at or log.trace_every: log.trace steps from each of these
+/// steps within the launch, ascending. A window that starts within another is merged into it.
 std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, const LogSection& log,
                                        std::size_t actions);
 
 class Tracing {
  public:
-  /// Writes into the run's `directory` on rank 0. All functions but last() are collective.
+  /// Writes to the run's `directory` on rank 0. All functions except last() are collective.
   Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done, std::string directory);
-  /// `step`: the first of those that are done at once.
+  /// `step`: the first of the steps that are done at once.
   void before_step(std::int64_t step);
   void after_step(std::int64_t step);
-  /// The assignment is about to change: a window that is open ends with the step before.
+  /// Call before the assignment changes: closes an open window after the previous step.
   void before_change();
   /// The last recording, on rank 0.
   const std::optional<RunTrace>& last() const { return last_; }
@@ -52,13 +50,14 @@ class Tracing {
   const RunConfig& config_;
   std::string directory_;
   std::vector<TraceWindow> windows_;
-  std::size_t next_ = 0;  // the current window, or the next one
+  std::size_t next_ = 0;  // current or next window
   ClockOffset early_;
   std::optional<RunTrace> last_;
 };
 
-/// The steps that `trainer` kept and that were reached, at least one, on the ranks that work;
-/// complete on rank 0 only. Collective. `early`: this rank's measure_offset() before them.
+/// Gathers the steps that `trainer` recorded and that were reached, at least one, from the working
+/// ranks. Complete only on rank 0. Collective. `early`: this rank's measure_offset() before these
+/// steps.
 RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffset& early);
 
 }  // namespace concertina

@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// Of two times as utc_text() writes them: "2026-01-31T23:59:59.123Z".
+/// Seconds between two times in the format of utc_text(): "2026-01-31T23:59:59.123Z".
 double seconds_between(const std::string& from, const std::string& to) {
   const auto seconds = [](const std::string& text) {
     int year = 0, month = 0, day = 0, hour = 0, minute = 0;
@@ -46,7 +46,7 @@ StepCurve training_seconds(const RunLog& log) {
   double elapsed = 0;
   for (const MetricsPoint& point : log.metrics) {
     if (point.time.empty()) return {};
-    if (before != nullptr && point.step <= before->step) {  // done once more, by another launch
+    if (before != nullptr && point.step <= before->step) {  // repeated by another launch
       seconds.erase(seconds.lower_bound(point.step), seconds.end());
       elapsed = seconds.empty() ? 0 : seconds.rbegin()->second;
     }

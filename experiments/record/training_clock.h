@@ -1,5 +1,5 @@
-// The log of a run as values, and the clock of its training.
-// Invariant: the clock counts what training takes and no evaluation, whatever the launches.
+// The log of a run as values, and the clock of its training. Invariant: the clock counts training
+// but not evaluations, across launches.
 #pragma once
 
 #include <string>
@@ -12,23 +12,22 @@ namespace concertina {
 struct RunLog {
   std::vector<MetricsPoint> metrics;
   std::vector<ValidationPoint> validations;
-  std::vector<std::string> launches{};  // when each began
+  std::vector<std::string> launches{};  // start times
 };
-/// The starts of the launches that lines of launches.jsonl are of.
+/// The start times of launches from lines of launches.jsonl.
 std::vector<std::string> starts_of(const std::vector<nlohmann::json>& launches);
-/// What a run directory has of it; of an empty name nothing.
+/// Reads the log of a run directory; empty for an empty name.
 RunLog read_log(const std::string& directory);
 
-/// A figure by step.
+/// A metric by step.
 struct StepCurve {
   std::vector<double> step, value;
   bool operator==(const StepCurve&) const = default;
 };
 
-/// The training seconds up to the end of each step: wall time, with decisions, changes of the
-/// layout and checkpoints, without evaluations. The clock starts at the end of the first step, in
-/// which kernels are made; it stands still between launches and for the first step of each. Of a
-/// step that was done twice, the last time counts. Empty of a run whose log lacks a time, or that
-/// of an evaluation.
+/// The training seconds up to the end of each step: wall time with decisions, layout changes and
+/// checkpoints, without evaluations. The clock starts at the end of the first step, in which
+/// kernels are created, and is stopped between launches and during the first step of each. For a
+/// repeated step the last time counts. Empty if the log lacks the time of a step or an evaluation.
 StepCurve training_seconds(const RunLog& log);
 }  // namespace concertina

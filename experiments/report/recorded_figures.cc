@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A config of another version of the program has none of these.
+/// Empty if the config is from an incompatible version of the program.
 Json model_figures(const std::string& config_text) try {
   RunConfig config;
   read_config(config_text, kConfigFile, config);
@@ -26,8 +26,7 @@ Json model_figures(const std::string& config_text) try {
   return Json::object();
 }
 
-/// Milliseconds after `start`, and bytes: of saved activations, and of boundary buffers too where
-/// these were measured.
+/// Milliseconds after `start`, and bytes of saved activations, and of boundary buffers if measured.
 Json memory_json(const std::vector<MemorySample>& samples, double start, bool boundaries) {
   Json points = Json::array();
   for (const MemorySample& sample : samples) {
@@ -56,10 +55,10 @@ void require_run(const std::string& directory) {
   std::error_code error;
   const auto status = std::filesystem::symlink_status(config, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    throw_input("this is not a regular file", config, "the file as the run wrote it");
+    throw_input("not a regular file", config, "the file that the run wrote");
   if (!std::filesystem::exists(status))
-    throw_input("this is not the directory of a run: it has no config.toml", directory,
-                "the directory of a run, such as runs/NAME");
+    throw_input("not a run directory: config.toml is missing", directory,
+                "a run directory, such as runs/NAME");
 }
 
 }  // namespace

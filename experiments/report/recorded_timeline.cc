@@ -17,7 +17,7 @@ void add_wait(WorkKind kind, const std::string& what, double start, double end,
   if (end > start) waits.push_back({.work = kind, .start = start, .end = end, .what = what});
 }
 
-/// On `rank` and those that it shares gradients with, in the prediction.
+/// The end of the last predicted gradient on `rank` and the ranks with which it shares gradients.
 double last_gradient(const RunTrace& trace, const ReportFigures& figures, std::size_t rank) {
   double last = 0;
   for (const BucketCosts& bucket : figures.costs.buckets) {
@@ -32,7 +32,7 @@ double last_gradient(const RunTrace& trace, const ReportFigures& figures, std::s
   return last;
 }
 
-/// After the last gradient, and in STEP.
+/// Predicted waits after the last gradient and in STEP.
 Waits predicted_waits(const RunTrace& trace, const ReportFigures& figures) {
   Waits waits(trace.plan.rows.size());
   for (std::size_t rank = 0; rank < waits.size(); ++rank) {
@@ -65,7 +65,8 @@ std::string wait_text(const WaitTime& wait, const Layout& layout) {
   }
 }
 
-/// The step of median length, its waits cut where the computation that they were for had ended.
+/// The step of median duration. Waits are split where the computation that they depend on has
+/// ended.
 TimelinePanel measured_panel(const RunTrace& trace, const ReportFigures& figures) {
   const std::vector<StepRecord>& step = trace.steps[figures.typical];
   const auto computed = computed_until(trace.plan, trace.layout, step);
@@ -77,7 +78,7 @@ TimelinePanel measured_panel(const RunTrace& trace, const ReportFigures& figures
       {},
       {},
       Waits(step.size())};
-  // All of STEP is the optimizer's but its waits.
+  // STEP belongs entirely to the optimizer, except for its waits.
   panel.costs.ranks.assign(step.size(), {.norm = std::numeric_limits<double>::infinity()});
   panel.timeline.makespan = figures.seconds;
   for (std::size_t rank = 0; rank < step.size(); ++rank) {

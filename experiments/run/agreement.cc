@@ -24,15 +24,16 @@ namespace concertina {
 namespace {
 
 constexpr std::string_view kFloatingPoint = "floating-point arithmetic";
-constexpr std::size_t kMostText = 100;  // of a value in the message
+constexpr std::size_t kMostText = 100;  // maximum length of a value in the message
 
-/// Each host has its own directories and cores; what files hold is compared elsewhere.
+/// Whether ranks may differ in the key: hosts have separate directories and cores; the contents of
+/// files are compared separately.
 bool may_differ(KeyRole role) {
   return role == KeyRole::run_place || role == KeyRole::host_place || role == KeyRole::host ||
          role == KeyRole::files;
 }
 
-/// "rounds to nearest", and what else changes results: as this thread computes.
+/// Describes this thread's arithmetic: "rounds to nearest" and other settings that change results.
 std::string floating_point() {
   using Limits = std::numeric_limits<float>;
   const volatile float one = 1, part = Limits::epsilon() / 8, least = Limits::min();
@@ -42,9 +43,8 @@ std::string floating_point() {
                      : down < -one ? "rounds down"
                      : most > one  ? "rounds to nearest"
                                    : "rounds toward zero";
-  if (std::bit_cast<std::uint32_t>(float{half}) == 0)
-    text += ", results that are denormal become 0";
-  if (denormal * 0x1p30F == 0) text += ", operands that are denormal count as 0";
+  if (std::bit_cast<std::uint32_t>(float{half}) == 0) text += ", flushes denormal results to 0";
+  if (denormal * 0x1p30F == 0) text += ", treats denormal operands as 0";
   return text;
 }
 
@@ -61,7 +61,7 @@ const std::string* find_claim(const std::vector<RankClaim>& claims, const std::s
   return found == claims.end() ? nullptr : &found->value;
 }
 
-/// Faults of the file are reported where it is parsed.
+/// Errors of the file are reported where it is parsed.
 std::string file_digest(const std::string& path) try {
   return sha256_hex(read_file(path, kMostScheduleBytes));
 } catch (const Error&) {
@@ -76,13 +76,13 @@ nlohmann::json refusal_of(std::string what, std::string where, std::string fix) 
   return {std::move(what), std::move(where), std::move(fix)};
 }
 
-/// The first of rank 0's claims that another rank does not share, or one that it has not.
+/// The first claim of rank 0 that differs on another rank, or the first claim that rank 0 lacks.
 nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const RunConfig& config) {
   std::vector<std::string> keys;
   for (const std::vector<RankClaim>& claims : all)
     for (const RankClaim& claim : claims)
       if (&claims == &all[0] || find_claim(all[0], claim.key) == nullptr) keys.push_back(claim.key);
-  // A variable that rank 0 lacks says more than the key that it sets.
+  // A variable that rank 0 lacks explains more than the key that it sets.
   std::ranges::stable_partition(keys, names_key);
   for (const std::string& key : keys) {
     std::map<std::string, std::vector<int>> ranks_with;
@@ -99,16 +99,16 @@ nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const 
       texts.push_back(fmt::format("{} on {}", value, ranks_text(ranks)));
     return refusal_of(fmt::format("the ranks do not agree on {}: {}", key, fmt::join(texts, ", ")),
                       find_key(key) != nullptr ? config.where(key) + " (rank 0)" : key,
-                      names_key(key) ? fmt::format("mpirun -x {}, so that all ranks have it", key)
+                      names_key(key) ? fmt::format("mpirun -x {}, to set it on all ranks", key)
                       : key == kFloatingPoint
-                          ? "no library that changes it, on any rank (LD_PRELOAD; -ffast-math)"
+                          ? "remove the library that changes it (LD_PRELOAD; -ffast-math)"
                           : "the same program, options and files for all ranks");
   }
   return refusal_of("the ranks do not agree", "start of the run", "one program for all ranks");
 }
 
-/// An instruction set that some ranks' processors lack; null if all have it. `isas`: how many each
-/// rank has.
+/// An instruction set that the processors of some ranks lack; null if all have it. `isas`: the
+/// number of instruction sets of each rank.
 nlohmann::json missing_isa(const std::vector<int>& isas, const RunConfig& config) {
   if (config.numerics.isa == "auto" || config.run.device != "cpu") return nullptr;
   const std::vector<std::string_view> names = cpu::isa_names();

@@ -26,7 +26,7 @@ void BackgroundTask::start(const std::function<void()>& task, bool beside, const
   beside_ = beside;
   try {
     if (beside) thread_ = std::thread(guarded);
-  } catch (const std::system_error&) {  // no more threads for this user: in the way, then
+  } catch (const std::system_error&) {  // thread limit of this user reached: run it synchronously
     beside_ = false;
   }
   if (!beside_) guarded();

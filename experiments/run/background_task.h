@@ -1,7 +1,7 @@
-// What a rank does for a save beside the steps of its run, and how all ranks agree on what came of
-// it: the one commit rule of all tiers (disk, memory, another host).
-// Invariants: the thread of a task never communicates; its failure is kept, never thrown; ranks
-// agree by a number each, which they exchange after each step anyway.
+// The work of a rank for a save that runs beside its steps, and the agreement of all ranks on its
+// outcome: the one commit rule of all tiers (disk, memory, another host). Invariants: the thread of
+// a task never communicates; its failure is stored, never thrown; ranks agree by one number each,
+// which they exchange after each step anyway.
 #pragma once
 
 #include <atomic>
@@ -23,18 +23,18 @@ class BackgroundTask {
   BackgroundTask(const BackgroundTask&) = delete;
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
-  /// Runs `task`: on a thread if `beside`, unless this user may not have another one. `where`: for
-  /// a failure that is no Error. `beat`: called on this thread whenever the task has made progress
-  /// while it is waited for.
+  /// Runs `task`, on a thread if `beside` unless this user cannot have another thread. `where`: the
+  /// place for a failure that is not an Error. `beat`: called on the waiting thread whenever the
+  /// task has made progress.
   void start(const std::function<void()>& task, bool beside, const std::string& where,
              std::function<void()> beat = {});
-  /// Whether the last task has ended; also before the first one.
+  /// Whether the last task has finished; true if there was none.
   bool over() const { return over_.load(std::memory_order_acquire); }
-  /// The failure of the task, once it is over.
+  /// The failure of the task, once over().
   const std::optional<Error>& error() const { return error_; }
-  /// Waits until it is over.
+  /// Waits until the task has finished.
   void wait();
-  /// For the task: it has made progress.
+  /// Called by the task when it has made progress.
   void made_progress();
 
  private:
@@ -46,9 +46,9 @@ class BackgroundTask {
   std::thread thread_;
 };
 
-/// The stages of a save: each rank writes its part; then what makes the parts one state is done,
-/// by one rank or by all. What a rank tells the others is 0 until it has done its part of the
-/// stage, negative where that failed, else any positive number.
+/// The stages of a save: each rank writes its part; then one rank or all turn the parts into one
+/// state. A rank sends 0 until it has done its part of the stage, a negative number if that failed,
+/// otherwise any positive number.
 class SaveStages {
  public:
   enum class Stage { idle, writing, committing, failed };
@@ -57,8 +57,8 @@ class SaveStages {
   bool busy() const { return stage_ != Stage::idle; }
   void begin() { stage_ = Stage::writing; }
   void end() { stage_ = Stage::idle; }
-  /// `told`: by the ranks that have a part in the stage. Whether it has ended; if it has, now() is
-  /// what follows.
+  /// `told`: the numbers of the ranks that participate in the stage. Returns whether the stage has
+  /// finished; now() is then the next one.
   bool hear(std::span<const double> told);
 
  private:

@@ -29,12 +29,12 @@ std::optional<OpenCommit> open_best(const std::string& checkpoints) {
     const std::string path = checkpoints + "/" + commit_name(best->step);
     std::error_code absent;
     if (std::filesystem::exists(path, absent)) return OpenCommit{path, open_manifest(path)};
-    // A run that trains may have found a better one meanwhile.
+    // A run in progress may have found a better one meanwhile.
     if (seen == newest->manifest.step)
-      throw_input(fmt::format("the run's best checkpoint by {}, of step {}, is not here", best->by,
+      throw_input(fmt::format("the run's best checkpoint by {}, of step {}, is missing", best->by,
                               best->step),
                   checkpoints,
-                  fmt::format("bring it back, or take the newest one, of step {}: --newest",
+                  fmt::format("restore it, or use the newest checkpoint, of step {}, with --newest",
                               newest->manifest.step));
     seen = newest->manifest.step;
   }

@@ -1,6 +1,5 @@
-// The best model of a run by the evaluations during its training: checkpoint.best.
-// Invariant: the newest commit says which commit that is, so the two never contradict each other;
-// no run removes it.
+// The best model of a run by the evaluations during its training: checkpoint.best. Invariant: only
+// the newest commit states which commit is best; no run removes the best commit.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +11,10 @@
 
 namespace concertina {
 
-/// Key of a run's progress, which commits keep: see Selection.
+/// Key of a run's progress, which commits store: see Selection.
 inline constexpr const char* kBestKey = "best";
 
-/// Which commit of a directory of them is meant: the newest, or the best of the run if it keeps
-/// one.
+/// Selects a commit of a directory: the newest, or the best of the run if it keeps one.
 enum class Chosen { newest, best };
 
 struct BestCommit {
@@ -25,14 +23,14 @@ struct BestCommit {
   double value = 0;
 };
 
-/// The best commit that the run had when it made the one with this metadata.
+/// The best commit of the run at the time of the commit with this metadata.
 std::optional<BestCommit> best_commit_of(const nlohmann::json& metadata);
 
-/// The best commit of a run, or the newest where it keeps no best one; nothing if there is none.
-/// Input error: it is not there, or damaged.
+/// The best commit of a run, or the newest if it keeps no best one; nullopt if there is none. Input
+/// error: the best commit is missing or damaged.
 std::optional<OpenCommit> open_best(const std::string& checkpoints);
 
-/// "step 40, the best of the run by accuracy (0.9123)", "step 60" for a commit with this metadata.
+/// "step 40, the best of the run by accuracy (0.9123)" or "step 60", for this metadata.
 std::string step_text(std::int64_t step, const nlohmann::json& metadata);
 
 }  // namespace concertina

@@ -43,7 +43,7 @@ std::vector<TensorPiece> pieces_of(const Assignment& assignment, int rank,
 /// Returns data of a tensor that host code can read.
 using Readable = std::function<const float*(View tensor)>;
 
-/// The state of this rank's own parts.
+/// The state of the parts that this rank owns.
 std::vector<TensorPiece> own_pieces(const Trainer& trainer, const Readable& readable) {
   const State& state = trainer.state();
   std::vector<TensorPiece> pieces = pieces_of(trainer.assignment(), state.rank(), state.kinds());
@@ -56,14 +56,14 @@ std::vector<TensorPiece> own_pieces(const Trainer& trainer, const Readable& read
   return pieces;
 }
 
-/// In its place where host code can read that, else in `fetched`.
+/// Reads tensors in place if host code can, otherwise copies them to `fetched`.
 Readable in_place(const State& state, std::list<std::vector<std::byte>>& fetched) {
   return
       [&](View tensor) { return host_view(state.memory(), tensor, fetched.emplace_back()).f32(); };
 }
 
-/// No checkpoint is made of a state that no step can start from: a NaN, an infinity, or a weight
-/// whose square overflows, and with it any norm of it.
+/// Throws for a state from which no step can start: a NaN, an infinity, or a weight whose square
+/// overflows, and with it any norm of it. Such a state is not saved.
 void require_sound(const TensorPiece& piece, std::int64_t step) {
   constexpr std::uint32_t kInfinity = 0x7f800000, kSquareOverflows = 0x5f800000;  // 2^64
   for (const StatePart& part : piece.parts) {
@@ -73,14 +73,14 @@ void require_sound(const TensorPiece& piece, std::int64_t step) {
       largest = std::max(largest, std::bit_cast<std::uint32_t>(part.data[i]) & 0x7fffffff);
     if (largest < limit) continue;
     throw_failure(
-        fmt::format("training has diverged: after step {} '{}' of {} {}; no checkpoint is made",
+        fmt::format("training has diverged: after step {} '{}' of {} {}; no checkpoint is written",
                     step, part.name, piece.name,
                     largest >= kInfinity ? "is not finite" : "has values above 2^64"),
         fmt::format("step {}", step), kDivergedAdvice);
   }
 }
 
-/// What a commit keeps beside the tensors.
+/// The metadata that a commit stores besides the tensors.
 nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
                            const nlohmann::json& identity, nlohmann::json progress) {
   nlohmann::json metadata = identity;
@@ -93,8 +93,7 @@ nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
 
 }  // namespace
 
-/// Whether there is memory for a copy of this rank's part. The other ranks of the host want as
-/// much.
+/// Whether there is memory for a copy of this rank's part. Other ranks need as much.
 bool CheckpointWriter::make_copy_room() {
   const auto rank = static_cast<std::size_t>(trainer_.world().rank());
   const std::uint64_t bytes =
@@ -109,7 +108,7 @@ bool CheckpointWriter::make_copy_room() {
     copy_.reset(new (std::nothrow) float[bytes / sizeof(float)]);
   if (copy_ != nullptr) copy_floats_ = bytes / sizeof(float);
   if (copy_ == nullptr && !std::exchange(no_room_told_, true))
-    log::warn("no memory for a copy of this rank's state, {:.1f} MiB: steps wait for checkpoints",
+    log::warn("no memory for a copy of this rank's state ({:.1f} MiB): steps wait for checkpoints",
               static_cast<double>(bytes) / (1 << 20));
   return copy_ != nullptr;
 }
@@ -180,7 +179,7 @@ double CheckpointWriter::news() const {
   return static_cast<double>(records_.front().size());
 }
 
-/// The records of all shards on the rank that commits.
+/// Collects the records of all shards on the rank that commits.
 void CheckpointWriter::collect_records(std::span<const double> news) {
   Communicator& world = trainer_.world();
   const std::vector<int>& working = trainer_.assignment().working;
@@ -192,7 +191,7 @@ void CheckpointWriter::collect_records(std::span<const double> news) {
   }
 }
 
-/// The next stage, if all ranks are ready for it.
+/// Starts the next stage if all ranks are ready for it.
 std::optional<SavedCheckpoint> CheckpointWriter::step_on(std::span<const double> news,
                                                          bool led_on) {
   using enum SaveStages::Stage;
@@ -208,7 +207,7 @@ std::optional<SavedCheckpoint> CheckpointWriter::step_on(std::span<const double>
   return {};
 }
 
-/// Throws what failed on any rank, on all.
+/// Throws an error of any rank on all ranks.
 void CheckpointWriter::raise() {
   if (stages_.now() != SaveStages::Stage::failed) return;
   stages_.end();
@@ -233,7 +232,7 @@ std::optional<SavedCheckpoint> CheckpointWriter::step_to_end(const Exchange& exc
   std::optional<SavedCheckpoint> saved;
   while (busy() && stages_.now() != SaveStages::Stage::failed) {
     task_.wait();
-    beside_ = false;  // what is left is done here
+    beside_ = false;  // the rest runs synchronously
     const double mine = news();
     saved = step_on(exchange(std::span(&mine, 1)), trainer_.done() > step_);
   }
@@ -281,7 +280,7 @@ std::vector<std::uint64_t> state_bytes(const Assignment& assignment, std::size_t
 }
 
 std::uint64_t checkpoint_bytes(const Trainer& trainer) {
-  constexpr std::uint64_t kInOtherFiles = 10 << 10;  // of a part, in model.h5 and the manifest
+  constexpr std::uint64_t kInOtherFiles = 10 << 10;  // per part, in model.h5 and the manifest
   std::uint64_t bytes = 0;
   for (int rank = 0; rank < trainer.assignment().world; ++rank) {
     const std::vector<TensorPiece> pieces =

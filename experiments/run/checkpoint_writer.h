@@ -1,10 +1,10 @@
-// Writes the checkpoints of a run, in the way of its steps or beside those that follow.
-// Invariants: a commit is of one step, whatever the run does while it is written: what is written
-// beside steps is a copy; all ranks agree on what came of it, by what they exchange anyway; the
-// threads that write never communicate, and nothing else of this process uses HDF5 while one runs.
+// Writes the checkpoints of a run, synchronously or beside the steps that follow. Invariants: a
+// commit is the state of one step, whatever the run does meanwhile: a copy is written if steps
+// continue. All ranks agree on the outcome through values that they exchange anyway. The threads
+// that write never communicate, and nothing else in this process uses HDF5 while one runs.
 //
-//   start: copy -> a thread of each rank: its shard -> hear: all have it -> a thread of one rank:
-//   the commit, and what is to be done after it -> hear: it is there
+//   start: copy -> a thread of each rank: its shard -> hear: all exist -> a thread of one rank:
+//   the commit, and the work that follows it -> hear: the commit exists
 #pragma once
 
 #include <cstdint>
@@ -24,41 +24,40 @@
 
 namespace concertina {
 
-/// A commit that is there. All ranks that get one get the same step and seconds.
+/// A finished commit. All ranks that receive one receive the same step and seconds.
 struct SavedCheckpoint {
   std::int64_t step = 0;
   double seconds = 0;   // from its start until it was durable
-  bool led_on = false;  // as After was told
+  bool led_on = false;  // see After
 };
 
 class CheckpointWriter {
  public:
-  /// `directory`: of the commits, which all ranks see. `trainer` has started, and outlives it.
+  /// `directory`: for commits, seen by all ranks. `trainer` has started and outlives this.
   CheckpointWriter(Trainer& trainer, std::string directory)
       : trainer_(trainer), directory_(std::move(directory)) {}
 
-  /// What the rank that commits does next, maybe on a thread. `led_on`: a step has followed that of
-  /// the state.
+  /// The next action of the rank that commits. `led_on`: a step followed that of the state.
   using After = std::function<void(bool led_on)>;
 
-  /// Begins to write the state after step `step`. `beside`: returns as soon as there is a copy of
-  /// it, unless there is no memory for one, which is a warning. Not while busy(). Collective;
-  /// throws the same Error on all ranks: of a state that has diverged, or its system_error() says
-  /// that the file system refused.
+  /// Starts to write the state after step `step`. `beside`: return as soon as there is a copy of
+  /// it; without memory for a copy, logs a warning and waits. Must not be called while busy().
+  /// Collective; throws the same Error on all ranks: the state has diverged, or the file system
+  /// refused, as in its system_error().
   void start(std::int64_t step, const nlohmann::json& identity, nlohmann::json progress,
              bool beside, After after = {});
 
-  /// Whether a save has begun and has not ended; the same on all ranks.
+  /// Whether a save is in progress; the same on all ranks.
   bool busy() const { return stages_.busy(); }
-  /// What the other ranks have to hear(): 0 while this one writes.
+  /// The value that the other ranks pass to hear(); 0 while this rank writes.
   double news() const;
-  /// `news`: news() of all working ranks, in their order; `led_on`: as After is told. Returns the
-  /// commit once it is there. Throws as start() what any rank met. All ranks together. The working
-  /// ranks stay the same as long as it is busy().
+  /// `news`: news() of all working ranks, in their order; `led_on`: see After. Returns the commit
+  /// once it exists. Throws like start() the error of any rank. Called by all ranks together; the
+  /// working ranks must not change while busy().
   std::optional<SavedCheckpoint> hear(std::span<const double> news, bool led_on);
-  /// Waits for the end of what start() has begun, and returns it as hear(). Collective.
+  /// Waits for the save in progress, and returns the same as hear(). Collective.
   std::optional<SavedCheckpoint> finish();
-  /// The same among the working ranks alone, which never throws: nothing if there is no commit.
+  /// The same for the working ranks only; never throws. Returns nullopt if there is no commit.
   std::optional<SavedCheckpoint> finish_working() noexcept;
 
   /// Bytes of this process for copies of the state.
@@ -84,38 +83,38 @@ class CheckpointWriter {
   std::size_t copy_floats_ = 0;
   bool no_room_told_ = false;
 
-  // These are of the save that is under way.
+  // These belong to the save in progress.
   SaveStages stages_;
   std::int64_t step_ = 0;
-  int index_ = -1;  // of this rank among those that work; -1: it has no part
+  int index_ = -1;  // index of this rank among the working ranks; -1: none
   bool beside_ = false, led_on_ = false;
   double began_ = 0;
   std::string partial_;
   nlohmann::json metadata_;
   After after_;
   std::vector<TensorPiece> pieces_;
-  std::list<std::vector<std::byte>> fetched_;  // what host code cannot read in its place
-  std::vector<std::string> records_;           // JSON of shards: the own one, or all to commit
-  // These belong to the task until it is over.
+  std::list<std::vector<std::byte>> fetched_;  // tensors that host code cannot read in place
+  std::vector<std::string> records_;           // JSON of this rank's shard, or of all to commit
+  // These belong to the task until it has finished.
   ShardStructure structure_;
   double durable_ = 0;
   BackgroundTask task_;
 };
 
-/// Writes step `step` below `directory` and commits it, with what units are frozen and `progress`.
-/// Throws as CheckpointWriter::start(). Collective.
+/// Writes step `step` below `directory` and commits it with the number of frozen units and
+/// `progress`. Throws like CheckpointWriter::start(). Collective.
 void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
                      const nlohmann::json& identity, nlohmann::json progress = {});
 
-/// SnapshotFile::copy() of this rank's part of the state. Not collective.
+/// Calls SnapshotFile::copy() for this rank's part of the state. Not collective.
 double copy_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
                      const nlohmann::json& identity, nlohmann::json progress);
 
-/// At least the bytes of a checkpoint of all ranks in the assignment of now.
+/// A lower bound for the bytes of a checkpoint of all ranks in the current assignment.
 std::uint64_t checkpoint_bytes(const Trainer& trainer);
 
-/// At least the bytes of weights and optimizer state that each rank writes; of so many kinds
-/// besides weights.
+/// Lower bounds for the bytes of weights and optimizer state that each rank writes; `kinds`: number
+/// of tensors per weight besides the weight itself.
 std::vector<std::uint64_t> state_bytes(const Assignment& assignment, std::size_t kinds);
 
 }  // namespace concertina

@@ -21,7 +21,7 @@ bool on_gpu(const RunConfig& config) {
   return config.run.device == "cuda";
 }
 
-/// This rank's number among those of its host.
+/// This rank's index among the ranks of its host.
 int local_rank(Communicator& world) {
   const std::vector<nlohmann::json> hosts = gather_json(world, host_name());
   const auto own = hosts.begin() + world.rank();
@@ -37,8 +37,8 @@ cuda::AttentionBy attention_of(const RunConfig& config) {
   return may ? by : AttentionBy::own;
 }
 
-/// The same on every rank, since bits are those of the kernels: cuDNN's only where all have it, of
-/// one version. Collective.
+/// The attention kernels for all ranks, since they determine bits: those of cuDNN only if all ranks
+/// have the same version of it. Collective.
 cuda::AttentionBy agreed_attention(const RunConfig& config, int gpu, Communicator& world) {
   const cuda::AttentionBy wanted = attention_of(config);
   if (wanted == cuda::AttentionBy::own || world.size() == 1) return wanted;
@@ -51,10 +51,10 @@ cuda::AttentionBy agreed_attention(const RunConfig& config, int gpu, Communicato
                         all[0]["version"].get<std::string>());
     if (why.empty()) continue;
     if (wanted == cuda::AttentionBy::cudnn)
-      throw_input(fmt::format("attention cannot be cuDNN's: rank {}: {}", rank, why),
+      throw_input(fmt::format("cannot use cuDNN's attention: rank {}: {}", rank, why),
                   config.where("numerics.attention"),
-                  "numerics.attention = \"auto\", or one cuDNN on all machines");
-    if (world.rank() == 0) log::info("attention by our own kernels: rank {}: {}", rank, why);
+                  "numerics.attention = \"auto\", or the same cuDNN on all machines");
+    if (world.rank() == 0) log::info("using own attention kernels: rank {}: {}", rank, why);
     return cuda::AttentionBy::own;
   }
   return wanted;
@@ -66,13 +66,14 @@ cuda::BackendOptions options_of(const RunConfig& config, int gpu, cuda::Attentio
   return options;
 }
 
-/// By the instruction set that `numerics.isa` names; this process keeps to it.
+/// Creates the backend for the instruction set `numerics.isa`, which this process then keeps.
 std::unique_ptr<Backend> make_cpu(const RunConfig& config, int threads) {
   const std::string& isa = config.numerics.isa;
   if (isa == "auto") return make_cpu_backend(threads);
   const std::vector<cpu::Isa> all = cpu::available_isas();
   if (std::none_of(all.begin(), all.end(), [&](const cpu::Isa& one) { return one.name == isa; }))
-    throw_input(fmt::format("this processor has no {}", isa), config.where("numerics.isa"),
+    throw_input(fmt::format("this processor does not support {}", isa),
+                config.where("numerics.isa"),
                 fmt::format("numerics.isa = \"auto\", or \"{}\"", all.back().name));
   cpu::bind_onednn(isa);
   return make_cpu_backend(threads, isa);
@@ -94,7 +95,7 @@ std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int 
 
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, Communicator& world) {
   if (!on_gpu(config)) return make_backend(config, threads);
-  const int rank = local_rank(world);  // before anything that one rank's machine may lack
+  const int rank = local_rank(world);  // collective, so before anything that may throw on one rank
   const int gpu = rank % std::max(1, cuda::device_count());
   return make_backend(config, threads,
                       options_of(config, gpu, agreed_attention(config, gpu, world)));

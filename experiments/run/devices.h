@@ -1,6 +1,6 @@
-// The backend that `run.device` names, and the memory that it has.
-// Invariant: nobody else makes a backend from a device's name; what the machine or the build lacks
-// is one error, before anything is allocated.
+// The backend named by `run.device`, and its memory. Invariant: backends are created from a
+// device's name only here; everything that the machine or the build lacks is reported before
+// anything is allocated.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 
 namespace concertina {
 
-/// The backend of one process by itself: a CPU's with `threads` threads, or that of GPU `gpu`.
+/// The backend of a single process: a CPU with `threads` threads, or GPU `gpu`.
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int gpu = 0);
-/// The backend of this rank: the ranks of a host take its GPUs in turn. Collective over `world`.
+/// The backend of this rank: the ranks of a host use its GPUs round-robin. Collective over `world`.
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, Communicator& world);
 
-/// Only to ask what operators take: it needs no device, and may have no kernels.
+/// A backend only for querying the sizes of operators: it needs no device and may have no kernels.
 std::unique_ptr<Backend> make_sizing_backend(const RunConfig& config, int threads);
 
-/// Where tensors would be if this process ran by itself; empty if that is not known.
+/// The memory in which a single process would place tensors; nullopt if unknown.
 std::optional<MemoryBytes> device_memory(const RunConfig& config);
 
 }  // namespace concertina

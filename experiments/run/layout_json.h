@@ -1,5 +1,5 @@
 // Layouts as JSON, in checkpoints and traces: [{microbatches: [0, 4], stages: [...]}, ...], without
-// what is frozen.
+// the frozen units.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,12 +8,12 @@
 
 namespace concertina {
 
-/// A stage is {rank, units: [first, last]}, as parallel.layout has it; in a trace, which has many,
-/// [rank, first, last].
+/// A stage is {rank, units: [first, last]} as in parallel.layout, or, in a trace, which has many
+/// stages, [rank, first, last].
 enum class StageForm { named, brief };
 
 nlohmann::ordered_json to_json(const Layout& layout, StageForm form);
-/// Reads either form. Throws nlohmann::json::exception where it is another.
+/// Parses both forms. Throws nlohmann::json::exception for any other.
 Layout layout_from(const nlohmann::json& pipelines);
 
 }  // namespace concertina

@@ -115,9 +115,9 @@ DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenize
 
 namespace {
 
-/// The entries without the folder that they have in common.
+/// The entries without their common folder.
 std::vector<std::string> names_of_sources(std::vector<std::string> entries) {
-  std::size_t common = entries[0].rfind('/') + 1;  // 0: there is none
+  std::size_t common = entries[0].rfind('/') + 1;  // 0: no common folder
   for (const std::string& entry : entries)
     while (!entry.starts_with(entries[0].substr(0, common)))
       common = common < 2 ? 0 : entries[0].rfind('/', common - 2) + 1;

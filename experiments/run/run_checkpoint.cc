@@ -19,7 +19,7 @@
 namespace concertina {
 namespace {
 
-/// Progress for the watchdog.
+/// Reports progress to the watchdog.
 Beat beat_of(const Trainer& trainer) {
   Watchdog* const watchdog = trainer.watchdog();
   return [watchdog] {
@@ -27,9 +27,9 @@ Beat beat_of(const Trainer& trainer) {
   };
 }
 
-/// The commit at `path`, or the one below it that is meant, agreed on by all ranks; none if there
-/// is none. Rank 0 opens it, and keeps what it has read in `own`. Only what follows `path` travels:
-/// a directory's own name need not be UTF-8, as JSON is.
+/// The commit at `path`, or the `chosen` one below it, agreed on by all ranks; nullopt if there is
+/// none. Rank 0 opens it and stores what it has read in `own`. Only the path relative to `path` is
+/// sent, because a directory's name need not be UTF-8, unlike JSON.
 std::optional<std::string> find_commit(Communicator& world, const std::string& path, Chosen chosen,
                                        std::optional<OpenCommit>& own) {
   const nlohmann::json below = from_first(world, [&]() -> nlohmann::json {
@@ -44,11 +44,11 @@ std::optional<std::string> find_commit(Communicator& world, const std::string& p
   return path + below.get<std::string>();
 }
 
-/// A part of a tensor from its element `from` on, which goes to `tensor`.
+/// Reads a part of a tensor, starting at element `from`, into `tensor`.
 using ReadPart = std::function<void(const std::string& name, const std::string& part,
                                     std::size_t from, View tensor)>;
 
-/// Calls `read` for all weights that this rank holds, and the states of its own parts.
+/// Calls `read` for all weights on this rank and the optimizer states of the parts that it owns.
 void each_wanted(State& state, const CheckpointReader& reader, const ReadPart& read) {
   const std::vector<Bucket>& buckets = state.assignment().buckets;
   const std::vector<std::string> stored = reader.tensors();
@@ -61,7 +61,7 @@ void each_wanted(State& state, const CheckpointReader& reader, const ReadPart& r
                     reader.directory(), "freeze.tied = \"freezes\"");
       if (reader.shape(tensor.name) != tensor.shape)
         throw_input(
-            fmt::format("tensor {} has shape [{}], this model's has [{}]", tensor.name,
+            fmt::format("tensor {} has shape [{}], but this model needs [{}]", tensor.name,
                         fmt::join(reader.shape(tensor.name), ", "), fmt::join(tensor.shape, ", ")),
             reader.directory(), "the config of the run that saved it");
       read(tensor.name, "weight", 0, state.weights()[b].slice(tensor.offset, tensor.count));
@@ -73,7 +73,7 @@ void each_wanted(State& state, const CheckpointReader& reader, const ReadPart& r
   });
 }
 
-/// On a host all at the same time; else one after the other, by way of it.
+/// Reads all tensors at once on a host, otherwise in sequence through a host buffer.
 void read_state(State& state, CheckpointReader& reader) {
   std::vector<CheckpointReader::Range> ranges;
   each_wanted(state, reader,
@@ -99,14 +99,14 @@ std::vector<std::size_t> wanted_shards(State& state, const CheckpointReader& rea
   return {wanted.begin(), wanted.end()};
 }
 
-/// Loads what `open` gives on each rank, and returns its step. `bring`, if any, is called on all
-/// ranks with the shards that each reads.
+/// Loads the commit returned by `open` on each rank and returns its step. `bring`, if set, is
+/// called on all ranks with the shards that each reads.
 std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& open,
                          const nlohmann::json& identity, nlohmann::json* kept,
                          const std::function<void(const std::vector<std::size_t>&)>& bring = {}) {
   Communicator& world = trainer.world();
   std::int64_t step = 0, updates = 0;
-  std::vector<std::int64_t> missed;  // none are known of a program that did not count them
+  std::vector<std::int64_t> missed;  // empty for versions that did not count them
   int frozen = trainer.layout().frozen_units;
   std::optional<CheckpointReader> reader;
   together(world, [&] {
@@ -121,8 +121,8 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
     updates = progress.value("updates", step);
     missed = progress.value("missed", missed);
     if (updates < 0 || updates > step)
-      throw_failure(fmt::format("{} steps in {} updates", step, updates), reader->directory(),
-                    "an older checkpoint");
+      throw_failure(fmt::format("{} steps in {} updates is impossible", step, updates),
+                    reader->directory(), "an older checkpoint");
   });
   trainer.resume(step, updates);
   if (frozen != trainer.layout().frozen_units) {
@@ -160,7 +160,7 @@ std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& r
         });
   } catch (const Error& error) {
     if (world.rank() == 0)
-      log::warn("the snapshot of step {} in memory is not gone on from: {} ({})",
+      log::warn("cannot resume from the snapshot of step {} in memory: {} ({})",
                 found->commit.manifest.step, error.message(), error.where());
     return std::nullopt;
   }
@@ -170,7 +170,7 @@ void prune_checkpoints(const std::string& directory, int keep, std::int64_t best
   try {
     prune(directory, static_cast<std::size_t>(keep), best);
   } catch (const Error& error) {
-    log::warn("an old checkpoint could not be removed: {} ({})", error.message(), error.where());
+    log::warn("cannot remove an old checkpoint: {} ({})", error.message(), error.where());
   }
 }
 
@@ -178,7 +178,7 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
                                             const nlohmann::json& identity, nlohmann::json* stored,
                                             Chosen chosen) {
   const Watchdog::Patience patience(trainer.watchdog(), "loading a checkpoint");
-  // A run that trains removes old commits, also while another process reads them.
+  // A training run removes old commits even while another process reads them.
   constexpr int kAttempts = 20;
   for (int attempt = 1;; ++attempt) {
     std::optional<std::string> commit;
@@ -197,13 +197,13 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
       if (!gone || attempt == kAttempts) throw;
     }
     if (trainer.world().rank() == 0)
-      log::info("{} was removed while it was read: another one is taken", *commit);
+      log::info("{} was removed while it was read; using another checkpoint", *commit);
   }
 }
 
 void refuse_without_commit(const std::string& path) {
   throw_input("there is no checkpoint here", path,
-              "the directory of a run that `concertina train` has trained");
+              "the directory of a run that was trained by `concertina train`");
 }
 
 std::string agreed_commit(Communicator& world, const std::string& path, Chosen chosen) {

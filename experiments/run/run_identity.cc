@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// Whether a key of the draw has no effect: nothing is drawn, or as it does not say.
+/// Whether a key of the random split has no effect, because nothing is drawn or it does not matter.
 bool is_idle_draw(std::string_view key, const RunConfig& config) {
   const DataSection& data = config.data;
   if (key != "data.split" && key != "data.split_seed") return false;
@@ -24,7 +24,7 @@ void require_version(const nlohmann::json& stored, const nlohmann::json& now,
   constexpr const char* kSince = "model.init_std";  // in every identity since 0.2.0
   if (now.contains(kSince) && !stored.contains(kSince))
     throw_input("the checkpoint was written by a version of concertina before 0.2.0", path,
-                "the version that wrote it; its weights alone are read by model.from");
+                "the version that wrote it; model.from can read its weights");
 }
 
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key) {
@@ -68,19 +68,19 @@ void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
     const nlohmann::json then = value_then(stored, key);
     if (then == value) return;
     if (key == "data.text" && text(then).empty())
-      throw_input("the checkpoint is of a model that was imported, not of a run with data", path,
-                  "a run of another run.name that starts from it, by model.from");
+      throw_input("the checkpoint is an imported model, not that of a run with data", path,
+                  "a run with another run.name that starts from it with model.from");
     throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
                             text(then), text(value)),
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));
   };
-  // A key that had no effect then says less than the key because of which it has one now.
+  // Checks stored keys first: a key that had no effect then says less than the one that enabled it.
   for (const bool stated : {true, false})
     for (const auto& [key, value] : now.items())
       if (stored.contains(key) == stated) check(key, value);
   for (const auto& [key, value] : stored.items())
     if (!now.contains(key) && !may_change(key) && key != kProgress)
-      throw_input(fmt::format("the checkpoint depends on {} = {}, which this version does not know",
+      throw_input(fmt::format("the checkpoint depends on {} = {}, which is unknown to this version",
                               key, text(value)),
                   path, "the version of concertina that wrote it, or a newer one");
 }

@@ -1,6 +1,5 @@
-// The identity of a run: all that decides its bits.
-// Invariant: pure; a checkpoint keeps the identity of its run, and a launch with another one is
-// refused key by key.
+// The identity of a run: everything that determines its bits. Invariant: pure; a checkpoint stores
+// the identity of its run, and a launch with another one is refused.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,34 +13,33 @@ namespace concertina {
 /// Key of an identity: the SHA-256 of the whole text.
 inline constexpr const char* kWholeText = "data.text.sha256";
 
-/// Key of a checkpoint's metadata beside its identity: how far what decides during the run has
-/// come.
+/// Key of a checkpoint's metadata next to its identity: the state of everything that makes
+/// decisions during the run.
 inline constexpr const char* kProgress = "progress";
 
 /// Key of that progress: the data that ended the launch ("where"), and the steps before the
-/// evaluation that met it ("evaluates"; -1: none). Data that was repaired is then other data.
+/// evaluation that read it ("evaluates"; -1: none). After a repair, the data is different.
 inline constexpr const char* kUnread = "unread";
 
-/// Returns the values of a config and its data that decide the bits of a run: a checkpoint keeps
-/// it, and a resume with another one is refused key by key, but for what a resume may change
-/// (may_change()).
+/// Returns the values of a config and its data that determine the bits of a run. A checkpoint
+/// stores them, and a resume with other values is refused, except for keys with may_change().
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint);
 
 /// Whether a run may resume with another value of this key of its identity: the precision, the
-/// device, the instruction set, oneDNN's version, the end of the learning rate. The log says so.
+/// device, the instruction set, oneDNN's version, the end of the learning-rate schedule. Logged.
 bool may_change(std::string_view key);
 
-/// Returns the value of a key in the identity `stored`: the default of a config key that the
-/// version that wrote it did not have.
+/// Returns the value of a key in the identity `stored`, or the default of a config key that did not
+/// exist in the version that wrote it.
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key);
 
-/// Throws bad input if the version that wrote the checkpoint in `path` is too old: keys that its
-/// identity `stored` lacks did not have their defaults.
+/// Throws bad input if the version that wrote the checkpoint in `path` is too old, so that keys
+/// missing in its identity `stored` did not have their defaults.
 void require_version(const nlohmann::json& stored, const nlohmann::json& now,
                      const std::string& path);
 
-/// Throws unless a checkpoint, in `path`, whose run was `stored` is of a run that is `now`, but for
-/// keys that may change.
+/// Throws unless the identities `stored`, of the checkpoint in `path`, and `now` belong to the same
+/// run, ignoring keys that may change.
 void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
                     const std::string& path);
 

@@ -28,7 +28,7 @@ struct Transfer {
   auto operator<=>(const Transfer&) const = default;
 };
 
-/// The same on all ranks, in an order that all ranks keep.
+/// The transfers, in an order that is the same on all ranks.
 std::vector<Transfer> transfers(Communicator& world, const std::vector<int>& hosts,
                                 const SharedSnapshot& snapshot,
                                 const std::vector<std::size_t>& wanted) {
@@ -63,7 +63,7 @@ void receive_shard(Communicator& world, const std::string& path, std::uint64_t b
   SnapshotSlot slot(path);
   try {
     slot.open(bytes);
-  } catch (const Error&) {  // it is sent all the same
+  } catch (const Error&) {  // sent anyway
     std::vector<std::byte> nowhere(bytes);
     world.irecv(nowhere, from).wait();
     throw;

@@ -1,6 +1,5 @@
-// A snapshot whose parts lie in the memory of several hosts.
-// Invariants: collective; all ranks agree on which one it is; only what a host needs and lacks
-// travels.
+// A snapshot whose parts are in the memory of several hosts. Invariants: collective; all ranks
+// agree on which snapshot it is; only the parts that a host needs and lacks are sent.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +12,19 @@
 namespace concertina {
 
 struct SharedSnapshot {
-  OpenCommit commit;                        // shard r is of rank r of the launch that took it
+  OpenCommit commit;                        // shard r belongs to rank r of the launch that took it
   std::vector<std::vector<int>> holders{};  // by shard: the hosts that have it
 };
 
-/// The newest snapshot up to step `most` of which the hosts of the world have all parts together,
-/// if any. `hosts`: by rank. Every host's list of parts goes to every rank: some kilobytes per rank
-/// of the snapshot.
+/// The newest snapshot up to step `most` of which the hosts of the world together have all parts;
+/// nullopt if there is none. `hosts`: by rank. The list of parts of every host is sent to every
+/// rank, some kilobytes per rank of the snapshot.
 std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vector<int>& hosts,
                                             const SnapshotRun& run, std::int64_t most);
 
-/// Copies those of the shards `wanted` by this rank that its host lacks from hosts that have them.
-/// Throws a failure, on the ranks concerned, where there is no room; what could not be read comes
-/// as zeros, which no hash accepts.
+/// Copies the shards `wanted` by this rank that its host lacks from hosts that have them. Throws a
+/// failure, on the affected ranks, if there is no space. Unreadable data arrives as zeros, which
+/// fail every hash check.
 void fetch_shards(Communicator& world, const std::vector<int>& hosts,
                   const SharedSnapshot& snapshot, const std::vector<std::size_t>& wanted);
 

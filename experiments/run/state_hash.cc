@@ -5,9 +5,9 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kHex = 64;  // digits of a digest
+constexpr std::size_t kHex = 64;  // hexadecimal digits of a digest
 
-/// Characters of the digests of a part.
+/// The number of characters of the digests of a part.
 std::size_t digests_length(const Part& part) {
   return kHex * (part.last_block - part.first_block);
 }
@@ -38,7 +38,7 @@ std::string part_digests(const Trainer& trainer, std::size_t bucket, const Part&
   return digests;
 }
 
-/// `see(bucket, part, rank)` of every part of the state, in the order that is hashed.
+/// Calls `see(bucket, part, rank)` for every part of the state, in the order of hashing.
 template <class See>
 void each_part(const std::vector<BucketOwners>& owners, const See& see) {
   for (std::size_t b = 0; b < owners.size(); ++b)
@@ -47,7 +47,7 @@ void each_part(const std::vector<BucketOwners>& owners, const See& see) {
         see(b, part, owners[b].ranks[i]);
 }
 
-/// All ranks make their digests at the same time; what waits to be sent is small beside the state.
+/// Computes the digests on all ranks at once; the queued messages are small next to the state.
 void send_digests(Trainer& trainer, int rank) {
   std::vector<std::string> digests;
   each_part(trainer.assignment().owners, [&](std::size_t bucket, const Part& part, int owner) {
@@ -57,7 +57,7 @@ void send_digests(Trainer& trainer, int rank) {
     trainer.world().isend(std::as_bytes(std::span(one)), 0).wait();
 }
 
-/// On rank 0, which keeps the digests of one part at a time: `see(bucket, digests)`.
+/// Runs on rank 0, which keeps the digests of one part at a time: calls `see(bucket, digests)`.
 template <class See>
 void receive_digests(Trainer& trainer, const See& see) {
   each_part(trainer.assignment().owners, [&](std::size_t bucket, const Part& part, int owner) {
@@ -72,7 +72,7 @@ void receive_digests(Trainer& trainer, const See& see) {
   });
 }
 
-/// `hash()` of what rank 0 gets by receive_digests(), on every rank: `length` characters.
+/// Returns `hash()`, computed on rank 0 from receive_digests(), on every rank: `length` characters.
 template <class Hash>
 std::string on_all(Trainer& trainer, std::size_t length, const Hash& hash) {
   const Watchdog::Patience patience(trainer.watchdog(), "state hash");

@@ -1,4 +1,4 @@
-// One SHA-256 over everything that training has made: whether two runs are the same, bit for bit.
+// A SHA-256 over everything that was trained, to compare two runs bit for bit.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 namespace concertina {
 
 /// SHA-256 over the SHA-256 of each block of the canonical grid (weights, then each optimizer
-/// state), buckets and blocks in order: the same at any layout. Collective; 64 bytes per block
-/// (16 KiB of weights) go to rank 0, and the hash to every rank.
+/// state), with buckets and blocks in order: the same in any layout. Collective; 64 bytes per block
+/// (16 KiB of weights) are sent to rank 0, and the hash to every rank.
 std::string state_sha256(Trainer& trainer);
 
-/// The same over each bucket by itself, in their order. Collective; the same on every rank.
+/// The same for each bucket separately, in order. Collective; the same on every rank.
 std::vector<std::string> bucket_sha256(Trainer& trainer);
 
 }  // namespace concertina

@@ -14,7 +14,7 @@
 namespace concertina {
 namespace {
 
-/// One short text for all stamps; the same on two hosts that see the same files.
+/// A short digest of all stamps; equal on two hosts that see the same files.
 std::string stamp_digest(const Corpus& corpus) {
   Sha256 hash;
   for (const FileStamp& one : corpus.stamps())
@@ -32,7 +32,7 @@ std::vector<nlohmann::json> files_of_ranks(Communicator& world, const Corpus& co
   return gather_json(world, mine);
 }
 
-/// `digests`: of each rank; `whole` is that of the bytes that it has read, if it has.
+/// `digests`: one per rank; `whole` is the digest of the bytes that the rank read, if it did.
 void require_same_bytes(const std::vector<nlohmann::json>& ranks,
                         const std::vector<nlohmann::json>& digests, const std::string& what,
                         const std::string& where) {
@@ -45,7 +45,7 @@ void require_same_bytes(const std::vector<nlohmann::json>& ranks,
                   where, "the same files on every host");
 }
 
-/// Whether no rank before this one sees its files: rank 0's, or the same ones on its host.
+/// Whether no earlier rank sees the same files: rank 0 or a rank on the same host.
 bool first_to_see(const std::vector<nlohmann::json>& ranks, int rank) {
   const nlohmann::json& mine = ranks[static_cast<std::size_t>(rank)];
   for (int r = 0; r < rank; ++r) {
@@ -97,8 +97,9 @@ void require_same_text(Communicator& world, const Corpus& corpus, const std::str
     const std::vector<FileStamp> now = corpus.stamps();
     if (now == stamps) return;
     if (corpus.whole_sha256() != whole)
-      throw_failure("the text was changed while the run was reading it", now.front().path,
-                    "the text as it was: the same command then goes on from the last checkpoint");
+      throw_failure(
+          "the text changed while the run was reading it", now.front().path,
+          "restore the text, then rerun the same command to resume from the last checkpoint");
     stamps = now;
   });
 }

@@ -1,6 +1,6 @@
-// The files that a run reads, the same on every rank: a text at its start and as long as it lasts.
-// Invariant: files are read whole once per copy, not per rank: by rank 0, and by the first rank of
-// a host that sees files which are not those of rank 0.
+// Verifies that the files of a run are the same on every rank, and that a text stays the same
+// during the run. Invariant: files are read completely once per copy, not per rank: by rank 0, and
+// by the first rank of a host whose files differ from those of rank 0.
 #pragma once
 
 #include <functional>
@@ -18,21 +18,21 @@ struct TextIdentity {
   std::string whole;    // Corpus::whole_sha256()
 };
 
-/// The identity of the files of rank 0's `dataset`, verified where their digest is not known yet.
-/// Throws bad input that names a rank if it reads another text. The digest is remembered in
-/// `directory`/text.json, which need not exist; only read there unless `remember`. `progress`: as
-/// of whole_sha256(). Collective.
+/// The identity of the files of rank 0's `dataset`, which are hashed unless their digest is known.
+/// Throws bad input that names a rank if it reads another text. The digest is cached in
+/// `directory`/text.json, which need not exist and is only read unless `remember`. `progress`: see
+/// whole_sha256(). Collective.
 TextIdentity text_identity(Communicator& world, const Dataset& dataset,
                            const std::string& directory, bool remember,
                            const std::function<void()>& progress);
 
-/// Throws bad input that names `where`, and a rank whose `corpus` has not the bytes of rank 0's:
-/// `what` they are. Nothing is read where all ranks see the same files. Collective.
+/// Throws bad input that names `where` and a rank if the bytes of its `corpus` differ from those of
+/// rank 0. `what`: a name for the files. Reads nothing if all ranks see the same files. Collective.
 void require_same_files(Communicator& world, const Corpus& corpus, const std::string& what,
                         const std::string& where);
 
-/// Throws a failure, on all ranks, if a rank's files are not what they were at `stamps` and their
-/// content is not `whole` any more; else `stamps` are theirs as of now. Collective.
+/// Throws a failure on all ranks if a rank's files no longer have `stamps` and their content is not
+/// `whole`; otherwise updates `stamps`. Collective.
 void require_same_text(Communicator& world, const Corpus& corpus, const std::string& whole,
                        std::vector<FileStamp>& stamps);
 

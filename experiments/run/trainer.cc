@@ -18,8 +18,8 @@
 namespace concertina {
 namespace {
 
-/// For a rank that nobody waits for within a step: it looks rarely, at the price of being late by a
-/// quarter of the wait.
+/// Waits on a rank that no other rank waits for within a step: polls rarely, at the cost of a delay
+/// of a quarter of the wait.
 void wait_at_rest(Work work) {
   for (const double start = now(); !work.test();) {
     const double pause = std::clamp((now() - start) / 4, 1e-5, 1e-2);
@@ -113,10 +113,10 @@ StepResult Trainer::step(std::int64_t step, BatchSource& source) {
   StepResult result = try_step(step, source);
   if (result.fault == StepFault::Kind::none) return result;
   if (result.fault == StepFault::Kind::data) throw_unread();
-  const StepFault& fault = engine_->fault();  // a spare rank knows no more than that there is one
+  const StepFault& fault = engine_->fault();  // a spare rank only knows that there is one
   if (fault.kind == StepFault::Kind::not_finite)
     throw_failure(fault.what, fault.where, kDivergedAdvice);
-  throw_failure(fmt::format("the numbers of step {} are wrong", step),
+  throw_failure(fmt::format("step {} computed wrong numbers", step),
                 fmt::format("rank {}", world_.rank()));
 }
 
@@ -128,7 +128,7 @@ void Trainer::throw_unread() {
   } catch (const Error& error) {
     throw UnreadData(error);
   }
-  CONCERTINA_CHECK(false, "no rank says what it could not read");
+  CONCERTINA_CHECK(false, "no rank reports data that it could not read");
 }
 
 void Trainer::pass_over(std::int64_t step) {
@@ -170,12 +170,12 @@ StepResult Trainer::try_step(std::int64_t step, BatchSource& source) {
   return result;
 }
 
-/// Sends a value of the first working rank to all spare ones.
+/// Sends values of the first working rank to all spare ones.
 void Trainer::share_with_spares(std::span<double> values) {
   const Bytes bytes = std::as_writable_bytes(values);
   const int first = assignment_->working.front();
   if (!engine_->works()) {
-    const Watchdog::Patience patience(watchdog_, "spare: waits for the working ranks");
+    const Watchdog::Patience patience(watchdog_, "spare: waiting for the working ranks");
     wait_at_rest(world_.irecv(bytes, first));
   }
   if (world_.rank() != first) return;
@@ -225,7 +225,7 @@ Adoption Trainer::adopt(Assignment next) {
   auto coming = std::make_unique<const Assignment>(std::move(next));
   const std::size_t kinds = state_->kinds().size();
   const MovePlan plan = plan_adoption(*coming);
-  // Its memory first, unless nothing moves: then the next engine needs less of the same.
+  // Frees the engine's memory first. If nothing moves, the next engine fits the same arena.
   Arena arena;
   if (std::ranges::all_of(plan.rounds, [](const MoveRound& one) { return one.moves.empty(); }))
     arena = engine_->release_arena();

@@ -31,7 +31,7 @@ bool known(const std::vector<VerifyCase>& cases, const Assignment& assignment) {
   });
 }
 
-/// Two pipelines, of which the second has one rank, by 1f1b: nothing if the job has one leaf.
+/// Two pipelines under 1f1b, the second on one rank; nullopt if the job has one leaf.
 std::optional<Layout> uneven(const Job& job, int ranks) {
   if (ranks < 3 || job.leaves < 2 || job.units() < ranks - 1) return std::nullopt;
   const int cut = job.microbatches / job.leaves * std::max(1, job.leaves * (ranks - 1) / ranks);
@@ -84,7 +84,7 @@ class CaseFinder {
         cases_.push_back({case_name(assignment, request_.schedule), std::move(assignment)});
     } catch (const Error& error) {
       if (error.code() != Exit::bad_input) throw;
-    }  // the schedule has no form for these numbers
+    }  // the schedule does not support these numbers
   }
 
   const Job& job_;
@@ -113,7 +113,7 @@ class Verifier {
   }
 
   VerifyResult check_moving(const std::vector<VerifyCase>& cases, std::int64_t steps) {
-    VerifyResult result{.name = "all of them, one after the other"};
+    VerifyResult result{.name = "all layouts in sequence"};
     trainer_.initialize();
     for (std::int64_t step = 1; step <= steps && result.first_step == 0; ++step) {
       result.moved &= move_to(cases[static_cast<std::size_t>(step) % cases.size()].assignment);

@@ -1,4 +1,4 @@
-// The keys of config files as text. Invariant: a config that cannot be read has no keys here.
+// The keys of config files as text. Invariant: an unreadable config yields no keys.
 #pragma once
 
 #include <map>
@@ -6,16 +6,17 @@
 
 namespace concertina {
 
-/// The keys of a config.toml as "table.key", with the text of their values; none if it is not TOML.
+/// Returns the keys of a config.toml as "table.key", with their values as text; empty if it is not
+/// TOML.
 std::map<std::string, std::string> keys_of(const std::string& toml);
 
-/// Those of the run in `directory`; none without a config.toml.
+/// Returns the keys of the run in `directory`; empty without a config.toml.
 std::map<std::string, std::string> keys_of_run(const std::string& directory);
 
-/// A value as settings have it: a text without its quotes.
+/// Converts a TOML value to the text of a setting, without quotes.
 std::string setting_text(const std::string& toml);
 
-/// Whether the key says where a run is kept, which says nothing of what it did.
+/// Whether the key only determines where a run is stored.
 bool is_place(const std::string& key);
 
 }  // namespace concertina

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char *kData = "validation_data", *kMeasure = "validation_measure";
 
-/// The texts of a column, of trials that have one.
+/// The texts in a column of those trials that have one.
 std::set<std::string> known(const Trials& trials, const std::string& column) {
   std::set<std::string> texts;
   for (const TrialRecord* trial : trials)
@@ -22,18 +22,18 @@ bool all_know(const Trials& trials, const std::string& column) {
       trials, [&](const TrialRecord* trial) { return cell_text(cell_of(*trial, column)).empty(); });
 }
 
-/// Whether a loss depends on the key, besides how well the model was trained.
+/// Whether a loss depends on the key in other ways than through the quality of the training.
 bool is_data_key(const std::string& key) {
   return key.starts_with("data.") || key.starts_with("eval.") || key == "model.task" ||
          key == "model.label_smoothing";
 }
 
-/// Why the configs do not show that these trials are of the same data. Files that have the same
-/// content, and tokenizers that make the same tokens, may have other paths.
+/// Why the configs do not show that these trials use the same data. Files with equal content and
+/// tokenizers with equal tokens may have different paths.
 std::string why_other_config(const Trials& trials) {
   for (const TrialRecord* trial : trials)
-    if (trial->facts.contains(kNoConfig)) return "it is not recorded which data they are of";
-  if (known(trials, "text").size() > 1) return "the data differ";
+    if (trial->facts.contains(kNoConfig)) return "their data is not recorded";
+  if (known(trials, "text").size() > 1) return "the data differs";
   const bool same_text = all_know(trials, "text"), same_unit = all_know(trials, kMeasure);
   std::set<std::string> keys;
   for (const TrialRecord* trial : trials)
@@ -48,11 +48,11 @@ std::string why_other_config(const Trials& trials) {
   return {};
 }
 
-/// Why tokens of these trials may not be alike.
+/// Why the tokens of these trials may differ.
 std::string why_other_tokens(const Trials& trials) {
   if (all_know(trials, kMeasure)) return {};
   for (const TrialRecord* trial : trials)
-    if (trial->facts.contains(kNoConfig)) return "it is not recorded what their tokens are";
+    if (trial->facts.contains(kNoConfig)) return "their tokens are not recorded";
   return known(trials, "data.tokenizer").size() > 1 ? "the tokenizers differ" : "";
 }
 
@@ -60,12 +60,12 @@ std::string why_other_evaluation(const Trials& trials, const std::string& metric
   if (!all_know(trials, kData)) {
     if (std::string why = why_other_config(trials); !why.empty()) return why;
   } else if (known(trials, kData).size() > 1) {
-    return "the held-out data differ";
+    return "the held-out data differs";
   }
   if (metric == kBitsPerByte) return {};
   if (known(trials, kMeasure).size() > 1) return "the tasks or the tokenizers differ";
   if (known(trials, "validation_tokens").size() > 1)
-    return "the evaluations are over different parts of the held-out data";
+    return "the evaluations use different parts of the held-out data";
   return {};
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A sampler of `concertina study run` that asks Optuna (TPE) what to try next.
+"""A sampler for `concertina study run` that uses Optuna (TPE).
 
     [search]
     method = "sampler"
@@ -7,9 +7,9 @@
     command = "python3 experiments/study/optuna_sampler.py --trials 20 optimizer.lr=log:1e-4:1e-2 \\
                model.width=choice:32,64,128 model.dropout=uniform:0:0.3"
 
-Each argument is a config key and the values that it may take; a range whose
-ends are both written as whole numbers has whole numbers alone. An example to start from: any
-program that speaks the protocol of the user's guide is a sampler, in any language.
+Each argument is a config key and its range or choices; a range with integer ends only
+has integers. An example to start from: any program in any language that implements the
+protocol in the user's guide is a sampler.
 """
 import argparse
 import json
@@ -21,13 +21,13 @@ try:
     from optuna.distributions import (CategoricalDistribution, FloatDistribution, IntDistribution)
 except ImportError as error:
     sys.exit(f"optuna_sampler.py: cannot import optuna ({error})\n"
-             "  try: apt-get install python3-optuna, or pip install optuna; then the same command")
+             "  try: apt-get install python3-optuna, or pip install optuna, then rerun the command")
 
 FORMS = "KEY=uniform:LOW:HIGH, KEY=log:LOW:HIGH or KEY=choice:A,B,..."
 
 
 def scalar(text):
-    """A number where the text is one, else the text: as a tell has values."""
+    """A number if the text is one, otherwise the text, like values of tell messages."""
     try:
         return float(text) if set(text) & set(".eE") else int(text)
     except ValueError:
@@ -43,15 +43,15 @@ def dimension(text):
             return key, CategoricalDistribution([scalar(value) for value in values.split(",")])
         low, high = map(scalar, values.split(":"))
         if kind not in ("uniform", "log"):
-            raise ValueError(f"no way to draw a value is called '{kind}'")
+            raise ValueError(f"unknown distribution '{kind}'")
         whole = isinstance(low, int) and isinstance(high, int)
         return key, (IntDistribution if whole else FloatDistribution)(low, high, log=kind == "log")
     except (ValueError, TypeError) as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is none of {FORMS} ({error})")
+        raise argparse.ArgumentTypeError(f"expected {FORMS}, got '{text}' ({error})")
 
 
 def same_value(distribution, value):
-    """A value of a tell as the distribution has it: 64.0 and "64" are its choice 64."""
+    """A value of a tell message as one of the distribution: 64.0 and "64" are its choice 64."""
     if isinstance(distribution, CategoricalDistribution):
         return next((c for c in distribution.choices if c == value or str(c) == str(value)), value)
     return int(value) if isinstance(distribution, IntDistribution) else float(value)
@@ -60,13 +60,13 @@ def same_value(distribution, value):
 class Search:
     def __init__(self, space, options, goal):
         self.space, self.trials, self.seed, self.start = space, options.trials, options.seed, options.start
-        self.asked = {}  # trials of Optuna under way, by the number of ours
+        self.asked = {}  # running Optuna trials, by the study's trial number
         self.study = optuna.create_study(direction="minimize" if goal == "min" else "maximize")
 
     def ask(self, number):
         if number > self.trials:
             return {"done": True}
-        # The seed depends on the trial, so that a search that was stopped does not repeat itself.
+        # The seed depends on the trial, so that a stopped search does not repeat itself.
         self.study.sampler = optuna.samplers.TPESampler(seed=self.seed + number, n_startup_trials=self.start, constant_liar=True)
         trial = self.asked[number] = self.study.ask(self.space)
         return {"set": trial.params}
@@ -76,7 +76,7 @@ class Search:
         ended, value = (optuna.trial.TrialState.COMPLETE, metric) if counts else (optuna.trial.TrialState.FAIL, None)
         if number in self.asked:
             self.study.tell(self.asked.pop(number), value, ended)
-        elif self.space.keys() <= settings.keys():  # of an earlier launch
+        elif self.space.keys() <= settings.keys():  # from an earlier launch
             params = {key: same_value(self.space[key], settings[key]) for key in self.space}
             self.study.add_trial(optuna.trial.create_trial(state=ended, value=value, params=params, distributions=self.space))
 
@@ -84,9 +84,9 @@ class Search:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("space", nargs="+", type=dimension, metavar="KEY=VALUES", help=FORMS)
-    parser.add_argument("--trials", type=int, required=True, help="how many in all")
+    parser.add_argument("--trials", type=int, required=True, help="total number of trials")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--start", type=int, default=10, help="random trials before TPE begins")
+    parser.add_argument("--start", type=int, default=10, help="number of random trials before TPE starts (default: 10)")
     options = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)

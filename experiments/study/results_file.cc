@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostResultBytes = 256 << 20;
-constexpr double kPause = 50;  // after a write, times what it took: so it takes 2% of the time
+constexpr double kPause = 50;  // in multiples of a write's duration, so that writing takes 2%
 
 std::string line_of(const TrialRecord& trial, const std::vector<std::string>& columns) {
   std::vector<std::string> row;
@@ -28,9 +28,8 @@ std::string line_of(const TrialRecord& trial, const std::vector<std::string>& co
 }
 
 [[noreturn]] void refuse_edited(const std::string& path, const std::string& what) {
-  throw_input(fmt::format("results.csv is not as the study wrote it: {}", what), path,
-              "move it elsewhere: the records of the trials are whole, and `study run` writes it "
-              "again");
+  throw_input(fmt::format("results.csv was edited: {}", what), path,
+              "move it elsewhere; `study run` rewrites it from the trials' records");
 }
 
 using ResultLines = std::vector<std::vector<std::string>>;
@@ -42,23 +41,23 @@ const TrialRecord* trial_in_line(const StudyResults& results, const std::vector<
   return found == results.trials.end() ? nullptr : &*found;
 }
 
-/// Throws if a cell is not what the records say. Lines may be missing.
+/// Throws if a cell contradicts the records. Lines may be missing.
 void require_cells(const std::string& path, const ResultLines& rows, const StudyResults& results) {
   const std::vector<std::string>& columns = rows.front();
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const std::vector<std::string>& row = rows[i];
     const TrialRecord* trial = trial_in_line(results, row);
     if (trial == nullptr || row.size() != columns.size())
-      refuse_edited(path, fmt::format("line {} is of no trial", i + 1));
-    if (trial->state == TrialState::open) continue;  // its record was taken back
+      refuse_edited(path, fmt::format("line {} does not belong to a trial", i + 1));
+    if (trial->state == TrialState::open) continue;  // its record was removed
     for (std::size_t c = 0; c < columns.size(); ++c)
       if (const std::string cell = cell_text(cell_of(*trial, columns[c])); row[c] != cell)
-        refuse_edited(path, fmt::format("{} of trial {} is '{}', the trial's record has '{}'",
+        refuse_edited(path, fmt::format("{} of trial {} is '{}' but the record has '{}'",
                                         columns[c], row[0], row[c], cell));
   }
 }
 
-/// The results as CSV (RFC 4180), a line a trial that has ended.
+/// The results as CSV (RFC 4180), with a line per finished trial.
 std::string results_csv(const StudyResults& results) {
   const std::vector<std::string> columns = columns_of(results);
   std::string text = csv_line(columns);
@@ -77,9 +76,9 @@ void ResultsFile::require_own(const StudyResults& results) const {
     return;
   const std::optional<ResultLines> rows = parse_csv(text);
   if (!rows || rows->empty() || rows->front().empty() || rows->front()[0] != "trial")
-    refuse_edited(path_, "it has no line of columns");
+    refuse_edited(path_, "the header line is missing");
   require_cells(path_, *rows, results);
-  if (known) refuse_edited(path_, "lines or columns are missing, doubled or moved");
+  if (known) refuse_edited(path_, "lines or columns are missing, repeated or moved");
 }
 
 void ResultsFile::write(const StudyResults& results) {
@@ -88,7 +87,7 @@ void ResultsFile::write(const StudyResults& results) {
   const std::string before = fs::exists(path_) ? read_file(path_, kMostResultBytes) : "";
   const std::string text = results_csv(results);
   digest_ = sha256_hex(text);
-  // Whichever of the two files a kill leaves is known.
+  // The digest of each of the two possible contents after a kill is known.
   atomic_replace(digests(), sha256_hex(before) + "\n" + digest_ + "\n");
   if (before != text) atomic_replace(path_, text);
   due_ = now() + kPause * (now() - began);
@@ -99,13 +98,13 @@ bool ResultsFile::edited() {
   if (edited_ || digest_.empty() || !fs::exists(path_)) return edited_;
   edited_ = sha256_hex(read_file(path_, kMostResultBytes)) != digest_;
   if (edited_)
-    log::warn("{} was edited while the study runs: it is left as it is, the records have all",
+    log::warn("{} was edited while the study runs and is left unchanged; the records have all",
               path_);
   return edited_;
 }
 
 void ResultsFile::require_untouched() {
-  if (edited()) refuse_edited(path_, "it was edited while the study ran");
+  if (edited()) refuse_edited(path_, "edited while the study ran");
 }
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
-// results.csv of a study: a line per trial that has ended.
-// Invariant: it follows from the trials' records; a file that somebody edited is told from one that
-// the study wrote, by the digests of its last two contents in results.sha256, and never replaced.
+// results.csv of a study, with a line per finished trial. Invariant: derived from the trials'
+// records. The digests of its last two contents in results.sha256 reveal a file that was edited,
+// which is never replaced.
 #pragma once
 
 #include <string>
@@ -14,23 +14,23 @@ class ResultsFile {
  public:
   explicit ResultsFile(std::string path) : path_(std::move(path)) {}
 
-  /// Throws Error{bad_input} if the file is there and a study with these results did not write it.
+  /// Throws Error{bad_input} if the file exists and was not written by a study with these results.
   void require_own(const StudyResults& results) const;
 
-  /// Writes all lines, by number, unless somebody edited the file.
+  /// Writes all lines, sorted by number, unless the file was edited.
   void write(const StudyResults& results);
-  /// Whether enough time has passed since the last write(), so that writes take a small share of
-  /// it.
+  /// Whether enough time has passed since the last write() to keep the share of time spent writing
+  /// small.
   bool is_due() const { return now() >= due_; }
-  /// Throws Error{bad_input} if somebody edited the file since this process wrote it.
+  /// Throws Error{bad_input} if the file was edited since this process wrote it.
   void require_untouched();
 
  private:
   std::string digests() const { return path_.substr(0, path_.rfind('.')) + ".sha256"; }
-  /// Notes, and warns once, if someone else has changed the file.
+  /// Detects and records an edit of the file, and warns once.
   bool edited();
 
-  std::string path_, digest_;  // of what this process wrote last; empty: nothing
+  std::string path_, digest_;  // digest of the last write; empty: none
   double due_ = 0;
   bool edited_ = false;
 };

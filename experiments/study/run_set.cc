@@ -31,7 +31,7 @@ bool is_run(const std::string& directory) {
   return is_file(directory, kMetricsFile) || is_file(directory, kConfigFile);
 }
 
-/// The runs in `folder`, or one level below.
+/// The runs in `folder` or one level below.
 std::vector<std::string> runs_in(const std::string& folder, bool below = true) {
   if (is_run(folder)) return {folder};
   std::vector<std::string> runs;
@@ -53,8 +53,8 @@ std::vector<std::string> all_runs(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     const std::vector<std::string> found = runs_in(fs::path(folder).lexically_normal().string());
     if (found.empty())
-      throw_input("there is no run in this folder", folder,
-                  "directories of runs, such as runs/NAME, or the folder of a study");
+      throw_input("no run in this folder", folder,
+                  "run directories, such as runs/NAME, or the folder of a study");
     runs.insert(runs.end(), found.begin(), found.end());
   }
   for (std::string& run : runs)
@@ -63,11 +63,11 @@ std::vector<std::string> all_runs(const std::vector<std::string>& folders) {
   for (const std::string& run : runs) places.push_back(fs::weakly_canonical(run).string());
   for (std::size_t r = 0; r < runs.size(); ++r)
     if (std::ranges::count(places, places[r]) > 1)
-      throw_input("this run is there twice", runs[r], "each run once");
+      throw_input("the run is listed twice", runs[r], "each run once");
   return runs;
 }
 
-/// The last parts of the paths, as many as tell each from all others.
+/// The shortest trailing parts of the paths that make each unique.
 std::vector<std::string> short_names(const std::vector<std::string>& runs) {
   for (std::size_t parts = 1;; ++parts) {
     std::vector<std::string> names;
@@ -87,7 +87,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& runs) {
   }
 }
 
-/// What the run's files say; of one that has not ended, what its steps so far say.
+/// The record of a run from its files; from its completed steps if it has not finished.
 TrialRecord record_of(int number, const std::string& directory, std::string name) {
   TrialRecord record;
   record.number = number;
@@ -95,7 +95,7 @@ TrialRecord record_of(int number, const std::string& directory, std::string name
   record.directory = directory;
   const RunLog log = read_log(directory);
   if (log.metrics.empty())
-    throw_input("this run has trained no step", directory, "a run with a metrics.jsonl");
+    throw_input("the run has not trained any steps", directory, "a run with a metrics.jsonl");
   if (!is_file(directory, kResultFile)) {
     record.figures["steps"] = log.metrics.back().step;
     name += fmt::format(" (at step {:.0f})", log.metrics.back().step);
@@ -106,7 +106,7 @@ TrialRecord record_of(int number, const std::string& directory, std::string name
   return record;
 }
 
-/// The keys in which configs differ, run.seed last; a key that one of them lacks has its default.
+/// The keys that differ between configs, run.seed last; a missing key has its default.
 std::vector<std::string> differing_keys(
     std::map<int, std::map<std::string, std::string>>& configs) {
   const std::map<std::string, std::string> defaults = keys_of(write_config(RunConfig{}));

@@ -1,6 +1,6 @@
-// Runs that exist, as the results of a study: so tables, plots and pages are of any runs, whoever
-// launched them. Invariant: it only reads; a run that has not ended is there with the steps that it
-// has done, and its name says so.
+// Presents existing runs as results of a study, so that tables, plots and pages work for any runs.
+// Invariant: only reads. An unfinished run appears with its completed steps, and its name shows
+// that.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace concertina {
 
-/// The runs in `folders`: directories of runs, folders of studies, or folders with some of these.
-/// Each is a trial; the axes are the keys in which their configs differ, where one that a config
-/// lacks has its default. Throws Error{bad_input} for a folder without a run that has trained, and
-/// for a run that is there twice.
+/// Reads the runs in `folders`: run directories, folders of studies, or folders that contain these.
+/// Each run is a trial; the axes are the keys that differ between configs, with the default for a
+/// config that lacks one. Throws Error{bad_input} for a folder without a trained run and for a run
+/// that is listed twice.
 StudyResults read_runs(const std::vector<std::string>& folders);
 
-/// A study's folder alone is that study; else as of read_runs().
+/// Reads a study if its folder is the only one, otherwise calls read_runs().
 StudyResults read_study_or_runs(const std::vector<std::string>& folders);
 
 }  // namespace concertina

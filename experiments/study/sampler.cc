@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kGoals = {"min", "max"};
 
-/// Numbers are whole ones: no method has others yet.
+/// All options are integers so far.
 void read_option(TomlTable& table, const Option& one, OptionValue& value) {
   if (auto* number = std::get_if<std::int64_t>(&value))
     table.whole(one.name, static_cast<std::int64_t>(one.low), static_cast<std::int64_t>(one.high),
@@ -28,13 +28,13 @@ void read_option(TomlTable& table, const Option& one, OptionValue& value) {
     table.text(one.name, std::get<std::string>(value));
 }
 
-/// An option of another method than the chosen one.
+/// Throws for an option of another method than the chosen one.
 void refuse_idle_options(TomlTable& table, const std::string& chosen) {
   for (const Entry<SearchMethod>& method : search_methods())
     for (const Option& one : method.value.options)
       if (method.name != chosen && table.take(one.name) != nullptr)
         table.refuse(fmt::format("{} has no effect: method = \"{}\"", table.name(one.name), chosen),
-                     fmt::format("method = \"{}\"; or leave {} out", method.name, one.name));
+                     fmt::format("method = \"{}\", or remove {}", method.name, one.name));
 }
 
 class ListSampler : public Sampler {
@@ -72,12 +72,12 @@ SearchSection read_search(const TomlSource& source, const toml::node& node) {
   refuse_idle_options(table, search.method);
   table.finish();
   if (!method.independent() && search.metric.empty())
-    table.refuse(fmt::format("{} has no metric to go by", search.method),
+    table.refuse(fmt::format("{} requires a metric", search.method),
                  "metric = \"validation_loss\"");
   for (const Option& one : method.options) {
     const auto* number = std::get_if<std::int64_t>(&search.options.find(one.name)->second);
     if (number != nullptr && static_cast<double>(*number) < one.low)
-      table.refuse(fmt::format("{} needs {}, the {}", search.method, one.name, one.help),
+      table.refuse(fmt::format("{} requires {}, the {}", search.method, one.name, one.help),
                    fmt::format("{} = N", one.name));
   }
   return search;

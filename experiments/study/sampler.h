@@ -1,6 +1,5 @@
-// Which trial of a study runs next, and up to which step.
-// Invariant: what a sampler asks for follows from the study and from what it knows of ended trials,
-// so that a study that was stopped goes on where it was.
+// Chooses which trial of a study runs next, and up to which step. Invariant: a sampler's choices
+// depend only on the study and the finished trials, so a stopped study continues where it was.
 #pragma once
 
 #include <cstdint>
@@ -23,47 +22,49 @@ namespace concertina {
 /// A trial up to a step of its run.
 struct TrialTask {
   Trial trial;
-  std::int64_t steps = 0;  // 0: all that its config has
+  std::int64_t steps = 0;  // 0: all steps of its config
 };
 
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// Returns the next trial to start. None: there is nothing before a task under way has ended;
-  /// once none is under way, the study is over. `idle`: none is.
+  /// Returns the next trial to start, or nothing if a running task must finish first. If `idle`,
+  /// that is, no task is running, nothing means that the study is finished.
   virtual std::optional<TrialTask> next(bool idle) = 0;
-  /// A task has ended; `trial` has its state and, with rungs, its metrics.
+  /// Reports a finished task; `trial` has its state and, with rungs, its metrics.
   virtual void tell(const TrialRecord& trial) = 0;
-  /// How many tasks are left, as far as that can be known: those under way not included.
+  /// Number of remaining tasks without running ones, if known.
   virtual std::optional<int> left() const = 0;
 };
 
-/// How the trials of a study are chosen: [search] method. A method is one file, samplers/<name>.cc.
+/// A method of choosing a study's trials, [search] method. Each is one file, samplers/<name>.cc.
 struct SearchMethod {
-  /// `before`: the trials that have a record.
+  /// `before`: trials with a record.
   std::unique_ptr<Sampler> (*make)(const StudySpec& spec,
                                    const std::map<int, TrialRecord>& before) = nullptr;
-  std::vector<Option> options{};  // keys of [search]; one whose default is 0 or "" must be given
-  /// The steps after which trials are compared, ascending, the last one `steps`; null: none are.
+  std::vector<Option> options{};  // keys of [search]; required if the default is 0 or ""
+  /// The steps at which trials are compared, ascending and ending with `steps`; null if they are
+  /// not compared.
   std::vector<std::int64_t> (*rungs)(const OptionValues& options, std::int64_t steps) = nullptr;
-  /// The option that says which program proposes the trials, which the study's file then does not;
-  /// empty: all trials are known beforehand. `study run --sampler` gives it, and it is not part of
-  /// what the study is.
+  /// The option that names the program which proposes trials, which the study's file then does not
+  /// contain; empty if all trials are known in advance. Set by `study run --sampler`; not part of
+  /// the study's identity.
   std::string_view program{};
 
   bool proposes() const { return !program.empty(); }
-  /// No trial depends on what came of another.
+  /// Whether no trial depends on the outcome of another.
   bool independent() const { return rungs == nullptr && !proposes(); }
 };
 
 /// The methods that experiments/meson.build lists.
 std::span<const Entry<SearchMethod>> search_methods();
-/// The [search] of a study's file. Throws Error{bad_input} with the place of what is wrong.
+/// Reads the [search] section of a study's file. Throws Error{bad_input} with the place of an
+/// error.
 SearchSection read_search(const TomlSource& source, const toml::node& node);
-/// The one of a study whose file was read.
+/// The method of a study whose file has been read.
 const SearchMethod& method_of(const SearchSection& search);
 
-/// All trials that `wanted` holds of, by number, in order.
+/// A sampler of all trials for which `wanted` is true, ordered by number.
 std::unique_ptr<Sampler> list_sampler(const StudySpec& spec,
                                       const std::function<bool(int number)>& wanted);
 

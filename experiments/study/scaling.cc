@@ -16,7 +16,7 @@ namespace {
   throw_input(fmt::format("{} ranks: {}", ranks, why), "--ranks", fix);
 }
 
-/// pp and dp of so many ranks: the one that does not grow is the config's.
+/// pp and dp for a number of ranks; the one that does not grow is the config's.
 ScalingPoint grid_of(const RunConfig& config, const ScalingOptions& options, int ranks) {
   const ParallelSection& parallel = config.parallel;
   const int fixed = std::max(1, options.grows_pipeline ? parallel.dp : parallel.pp);
@@ -24,20 +24,20 @@ ScalingPoint grid_of(const RunConfig& config, const ScalingOptions& options, int
     refuse_ranks(ranks,
                  fmt::format("not a multiple of parallel.{} = {}",
                              options.grows_pipeline ? "dp" : "pp", fixed),
-                 "other numbers of ranks, or another parallel.pp and parallel.dp");
+                 "other numbers of ranks, or other values of parallel.pp and parallel.dp");
   ScalingPoint point{.ranks = ranks, .pp = fixed, .dp = ranks / fixed};
   if (options.grows_pipeline) std::swap(point.pp, point.dp);
   return point;
 }
 
-/// The config's samples of a microbatch stay: what grows is their number.
+/// Keeps the samples per microbatch and changes the number of microbatches.
 ScalingPoint with_microbatches(const RunConfig& config, ScalingPoint point, int microbatches) {
   point.microbatches = microbatches;
   point.global = config.batch.global / config.batch.microbatches * microbatches;
   return point;
 }
 
-/// Keys that the study itself varies, or that belong to a run.
+/// Keys that the study varies, or that belong to a run.
 bool is_own(std::string_view key) {
   constexpr std::string_view kVaried[] = {"run.seed", "parallel.pp", "parallel.dp", "batch.global",
                                           "batch.microbatches"};
@@ -81,7 +81,8 @@ RunConfig config_at(RunConfig config, const ScalingPoint& point) {
 std::string scaling_toml(const RunConfig& config, const ScalingOptions& options) {
   std::vector<ScalingPoint> points = scaling_points(config, options);
   std::erase_if(points, [&](const ScalingPoint& point) { return point.ranks > options.measured; });
-  // A round is a seed: it changes what is trained, but not what a step does. Rounds go by turns.
+  // A round is a seed, which changes what is trained but not the work of a step. Rounds are
+  // interleaved.
   std::vector<int> rounds(static_cast<std::size_t>(options.rounds));
   std::iota(rounds.begin(), rounds.end(), 1);
   std::string text =

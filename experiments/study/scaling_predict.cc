@@ -25,21 +25,21 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// The median step of a run that has ended; nothing of another.
+/// The median step of a finished run; nothing for another.
 std::optional<double> median_step_ms(const std::string& run) {
   const auto json = read_log_json<nlohmann::json>(run_file(run, kResultFile));
   if (!json.is_object() || !json.contains("median_step_ms")) return std::nullopt;
   return json["median_step_ms"].get<double>();
 }
 
-/// The measurement whose steps predictions stand on.
+/// The measurement on whose steps predictions are based.
 struct Source {
   int ranks = 1;
   CostSource costs;
   std::string text;
 };
 
-/// The run of the round in the middle; nothing where no round has costs.
+/// The run of the middle round; nothing if no round has costs.
 std::optional<Source> source_of(const ScalingPoint& point, const std::vector<std::string>& runs) {
   std::vector<std::pair<double, std::string>> order;
   for (const std::string& run : runs)
@@ -52,8 +52,7 @@ std::optional<Source> source_of(const ScalingPoint& point, const std::vector<std
   return Source{point.ranks, read_costs(run), run};
 }
 
-/// The links between ranks on one host and on two, as measurements have them; as `links` says where
-/// it is given.
+/// The links between ranks on one host and on two: from `links` if given, otherwise measured.
 MachineModel links_of(const std::vector<Source>& sources, const ScalingOptions& options) {
   if (!options.links.empty()) return read_costs(options.links).machine;
   MachineModel links;
@@ -67,7 +66,7 @@ MachineModel links_of(const std::vector<Source>& sources, const ScalingOptions& 
   return links;
 }
 
-/// The machine of a measurement, with `links` where it has measured none.
+/// The machine of a measurement, with `links` where it has none.
 MachineModel machine_of(const Source& source, const MachineModel& links, int ranks_per_host) {
   MachineModel machine = source.costs.machine;
   machine.local = links.local;
@@ -79,8 +78,8 @@ MachineModel machine_of(const Source& source, const MachineModel& links, int ran
   return machine;
 }
 
-/// The seconds of a step by what they are spent on. One thing after the other is taken away, and
-/// what the step gets shorter by is its part.
+/// The seconds of a step by activity: removes one activity after another, and attributes the
+/// reduction of the step to it.
 Json predicted_parts(const Assignment& assignment, Costs costs, const std::vector<int>& hosts,
                      int cores) {
   const Timeline whole = simulate(assignment.plan, assignment.layout, costs);
@@ -124,13 +123,13 @@ void require_layouts(const RunConfig& config, const ScalingOptions& options) {
 Json scaling_predictions(const RunConfig& config, const ScalingOptions& options,
                          const std::vector<std::vector<std::string>>& runs) {
   const std::vector<ScalingPoint> points = scaling_points(config, options);
-  std::vector<Source> sources;  // one for each number of ranks, ascending
+  std::vector<Source> sources;  // one per number of ranks, ascending
   for (std::size_t i = 0; i < points.size(); ++i)
     if (sources.empty() || sources.back().ranks < points[i].ranks)
       if (std::optional<Source> source = source_of(points[i], runs[i]))
         sources.push_back(std::move(*source));
   if (sources.empty())
-    throw_failure("no measurement succeeded, so there is nothing to predict from", options.name,
+    throw_failure("no measurement succeeded, so nothing can be predicted", options.name,
                   "concertina study table shows why its trials failed");
   const MachineModel links = links_of(sources, options);
   Json predictions = Json::array();

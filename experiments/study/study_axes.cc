@@ -20,7 +20,7 @@
 namespace concertina {
 namespace {
 
-/// The value as `--set KEY=VALUE` has it: text without quotes.
+/// The value as in `--set KEY=VALUE`: text without quotes.
 std::string set_text(const toml::node& node) {
   const auto* text = node.as_string();
   if (text == nullptr) return node_text(node);
@@ -29,18 +29,18 @@ std::string set_text(const toml::node& node) {
   return quoted ? to_toml(value) : value;
 }
 
-/// Reads the tables of a study's file that say what varies ([set], [grid], [[zip]], [[arm]],
-/// [random]) and the seeds into a spec; each throws Error{bad_input} with the place of what is
-/// wrong.
+/// Reads the tables of a study's file that define what varies ([set], [grid], [[zip]], [[arm]],
+/// [random]), and the seeds, into a spec. Functions throw Error{bad_input} with the place of an
+/// error.
 class AxesReader {
  public:
   AxesReader(const TomlSource& source, StudySpec& spec) : source_(source), spec_(spec) {}
 
-  /// `section`: set, or override, whose values stand in place of those of set.
+  /// `section`: "set", or "override", whose values replace those of set.
   void set(const toml::node& node, const std::string& section) {
     config_keys(node, section, [&](const std::string& key, const toml::node& value) {
       if (key == kRanksKey)
-        source_.refuse(value, key, fmt::format("[{}] has no ranks", section),
+        source_.refuse(value, key, fmt::format("[{}] cannot set ranks", section),
                        "[launch] ranks = N, or ranks = [...] in [grid]");
       const auto before = std::ranges::find(spec_.set, key, &Settings::value_type::first);
       if (before != spec_.set.end())
@@ -58,7 +58,7 @@ class AxesReader {
     });
   }
 
-  /// One axis, whose places have keys of their own.
+  /// Reads one axis, whose positions have different keys.
   void arms(const toml::node& node) {
     const char* const fix = "[[arm]], name = \"NAME\" and lines of KEY = VALUE";
     once(kArmKey, node);
@@ -71,8 +71,8 @@ class AxesReader {
       Settings& arm = axis.values.emplace_back();
       arm.emplace_back(kArmKey, source_.text(*name, "name", "name = \"NAME\""));
       if (!names.insert(arm[0].second).second)
-        source_.refuse(*name, "name", fmt::format("the arm '{}' is there twice", arm[0].second),
-                       "a name of its own for each arm");
+        source_.refuse(*name, "name", fmt::format("the arm '{}' is listed twice", arm[0].second),
+                       "a unique name for each arm");
       config_keys(one, kArmKey,
                   [&](const std::string& key, const toml::node& value) {
                     arm.emplace_back(key, setting(key, value));
@@ -93,7 +93,8 @@ class AxesReader {
     table.whole("trials", 1, kMostTrials, spec_.random.trials);
     table.whole("seed", std::int64_t{0}, std::numeric_limits<std::int64_t>::max(),
                 spec_.random.seed);
-    if (spec_.random.trials == 0) table.refuse("[random] has no number of trials", "trials = N");
+    if (spec_.random.trials == 0)
+      table.refuse("[random] requires a number of trials", "trials = N");
     config_keys(node, "random",
                 [&](const std::string& key, const toml::node& value) {
                   once(key, value);
@@ -109,10 +110,10 @@ class AxesReader {
       spec_.seeds.push_back(std::stoll(setting("run.seed", seed)));
     once("run.seed", node);
     if (std::set(spec_.seeds.begin(), spec_.seeds.end()).size() != spec_.seeds.size())
-      source_.refuse(node, "seeds", "a seed is there twice", "different seeds");
+      source_.refuse(node, "seeds", "a seed is listed twice", "different seeds");
   }
 
-  /// The shapes that the study had before it grew.
+  /// Reads the shapes of the study before it was extended.
   void grown(const toml::node& node) {
     TomlTable table(source_, node, "grown");
     table.take("from", [&](const toml::node& shapes, const std::string& name) {
@@ -125,28 +126,29 @@ class AxesReader {
     table.finish();
   }
 
-  /// Refuses keys that are said twice, too many trials, and axes that nobody would run.
+  /// Refuses keys that are set twice, too many trials and axes without effect.
   void finish() const {
     for (const auto& [key, node] : of_arms_)
       if (varied_.contains(key))
-        source_.refuse(*node, key, fmt::format("{} is in an arm and varies as well", key),
-                       fmt::format("{} in arms, or as an axis", key));
+        source_.refuse(*node, key, fmt::format("{} is in an arm and is also an axis", key),
+                       fmt::format("{} in arms or as an axis", key));
     require_seeds();
     require_grown();
     for (const auto& [key, value] : spec_.set)
       if (varied_.contains(key))
-        throw_input(fmt::format("{} is set for all trials and varies as well", key), source_.name(),
-                    fmt::format("{} in [set], or as an axis", key));
+        throw_input(fmt::format("{} is set for all trials and is also an axis", key),
+                    source_.name(), fmt::format("{} in [set] or as an axis", key));
     if (method_of(spec_.search).proposes() && !varied_.empty())
-      throw_input(fmt::format("{} varies here, but the sampler says what varies", *varied_.begin()),
-                  source_.name(),
-                  fmt::format("no axes and seeds beside method = \"{}\"", spec_.search.method));
+      throw_input(
+          fmt::format("{} is an axis, but the sampler chooses what varies", *varied_.begin()),
+          source_.name(),
+          fmt::format("no axes and seeds with method = \"{}\"", spec_.search.method));
     double count = std::max(1, spec_.random.trials);
     for (const Axis& axis : spec_.axes) count *= static_cast<double>(axis.values.size());
     count *= static_cast<double>(std::max<std::size_t>(1, spec_.seeds.size()));
     if (count > kMostTrials)
       throw_input(fmt::format("the study has {:.0f} trials", count), source_.name(),
-                  fmt::format("at most {}: [random] draws some of them", kMostTrials));
+                  fmt::format("at most {}; [random] can draw some of them", kMostTrials));
   }
 
  private:
@@ -162,15 +164,15 @@ class AxesReader {
     add_axis(node, std::move(axis));
   }
 
-  /// Adds a key with the values of `list`, one for each place of the axis.
+  /// Adds a key with the values of `list`, one for each position of the axis.
   void add_values(const std::string& key, const toml::node& list, Axis& axis) {
     once(key, list);
     const toml::array& all = values(key, list);
     if (!axis.keys.empty() && all.size() != axis.values.size())
       source_.refuse(list, key,
-                     fmt::format("{} has {} values, {} has {}", key, all.size(), axis.keys[0],
+                     fmt::format("{} has {} values, but {} has {}", key, all.size(), axis.keys[0],
                                  axis.values.size()),
-                     "as many values for each key of one [[zip]]");
+                     "the same number of values for each key of a [[zip]]");
     axis.values.resize(all.size());
     axis.keys.push_back(key);
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -184,12 +186,12 @@ class AxesReader {
     if (twice != sorted.end())
       source_.refuse(
           node, axis.keys[0],
-          fmt::format("the value {} is there twice", fmt::join(std::views::values(*twice), ", ")),
-          "each value once; `seeds` repeats a trial");
+          fmt::format("the value {} is listed twice", fmt::join(std::views::values(*twice), ", ")),
+          "each value once, or `seeds` to repeat a trial");
     spec_.axes.push_back(std::move(axis));
   }
 
-  /// Refuses kSeedWord in the values of a study without seeds.
+  /// Refuses kSeedWord in values of a study without seeds.
   void require_seeds() const {
     if (!spec_.seeds.empty()) return;
     const auto refuse = [&](const Settings& settings) {
@@ -202,7 +204,7 @@ class AxesReader {
     for (const Axis& axis : spec_.axes) std::ranges::for_each(axis.values, refuse);
   }
 
-  /// Refuses shapes that are none of a part of this study.
+  /// Refuses shapes that are not part of this study.
   void require_grown() const {
     for (const auto& shape : spec_.grown) {
       bool part = shape.size() == spec_.axes.size() + 2 && shape.front() <= spec_.random.trials &&
@@ -210,9 +212,9 @@ class AxesReader {
       for (std::size_t a = 0; part && a < spec_.axes.size(); ++a)
         part = shape[a + 1] <= std::ssize(spec_.axes[a].values);
       if (!part)
-        throw_input(fmt::format("[{}] is no part of this study", fmt::join(shape, ", ")),
+        throw_input(fmt::format("[{}] is not a part of this study", fmt::join(shape, ", ")),
                     source_.name() + ": grown.from",
-                    "no [grown]: the study's own copy of its file has it");
+                    "remove [grown], which belongs in the study's copy of the file");
     }
   }
 
@@ -221,7 +223,8 @@ class AxesReader {
         "{} = {{uniform = [LOW, HIGH]}}, {{log_uniform = [LOW, HIGH]}} or {{choice = [...]}}", key);
     const toml::table& kinds = source_.table(node, key, fix);
     if (kinds.size() != 1)
-      source_.refuse(node, key, fmt::format("{} has {} ways to draw a value", key, kinds.size()),
+      source_.refuse(node, key,
+                     fmt::format("expected one distribution for {}, got {}", key, kinds.size()),
                      fix);
     const std::string kind((*kinds.begin()).first.str());
     const toml::node& arguments = (*kinds.begin()).second;
@@ -233,7 +236,7 @@ class AxesReader {
     else if (kind == "uniform" || kind == "log_uniform")
       draw_ends(kind, arguments, fix, result);
     else
-      source_.refuse(node, key, fmt::format("a value cannot be drawn by '{}'", kind), fix);
+      source_.refuse(node, key, fmt::format("unknown distribution '{}'", kind), fix);
     result.kind = kind == "choice"    ? Draw::Kind::choice
                   : kind == "uniform" ? Draw::Kind::uniform
                                       : Draw::Kind::log_uniform;
@@ -245,24 +248,25 @@ class AxesReader {
     const toml::array& both = source_.list(ends, draw.key, fix);
     if (both.size() != 2)
       source_.refuse(ends, draw.key,
-                     fmt::format("{} has {} ends of a range, not two", draw.key, both.size()), fix);
+                     fmt::format("{} has {} ends of a range instead of two", draw.key, both.size()),
+                     fix);
     draw.low = source_.number(both[0], draw.key, fix);
     draw.high = source_.number(both[1], draw.key, fix);
     draw.whole = both[0].is_integer() && both[1].is_integer();
     if (!(draw.low < draw.high) || (kind == "log_uniform" && !(draw.low > 0)))
-      source_.refuse(ends, draw.key, fmt::format("{} is no range to draw from", node_text(ends)),
+      source_.refuse(ends, draw.key, fmt::format("{} is not a range to draw from", node_text(ends)),
                      kind == "uniform" ? "LOW below HIGH" : "LOW above 0 and below HIGH");
     for (const toml::node& end : both) setting(draw.key, end);
   }
 
-  /// Calls `take` for each config key of a table, but for the names in `others`.
+  /// Calls `take` for each config key of a table except for the names in `others`.
   void config_keys(const toml::node& node, const std::string& section, const Take& take,
                    const std::set<std::string>& others = {}) const {
     const std::string fix = fmt::format("[{}] and lines of KEY = VALUE", section);
     keys_below(source_.table(node, section, fix), "", take, others);
   }
 
-  /// `path`: of a table of dotted keys; empty for the section's own.
+  /// `path`: path of a table of dotted keys; empty for the section itself.
   void keys_below(const toml::table& table, const std::string& path, const Take& take,
                   const std::set<std::string>& others) const {
     for (const TomlMember& member : in_order(table)) {
@@ -281,11 +285,11 @@ class AxesReader {
     }
   }
 
-  /// A value of a config key, or of kRanksKey, as text; it is checked as the config checks it.
+  /// A value of a config key or of kRanksKey as text, with the checks of a config.
   std::string setting(const std::string& key, const toml::node& node) const {
     if (is_studys_own(key))
-      source_.refuse(node, key, fmt::format("{} is the study's own", key),
-                     "each trial has a directory of its own in the study's folder");
+      source_.refuse(node, key, fmt::format("{} is set by the study", key),
+                     "remove it: each trial has a directory in the study's folder");
     if (key == kRanksKey) return std::to_string(source_.whole(node, key, 1, kMostTrialRanks));
     RunConfig scratch;
     assign_key(key, node, source_, scratch);
@@ -295,7 +299,7 @@ class AxesReader {
   const toml::array& values(const std::string& key, const toml::node& node) const {
     const std::string fix = fmt::format("{} = [VALUE, VALUE, ...]", key);
     if (!node.is_array())
-      source_.refuse(node, key, fmt::format("{} is no list of values", key), fix);
+      source_.refuse(node, key, fmt::format("{} is not a list of values", key), fix);
     if (node.as_array()->empty())
       source_.refuse(node, key, fmt::format("the axis {} has no values", key), fix);
     return *node.as_array();
@@ -303,13 +307,13 @@ class AxesReader {
 
   void once(const std::string& key, const toml::node& node) {
     if (!varied_.insert(key).second)
-      source_.refuse(node, key, fmt::format("{} varies twice", key), "one axis for each key");
+      source_.refuse(node, key, fmt::format("{} has two axes", key), "one axis for each key");
   }
 
   const TomlSource& source_;
   StudySpec& spec_;
   std::set<std::string> varied_;
-  std::map<std::string, const toml::node*> of_arms_;  // keys, and where one has them first
+  std::map<std::string, const toml::node*> of_arms_;  // keys, and where an arm sets them first
 };
 
 }  // namespace
@@ -320,7 +324,7 @@ void read_axes(const TomlSource& source, const toml::table& root, TomlTable& tab
   using Name = const std::string&;
   AxesReader axes(source, spec);
   table.take("seeds", [&](Node node, Name) { axes.seeds(node); });
-  for (const char* section : {"set", "override"})  // the second one from the command line
+  for (const char* section : {"set", "override"})  // the second is from the command line
     table.take(section, [&](Node node, Name name) { axes.set(node, name); });
   table.take("random", [&](Node node, Name) { axes.random(node); });
   table.take("grid", [](Node, Name) {});

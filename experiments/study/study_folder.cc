@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostRecordBytes = 256 << 20;
 constexpr std::uint64_t kMostSpecBytes = 16 << 20;
 
-/// The study's copy of a base file.
+/// The path of the study's copy of a base file.
 std::string base_copy(const std::string& directory, std::size_t index, const std::string& path) {
   return fmt::format("{}/base/{}-{}", directory, index + 1, fs::path(path).filename().string());
 }
@@ -42,15 +42,15 @@ std::vector<int> numbered(const std::string& directory) {
   return numbers;
 }
 
-/// Reads the record of a trial into `trials`, if it has one.
+/// Reads the record of a trial, if any, into `trials`.
 void read_trial(const StudyPaths& paths, int number, std::map<int, TrialRecord>& trials) {
   const std::string path = paths.record(number);
   if (!fs::exists(path)) return;
   TrialRecord trial = read_record(read_file(path, kMostRecordBytes), path);
   if (trial.number != number)
-    throw_input(fmt::format("this is the record of trial {}", trial.number), path,
-                "each record in the directory of its trial");
-  trial.directory = paths.run(number);  // where it is now
+    throw_input(fmt::format("the file is the record of trial {}", trial.number), path,
+                "move each record to the directory of its trial");
+  trial.directory = paths.run(number);  // at its current location
   trials.insert_or_assign(number, std::move(trial));
 }
 
@@ -60,9 +60,9 @@ std::map<int, TrialRecord> read_trials(const StudyPaths& paths, const StudySpec&
   const std::string digest = study_digest(spec);
   for (const auto& [number, trial] : trials)
     if (trial.study != digest)
-      throw_input("this record of a trial is of another study: base configs or [set] differ",
+      throw_input("the trial's record belongs to another study: base configs or [set] differ",
                   paths.record(number),
-                  "remove the trial's directory, and `study run` repeats the trial");
+                  "remove the trial's directory to repeat the trial with `study run`");
   return trials;
 }
 
@@ -91,7 +91,7 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
                                       config_of(spec, trials.begin()->second.settings).run.steps);
   for (const auto& [number, trial] : stored) {
     trials[number] = trial;
-    if (!method.proposes()) continue;  // arms have keys that are no axes
+    if (!method.proposes()) continue;  // arms have keys that are not axes
     for (const auto& [key, value] : trial.settings)
       if (std::ranges::find(results.axes, key) == results.axes.end()) results.axes.push_back(key);
   }
@@ -102,7 +102,7 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
 StudyPaths::StudyPaths(const std::string& directory, const StudySpec& spec)
     : root(without_slash(directory)) {
   for (std::size_t i = 0; i < spec.bases.size(); ++i) {
-    const std::string& path = spec.bases[i].path;  // a copy itself, of read_study_folder_spec()
+    const std::string& path = spec.bases[i].path;  // in read_study_folder_spec(), itself a copy
     base_files.push_back(path.starts_with(root + "/base/") ? path : base_copy(root, i, path));
   }
 }
@@ -113,10 +113,10 @@ StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec,
   const std::string& root = paths_.root;
   if (fs::exists(root) && !fs::exists(paths_.study()) && !fs::is_empty(root) &&
       !fs::exists(root + "/study.lock"))
-    throw_input("the folder holds something that is no study", root,
+    throw_input("the folder is not empty and not a study", root,
                 "an empty folder, or another name for the study");
   make_directories(root);
-  lock_ = FileLock(root + "/study.lock", "this study", "wait until it has ended, or stop it");
+  lock_ = FileLock(root + "/study.lock", "this study", "wait until it has finished, or stop it");
   claim(spec, toml);
   trials_ = read_trials(paths_, spec_);
   results_.require_own(results_of(spec_, root, trials_));
@@ -139,8 +139,9 @@ void StudyFolder::claim(const StudySpec& spec, const std::string& toml) {
 void StudyFolder::require_there() const {
   std::error_code error;
   if (!fs::exists(paths_.study(), error))
-    throw_failure("the study's folder is gone: it was removed or moved while the study ran",
-                  paths_.root, "the same command; or, once it is back, `study run` with its path");
+    throw_failure(
+        "the study's folder was removed or moved while the study ran", paths_.root,
+        "rerun the same command, or restore the folder and run `study run` with its path");
 }
 
 void StudyFolder::save(TrialRecord trial) {
@@ -156,7 +157,7 @@ FileLock StudyFolder::lock(int number) {
   require_there();
   make_directories(paths_.trial(number));
   FileLock lock(paths_.trial(number) + "/trial.lock", fmt::format("trial {}", number),
-                "wait until it has ended, or stop it");
+                "wait until it has finished, or stop it");
   read_trial(paths_, number, trials_);
   return lock;
 }
@@ -165,7 +166,7 @@ void StudyFolder::reopen(const std::vector<int>& numbers) {
   std::size_t gone = 0;
   for (const int number : numbers) gone += trials_.erase(number);
   if (gone == 0) return;
-  write_results();  // first: a line of a trial that is open again would look edited
+  write_results();  // first, or the line of a reopened trial would look edited
   for (const int number : numbers) fs::remove(paths_.record(number));
 }
 
@@ -182,17 +183,18 @@ void StudyFolder::write_results() {
 void require_same_study(const std::string& directory, const StudySpec& spec) {
   const std::string difference = study_difference(read_study_folder_spec(directory), spec);
   if (!difference.empty())
-    throw_input(fmt::format("another study is in this folder: {}", difference), directory,
-                fmt::format("another `name` in the study's file, or --dir; to go on with the one "
-                            "there: concertina study run {}",
-                            directory));
+    throw_input(
+        fmt::format("the folder belongs to another study: {}", difference), directory,
+        fmt::format("another `name` in the study's file, or another --dir; to continue the one "
+                    "there: concertina study run {}",
+                    directory));
 }
 
 StudySpec read_study_folder_spec(const std::string& directory) {
   const std::string root = without_slash(directory), path = root + "/" + kStudyFile;
   if (!fs::exists(path))
-    throw_input("this is no folder of a study: it has no study.toml", root,
-                "the folder that `concertina study run` named, such as studies/NAME");
+    throw_input("not the folder of a study: study.toml is missing", root,
+                "the folder that `concertina study run` printed, such as studies/NAME");
   return read_study_spec(
       read_input_file(path, kMostSpecBytes, "a study's file"), path,
       [&](std::size_t index, const std::string& base) { return base_copy(root, index, base); });

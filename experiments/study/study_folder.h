@@ -1,8 +1,8 @@
-// A study on disk: STUDY/study.toml and base/ (copies of what it was started from), a directory per
-// trial with overrides.toml, log.txt, run/ and trial.json, and results.csv over all of them.
-// Invariants: one process runs a study at a time, beside processes that run one trial each, and no
-// trial is run by two; one study has a folder; what was written stays until the study itself writes
-// it again; a file that somebody edited is never overwritten.
+// A study on disk: STUDY/study.toml and base/ (copies of its inputs), results.csv, and a directory
+// per trial with overrides.toml, log.txt, run/ and trial.json.
+// Invariants: one process runs a study at a time, and other processes may run one trial each, but
+// no trial is run by two; a study has one folder; a written file stays until the study rewrites it;
+// edited files are never overwritten.
 #pragma once
 
 #include <map>
@@ -15,14 +15,14 @@
 
 namespace concertina {
 
-/// The names in a study's folder; no other file of the program spells them. Those of array jobs are
-/// Python's (commands/study_collect.py).
-inline constexpr const char* kStudyFile = "study.toml";        // copy of what it runs
-inline constexpr const char* kResultsFile = "results.csv";     // a line per ended trial
-inline constexpr const char* kRecordFile = "trial.json";       // of a trial: what came of it
-inline constexpr const char* kRequeuesFile = "requeues.json";  // of a trial: launches cut short
+/// File names in a study's folder, defined only here. Those of array jobs are in Python
+/// (commands/study_collect.py).
+inline constexpr const char* kStudyFile = "study.toml";        // copy of the study's file
+inline constexpr const char* kResultsFile = "results.csv";     // one line per finished trial
+inline constexpr const char* kRecordFile = "trial.json";       // outcome of a trial
+inline constexpr const char* kRequeuesFile = "requeues.json";  // interrupted launches of a trial
 
-/// The paths of what is in a study's folder.
+/// The paths of a study's files.
 struct StudyPaths {
   std::string root;
   std::vector<std::string> base_files;  // the study's copies, in order
@@ -39,51 +39,51 @@ struct StudyPaths {
 
 class StudyFolder {
  public:
-  /// Makes or opens `directory` for this study, `toml` being its file, and locks it. Throws
-  /// Error{bad_input} if it holds another study, or something else, or another process runs it.
+  /// Creates or opens `directory` for this study, whose file is `toml`, and locks it. Throws
+  /// Error{bad_input} if it contains anything else or another process runs it.
   StudyFolder(const std::string& directory, const StudySpec& spec, const std::string& toml);
-  /// Opens `directory` for this trial alone: neither is the study locked nor results.csv written,
-  /// as other processes may run other trials at the same time.
+  /// Opens `directory` for one trial. Neither locks the study nor writes results.csv, since other
+  /// processes may run other trials at the same time.
   StudyFolder(const std::string& directory, const StudySpec& spec, int number);
 
   const StudyPaths& paths() const { return paths_; }
-  /// Trials that have a record, by number.
+  /// Trials with a record, by number.
   const std::map<int, TrialRecord>& trials() const { return trials_; }
-  /// Writes the trial's record, then its line of results.csv.
+  /// Writes the trial's record and its line in results.csv.
   void save(TrialRecord trial);
-  /// Locks the trial against other processes, then reads its record, which one of them may have
-  /// written. Throws Error{bad_input} that names the process which has it.
+  /// Locks the trial and then reads its record, which another process may have written. Throws
+  /// Error{bad_input} that names the process holding the lock.
   FileLock lock(int number);
-  /// Removes the records of trials, so that they are open again; their runs stay.
+  /// Removes the records of trials, which makes them open again; their runs stay.
   void reopen(const std::vector<int>& numbers);
-  /// Puts the lines of results.csv in the order of trials. Throws Error{bad_input} if somebody
-  /// edited it since the folder was opened.
+  /// Sorts the lines of results.csv by trial. Throws Error{bad_input} if it was edited since the
+  /// folder was opened.
   void settle();
 
  private:
   void claim(const StudySpec& spec, const std::string& toml);
-  /// Throws a failure if the folder was removed, or moved, since it was opened.
+  /// Throws a failure if the folder was removed or moved since it was opened.
   void require_there() const;
   void write_results();
 
   const StudySpec spec_;
   const StudyPaths paths_;
-  const bool whole_ = true;  // all trials are this process' to look after
+  const bool whole_ = true;  // this process manages all trials
   ResultsFile results_;
   FileLock lock_;
   std::map<int, TrialRecord> trials_;
 };
 
-/// All trials of a study, with what is stored of those that have a record.
+/// All trials of a study, with the stored data of those that have a record.
 StudyResults results_of(const StudySpec& spec, const std::string& directory,
                         const std::map<int, TrialRecord>& stored);
 
-/// Throws Error{bad_input} if another study than this one is in `directory`.
+/// Throws Error{bad_input} if `directory` belongs to another study.
 void require_same_study(const std::string& directory, const StudySpec& spec);
-/// The spec that a study's folder has. Throws Error{bad_input} if it is no such folder.
+/// Reads the spec in a study's folder. Throws Error{bad_input} if it is not one.
 StudySpec read_study_folder_spec(const std::string& directory);
-/// All trials of a study: those without a record are `open`. Throws Error{bad_input} if
-/// results.csv, or a record, is not as the study wrote it.
+/// Reads all trials of a study; those without a record are `open`. Throws Error{bad_input} if
+/// results.csv or a record was edited.
 StudyResults read_study(const std::string& directory);
 
 }  // namespace concertina

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostStudyFileBytes = 16 << 20;
 
-/// A config file that the study starts from, once it has been read as one.
+/// Reads a base config file of the study and checks that it can be parsed.
 BaseFile read_base(const TomlSource& source, const toml::node& node, std::size_t index,
                    const FindBase& find_base) {
   BaseFile base;
@@ -47,7 +47,7 @@ void read_bases(const TomlSource& source, const toml::node& node, const FindBase
     add(node);
 }
 
-/// [equivalence]: what the study will claim.
+/// Reads [equivalence], the claim of the study.
 EquivalenceClaim read_claim(const TomlSource& source, const toml::node& node) {
   EquivalenceClaim claim;
   TomlTable table(source, node, "equivalence");
@@ -58,7 +58,7 @@ EquivalenceClaim read_claim(const TomlSource& source, const toml::node& node) {
   table.text("baseline", baseline);
   table.finish();
   if (claim.metric.empty() || !(claim.margin > 0))
-    table.refuse("[equivalence] has no metric or no margin",
+    table.refuse("[equivalence] requires a metric and a margin",
                  "metric = \"validation_accuracy\" and margin = 0.005, in the metric's own unit");
   if (const std::size_t equals = baseline.find('='); equals == 0 || equals == baseline.npos)
     table.refuse(fmt::format("the baseline '{}' is not COLUMN=VALUE", baseline),
@@ -67,8 +67,8 @@ EquivalenceClaim read_claim(const TomlSource& source, const toml::node& node) {
   return claim;
 }
 
-/// Throws Error{bad_input} for what no trial reaches, as far as all have the same steps: asha needs
-/// a rung within them, [stop] on the held-out loss an evaluation.
+/// Throws Error{bad_input} for conditions that no trial reaches, if all have the same number of
+/// steps: asha needs a rung within them, and [stop] on the held-out loss needs an evaluation.
 void require_reached(const StudySpec& spec, const TomlSource& source) {
   const SearchMethod& method = method_of(spec.search);
   const std::vector<Trial> trials = method.proposes() ? std::vector<Trial>() : trials_of(spec);
@@ -81,21 +81,23 @@ void require_reached(const StudySpec& spec, const TomlSource& source) {
   const RunConfig config = config_of(spec, {});
   const std::int64_t steps = config.run.steps;
   if (method.rungs != nullptr && (varies("run.epochs") || config.run.epochs > 0))
-    throw_input(
-        fmt::format("{}'s rungs are steps, and a trial's length is in epochs", spec.search.method),
-        source.name(), "run.steps in place of run.epochs");
+    throw_input(fmt::format("the rungs of {} are in steps, but the length of a trial is in epochs",
+                            spec.search.method),
+                source.name(), "run.steps instead of run.epochs");
   if (method.rungs != nullptr && !varies("run.steps") &&
       method.rungs(spec.search.options, steps).size() < 2)
-    throw_input(fmt::format("{}'s lowest rung is not below run.steps = {}: no trials are compared",
-                            spec.search.method, steps),
-                source.name(), "min_steps below run.steps, by some powers of factor");
+    throw_input(
+        fmt::format("the lowest rung of {} is not below run.steps = {}, so no trials are compared",
+                    spec.search.method, steps),
+        source.name(), "min_steps below run.steps by some powers of factor");
   if (spec.stop.metric == "validation_loss" && !varies("eval.every") && config.eval.every == 0)
-    throw_input("[stop] waits for the held-out loss, which no trial has before its end",
-                source.name(), "eval.every = N in [set]; or metric = \"loss\"");
+    throw_input("[stop] uses the held-out loss, which is not evaluated before the end of a trial",
+                source.name(), "eval.every = N in [set], or metric = \"loss\"");
   if (!varies("run.steps") && !varies("run.epochs") && config.run.epochs == 0 &&
       !spec.stop.metric.empty() && spec.stop.after >= steps)
-    throw_input(fmt::format("[stop] looks after {} steps, a trial has {}", spec.stop.after, steps),
-                source.name(), "after below run.steps");
+    throw_input(
+        fmt::format("[stop] applies after {} steps, but a trial has {}", spec.stop.after, steps),
+        source.name(), "after below run.steps");
 }
 
 StudySpec read_spec(const TomlSource& source, const toml::table& root, const FindBase& find_base) {
@@ -112,8 +114,8 @@ StudySpec read_spec(const TomlSource& source, const toml::table& root, const Fin
   read_axes(source, root, table, spec);
   table.finish();
   if (spec.bases.empty() && spec.set.empty())
-    throw_input("the study starts from no config", source.name(),
-                "base = \"config.toml\", relative to this file; or keys in [set]");
+    throw_input("the study has no base config", source.name(),
+                "base = \"config.toml\", relative to this file, or keys in [set]");
   require_reached(spec, source);
   return spec;
 }
@@ -125,7 +127,7 @@ StudySpec read_study_spec(const std::string& toml, const std::string& source,
   const TomlSource named(source);
   return read_spec(
       named,
-      parse_toml(toml, named, "base = \"config.toml\" and axes in [grid], see the user's guide"),
+      parse_toml(toml, named, "base = \"config.toml\" and axes in [grid]; see the user's guide"),
       find_base);
 }
 

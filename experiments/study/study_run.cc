@@ -27,13 +27,13 @@ namespace {
 
 constexpr int kMostRequeues = 3;  // in a row without a later checkpoint
 
-/// Counts are kept here, as launches are of several processes.
+/// The file of counts, since launches are made by several processes.
 std::string requeues_of(const std::string& trial) {
   return trial + "/" + kRequeuesFile;
 }
 
-/// Counts a launch of the trial in folder `trial` that was cut short. Returns how many there were
-/// in a row without a later checkpoint, this one included; 0 if it has one.
+/// Counts an interrupted launch of the trial in folder `trial`. Returns the number of consecutive
+/// ones without a later checkpoint, including this one; 0 if there is a later checkpoint.
 int count_requeue(const std::string& trial) {
   constexpr std::uint64_t kMostRequeueBytes = 4096;
   const std::string path = requeues_of(trial);
@@ -54,7 +54,7 @@ int count_requeue(const std::string& trial) {
   return launches;
 }
 
-/// Begins anew, if anything was counted.
+/// Resets the count.
 void forget_requeues(const std::string& trial) {
   std::error_code error;
   std::filesystem::remove(requeues_of(trial), error);
@@ -79,7 +79,7 @@ StudyProgress::StudyProgress(std::FILE* stream, std::string metric)
     : line_(stream), metric_(std::move(metric)), began_(now()) {}
 
 void StudyProgress::started(const TrialRecord& trial) {
-  if (line_.on_terminal()) return;  // the bottom line says how many run
+  if (line_.on_terminal()) return;  // the status line shows the number of running trials
   line_.say(fmt::format("trial {} started: {}", trial.number, settings_text(trial.settings)));
 }
 
@@ -104,7 +104,7 @@ double StudyProgress::seconds_left(int running, std::optional<int> left) const {
 void StudyProgress::update(int running, std::optional<int> left) {
   if (!line_.on_terminal() || now() < last_draw_ + 0.5) return;
   last_draw_ = now();
-  line_.draw(fmt::format("{} ended, {} running, {} left, ETA {}", ended_, running,
+  line_.draw(fmt::format("{} finished, {} running, {} left, ETA {}", ended_, running,
                          left ? std::to_string(*left) : "?",
                          format_duration(seconds_left(running, left))));
 }
@@ -156,7 +156,7 @@ bool StudyRun::start_next() {
     if (!cores) return false;
     const TrialTask task = *std::exchange(waiting_, std::nullopt);
     if (!start(task, *cores)) budget_.give_back(*cores);
-  } catch (const Error& error) {  // the trial cannot even start: the others can
+  } catch (const Error& error) {  // the trial cannot start, but others can
     const TrialTask task = waiting_ ? *std::exchange(waiting_, std::nullopt) : TrialTask{};
     if (task.trial.number == 0) throw;
     refused(task,
@@ -178,7 +178,7 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
   std::optional<FileLock> lock = claim(number);
   if (!lock) return false;
   if (kill_marked(trial_mark(paths_, number)) > 0)
-    log::info("trial {}: ended what an earlier launch of the study had left", number);
+    log::info("trial {}: killed leftover processes of an earlier launch of the study", number);
   if (is_finished(paths_.run(number), config)) {
     end(trial_outcome(spec_, paths_, task, config, 0, stored(number)), 0);
     return false;
@@ -200,10 +200,10 @@ std::optional<FileLock> StudyRun::claim(int number) {
   } catch (const Error& error) {
     if (error.code() != Exit::bad_input) throw;
     elsewhere_.emplace(number, error.message());
-    log::info("trial {} is left out: {}", number, error.message());
+    log::info("trial {} is skipped: {}", number, error.message());
     return std::nullopt;
   }
-  // A search compares trials rung by rung: there, one process writes all records.
+  // A search compares trials at each rung, so one process writes all records.
   const TrialRecord* found = stored(number);
   if (!method_of(spec_.search).independent() || found == nullptr ||
       found->state == TrialState::open)
@@ -224,19 +224,20 @@ void StudyRun::finish(TrialProcess& trial, int code) {
 
 void StudyRun::go_on_later(const TrialProcess& trial, int code) {
   const int number = trial.task().trial.number;
-  // Lost nodes have a bound of their own, by Slurm's count of restarts.
+  // Lost nodes are limited separately, by Slurm's count of restarts.
   const bool lost = options_.several_nodes && code != static_cast<int>(Exit::preempted);
   if (lost || count_requeue(paths_.trial(number)) < kMostRequeues) {
     cut_short_ = true;
-    log::info("trial {} was cut short: it goes on in another launch (exit code {})", number, code);
+    log::info("trial {} was interrupted and resumes in another launch (exit code {})", number,
+              code);
     return;
   }
   TrialRecord stuck = trial.record(code, stored(number));
   stuck.state = TrialState::failed;
   stuck.error = fmt::format(
-      "error: it was cut short {} times in a row without a later checkpoint (exit code {}); at: "
+      "error: interrupted {} times in a row without a later checkpoint (exit code {}); at: "
       "{}; "
-      "try: more time for a launch, or a smaller checkpoint.every; then study run with "
+      "try: more time per launch, or a smaller checkpoint.every; then study run with "
       "--retry-failed",
       kMostRequeues, code, paths_.log(number));
   end(stuck, trial.seconds());
@@ -274,10 +275,10 @@ void StudyRun::compare_text(const TrialRecord& trial) {
     other_text_ = found->second != text->second;
     if (other_text_)
       log::warn(
-          "data.text changed while the study runs: trial {} was trained on another text than "
-          "trial {}; `study table` will not average them",
+          "data.text changed while the study runs: trials {} and {} were trained on different "
+          "texts; `study table` will not average them",
           trial.number, number);
-    return;  // the first one stands for those before
+    return;  // the first one represents earlier ones
   }
 }
 
@@ -293,7 +294,7 @@ void StudyRun::stop_all() {
     });
     usleep(50'000);
   }
-  running_.clear();  // kills what is left
+  running_.clear();  // kills the remaining trials
 }
 
 StudySummary StudyRun::summary(bool interrupted) {

@@ -1,8 +1,7 @@
-// Runs the trials of a study: side by side within the cores that it may use, each in a directory of
-// its own, whatever happens to the others.
-// Invariants: a trial that has ended has a record before the next one starts; a study that is
-// stopped or killed goes on where it was; a trial that fails or hangs never stops the rest; no core
-// is given to two trials at a time, and none that the study may not use.
+// Runs the trials of a study concurrently within the available cores, each in a separate directory.
+// Invariants: a finished trial has a record before the next one starts; a stopped or killed study
+// continues where it was; a trial that fails or hangs never stops the others; no core is given to
+// two trials at a time, or is outside those the study may use.
 #pragma once
 
 #include <cstdio>
@@ -20,14 +19,14 @@
 
 namespace concertina {
 
-/// The cores that trials side by side have.
+/// The cores available to concurrent trials.
 class CoreBudget {
  public:
-  /// `cores`: one logical CPU of each core that there is to give.
+  /// `cores`: one logical CPU of each available core.
   explicit CoreBudget(std::vector<int> cores) : free_(cores), all_(std::move(cores)) {}
 
   int count() const { return static_cast<int>(all_.size()); }
-  /// So many cores, or all where there are fewer; nothing while they are not free.
+  /// Returns `cores` cores, or all if there are fewer; nothing while they are in use.
   std::optional<std::vector<int>> take(int cores);
   void give_back(const std::vector<int>& cores);
 
@@ -35,17 +34,16 @@ class CoreBudget {
   std::vector<int> free_, all_;  // ascending
 };
 
-/// Shows a person how a study goes on: a line for each trial that ends, and on a terminal
-/// a line at the bottom with what is left.
+/// Shows the progress of a study: a line for each finished trial and, on a terminal, a status line.
 class StudyProgress {
  public:
-  /// `metric`: a figure to show of each trial; empty: validation_loss or loss.
+  /// `metric`: the metric to show for each trial; empty: validation_loss or loss.
   StudyProgress(std::FILE* stream, std::string metric);
 
   void started(const TrialRecord& trial);
-  /// `seconds`: of its launch.
+  /// `seconds`: duration of its launch.
   void ended(const TrialRecord& trial, double seconds);
-  /// Redraws the bottom line, at most twice a second. `left`: tasks that have not started.
+  /// Redraws the status line at most twice a second. `left`: tasks that have not started.
   void update(int running, std::optional<int> left);
   void clear() { line_.clear(); }
 
@@ -59,49 +57,49 @@ class StudyProgress {
 };
 
 struct StudyRunOptions {
-  std::string program;     // what {program} stands for
-  std::vector<int> cores;  // that it may give to trials; empty: trials run on any, one at a time
-  int trial = 0;           // this one alone; 0: all
-  double grace = 30;       // seconds for checkpoints, once the study was told to stop
-  /// The launcher may lose a node: where it seems so, the trial stays open.
+  std::string program;     // value of {program}
+  std::vector<int> cores;  // available to trials; empty: trials run on any core, one at a time
+  int trial = 0;           // number of the only trial to run; 0: all
+  double grace = 30;       // seconds for checkpoints after the study was asked to stop
+  /// The launcher may lose a node; a trial that seems affected stays open.
   bool several_nodes = false;
-  /// A trial that was told to stop is launched again by others, without end: what gets nowhere is
-  /// to fail.
+  /// A trial that was asked to stop is relaunched externally without limit, so one without progress
+  /// must fail.
   bool requeued = false;
 };
 
 struct StudySummary {
   int done = 0, failed = 0, timed_out = 0, stopped = 0;
-  bool interrupted = false;              // by a signal: trials are left
-  std::map<int, std::string> elsewhere;  // trials that other processes run, and which
+  bool interrupted = false;              // by a signal, with trials remaining
+  std::map<int, std::string> elsewhere;  // trials run by other processes, and which
   std::optional<TrialRecord> best;
-  std::string unlike;  // why there is no best though trials have the metric
+  std::string unlike;  // why there is no best trial although trials have the metric
 };
 
 class StudyRun {
  public:
   StudyRun(const StudySpec& spec, StudyFolder& folder, StudyRunOptions options);
 
-  /// Until all trials have ended, or `stopped` returns a signal. Waits with `pause`, which returns
-  /// early when a child has ended or a signal has come.
+  /// Runs until all trials have finished or `stopped` returns a signal. Waits with `pause`, which
+  /// returns early on a signal or when a child has exited.
   StudySummary run(const std::function<int()>& stopped, const std::function<void()>& pause);
 
  private:
-  /// Starts what can start; false if nothing more can for now.
+  /// Starts what can start; returns false if nothing more can start now.
   bool start_next();
   std::optional<std::vector<int>> cores_for(const TrialTask& task);
   bool start(const TrialTask& task, std::vector<int> cores);
-  /// Locks a trial; nothing if another process runs the trial, or has ended it since this one
-  /// looked.
+  /// Locks a trial; returns nothing if another process runs it or has finished it meanwhile.
   std::optional<FileLock> claim(int number);
   void finish(TrialProcess& trial, int code);
-  /// A trial is open again, or has failed for getting nowhere.
+  /// Reopens a trial, or marks it failed for lack of progress.
   void go_on_later(const TrialProcess& trial, int code);
   /// The trial's record; null if it has none.
   const TrialRecord* stored(int number) const;
   void refused(const TrialTask& task, const std::string& error);
   void end(const TrialRecord& trial, double seconds);
-  /// Says it, once, if the trial had another text than one before, though none was asked for.
+  /// Warns once if a trial was trained on another text than earlier ones, although none was
+  /// requested.
   void compare_text(const TrialRecord& trial);
   void stop_all();
   StudySummary summary(bool interrupted);
@@ -116,8 +114,8 @@ class StudyRun {
   std::list<TrialProcess> running_;
   std::optional<TrialTask> waiting_;  // for cores
   std::map<int, std::string> elsewhere_;
-  bool cut_short_ = false;   // some trial was
-  bool other_text_ = false;  // it was said
+  bool cut_short_ = false;   // some trial was interrupted
+  bool other_text_ = false;  // the warning was printed
 };
 
 }  // namespace concertina

@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-/// A number in [0, 1), the same on every machine: the library's distributions are not.
+/// A number in [0, 1), equal on every machine, unlike the distributions of the standard library.
 double uniform(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11) * 0x1p-53;
 }
@@ -25,7 +25,7 @@ double uniform(std::mt19937_64& random) {
 std::string value_of(const Draw& draw, double share) {
   if (draw.kind == Draw::Kind::choice)
     return draw.choices[static_cast<std::size_t>(share * static_cast<double>(draw.choices.size()))];
-  const double room = draw.whole ? 1 : 0;  // so that each whole number is as likely
+  const double room = draw.whole ? 1 : 0;  // makes each integer equally likely
   double value = 0;
   if (draw.kind == Draw::Kind::uniform) {
     value = draw.low + share * (draw.high + room - draw.low);
@@ -34,7 +34,7 @@ std::string value_of(const Draw& draw, double share) {
     value = std::exp(low + share * (high - low));
   }
   if (draw.whole) return fmt::format("{:.0f}", std::clamp(std::floor(value), draw.low, draw.high));
-  // Three digits are what a person would try; a float's shortest text would hide what matters.
+  // Three digits, as a person would choose: the shortest text of a float would be hard to read.
   return to_toml(std::clamp(std::stod(fmt::format("{:.3g}", value)), draw.low, draw.high));
 }
 
@@ -48,7 +48,7 @@ std::vector<Settings> draws_of(const RandomAxes& axes) {
   return all;
 }
 
-/// Each of `before` with each value of `axis`.
+/// Each of `before` combined with each value of `axis`.
 std::vector<Settings> crossed(const std::vector<Settings>& before, const Axis& axis) {
   std::vector<Settings> all;
   for (const Settings& settings : before)
@@ -59,7 +59,7 @@ std::vector<Settings> crossed(const std::vector<Settings>& before, const Axis& a
   return all;
 }
 
-/// The settings of all trials, as if the study had never grown.
+/// The settings of all trials as if the study had never been extended.
 std::vector<Settings> at_once(const StudySpec& spec) {
   std::vector<Settings> configs = draws_of(spec.random);
   for (const Axis& axis : spec.axes) configs = crossed(configs, axis);
@@ -80,7 +80,7 @@ std::vector<std::int64_t> shape_of(const StudySpec& spec) {
   return shape;
 }
 
-/// The study when it had this shape, no larger than its own.
+/// The study with this earlier, not larger, shape.
 StudySpec cut_to(StudySpec spec, const std::vector<std::int64_t>& shape) {
   spec.random.trials = static_cast<int>(shape.front());
   for (std::size_t a = 0; a < spec.axes.size(); ++a)
@@ -89,7 +89,7 @@ StudySpec cut_to(StudySpec spec, const std::vector<std::int64_t>& shape) {
   return spec;
 }
 
-/// The text of a value with the trial's seed in it.
+/// The text of a value with the trial's seed inserted.
 std::string with_seed(std::string value, const Settings& settings) {
   const auto seed = std::ranges::find(settings, "run.seed", &Settings::value_type::first);
   for (std::size_t at = 0;
@@ -109,12 +109,13 @@ std::string study_difference(const StudySpec& before, const StudySpec& now) {
   if (!same_bases(before, now)) return "a base config differs";
   if (before.set != now.set) return "[set] differs";
   SearchSection search = before.search;
-  const std::string program(method_of(now.search).program);  // how it is called, not what it does
+  const std::string program(method_of(now.search).program);  // not part of its identity
   if (search.options.contains(program) && now.search.options.contains(program))
     search.options[program] = now.search.options.at(program);
   if (search != now.search) return "[search] differs";
   if (before.stop != now.stop) return "[stop] differs";
-  if (before.claim != now.claim) return "[equivalence] differs: a margin stands before the launch";
+  if (before.claim != now.claim)
+    return "[equivalence] differs, but a margin must be chosen before the launch";
   const std::vector<Trial> first = trials_of(before), all = trials_of(now);
   const bool begins =
       first.size() <= all.size() &&
@@ -185,7 +186,7 @@ std::vector<Trial> trials_of(const StudySpec& spec) {
 RunConfig config_of(const StudySpec& spec, const Settings& settings) {
   RunConfig config;
   for (const BaseFile& base : spec.bases) read_config(base.text, base.path, config);
-  config.generate.tokens = 0;  // text of each trial is of no use; a study may ask for it
+  config.generate.tokens = 0;  // a trial's text is rarely useful, but a study may request it
   for (const Settings* some : {&spec.set, &settings})
     for (const auto& [key, value] : *some)
       if (key != kRanksKey && key != kArmKey)

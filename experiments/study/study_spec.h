@@ -1,6 +1,6 @@
-// The content of a study file (STUDY.toml): configs to vary, how to vary them, how to launch.
-// Invariant: values alone; each value of an axis passed the checks of its config key, so that what
-// a trial can still get wrong is how values go together.
+// The content of a study file (STUDY.toml): configs to vary, how to vary them and how to launch.
+// Invariant: pure values; each value of an axis passed the checks of its config key, so that a
+// trial can only fail because of a combination of values.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +24,26 @@ struct BaseFile {
   std::string path, text;
 };
 
-/// What a trial gets at each place of an axis, and the keys that tell these places apart: all keys
-/// of [grid] and [[zip]], kArmKey alone of [[arm]]s, each of which has keys of its own.
+/// The settings of a trial at each position of an axis, and the keys that identify the positions:
+/// all keys of [grid] and [[zip]]; only kArmKey for [[arm]]s, whose keys may differ.
 struct Axis {
   std::vector<std::string> keys;
   std::vector<Settings> values;
   bool operator==(const Axis&) const = default;
 };
 
-/// A key whose values are drawn at random.
+/// A key whose values are drawn randomly.
 struct Draw {
   enum class Kind { uniform, log_uniform, choice };
   std::string key;
   Kind kind = Kind::uniform;
-  double low = 0, high = 0;  // the ends belong to the range
-  bool whole = false;        // rounded to whole numbers
+  double low = 0, high = 0;  // inclusive
+  bool whole = false;        // rounded to integers
   std::vector<std::string> choices;
   bool operator==(const Draw&) const = default;
 };
 
-/// [random]: how many times all draws are made.
+/// [random]: the random draws and their number.
 struct RandomAxes {
   std::vector<Draw> draws;
   int trials = 0;
@@ -51,7 +51,7 @@ struct RandomAxes {
   bool operator==(const RandomAxes&) const = default;
 };
 
-/// [search]: which trials run, and how long.
+/// [search]: which trials run, and for how long.
 struct SearchSection {
   std::string method = "all";  // of search_methods()
   std::string metric{};
@@ -60,30 +60,31 @@ struct SearchSection {
   bool operator==(const SearchSection&) const = default;
 };
 
-/// [stop]: when a trial under way is ended for its figures.
+/// [stop]: when a running trial is stopped because of its metrics.
 struct StopSection {
   std::string metric;  // of metrics.jsonl, or validation_loss; empty: never
   double above = 0, below = 0;
   bool has_above = false, has_below = false;
-  std::int64_t after = 0;  // steps that are always left to it
-  int patience = 0;        // values in a row that are no better than the best; 0: any number
+  std::int64_t after = 0;  // steps before which it never stops
+  int patience = 0;        // values in a row without improvement; 0: unlimited
   bool operator==(const StopSection&) const = default;
 };
 
-/// [launch]: how a trial is started. Not part of what a study is: it may change between launches.
+/// [launch]: how a trial is started. Not part of a study's identity: it may change between
+/// launches.
 struct LaunchSection {
-  std::string command;               // with {ranks}, {program} and {args}; empty: mpirun's usual
-  int ranks = 0;                     // 0: as parallel.pp and parallel.dp ask for
-  int jobs = 1;                      // trials side by side
-  double time_limit = 0;             // seconds of a trial; 0: none
-  double launcher_limit = 300;       // seconds of a launcher without ranks; 0: any number
-  std::string stop_signal = "USR1";  // what asks a trial for a checkpoint and its end
+  std::string command;               // with {ranks}, {program} and {args}; empty: default of mpirun
+  int ranks = 0;                     // 0: from parallel.pp and parallel.dp
+  int jobs = 1;                      // concurrent trials
+  double time_limit = 0;             // seconds per trial; 0: none
+  double launcher_limit = 300;       // seconds of a launcher without ranks; 0: unlimited
+  std::string stop_signal = "USR1";  // asks a trial to write a checkpoint and stop
 };
 
 struct StudySpec {
   std::string name;
   std::vector<BaseFile> bases;
-  Settings set;            // of all trials: [set], or [override] in its place
+  Settings set;            // for all trials: [set], or [override] instead
   std::vector<Axis> axes;  // [grid], [[zip]] and [[arm]], in the order of the file
   RandomAxes random;
   std::vector<std::int64_t> seeds;  // run.seed; empty: the config's
@@ -91,62 +92,62 @@ struct StudySpec {
   StopSection stop;
   std::optional<EquivalenceClaim> claim;  // [equivalence]
   LaunchSection launch;
-  /// Of a study that grew: how many of [random]'s trials, of the values of each axis and of seeds
-  /// there were before, each time. Trials keep their numbers by it.
+  /// For a study that was extended: the previous numbers of [random] trials, of values of each axis
+  /// and of seeds, for each extension. Keeps the numbers of trials stable.
   std::vector<std::vector<std::int64_t>> grown;
 };
 
-/// The keys of axes that are no config keys: the number of ranks of a launch, the name of an arm.
+/// Keys of axes that are not config keys: the number of ranks of a launch and the name of an arm.
 inline constexpr const char* kRanksKey = "ranks";
 inline constexpr const char* kArmKey = "arm";
-/// Stands for the seed of a trial in the text of a value.
+/// Placeholder for the trial's seed in the text of a value.
 inline constexpr const char* kSeedWord = "{seed}";
 
-/// Finds the base file of this index, 0 being the first, and this path in the study's file.
+/// Finds the base file with this index, from 0, and this path in the study's file.
 using FindBase = std::function<std::string(std::size_t index, const std::string& path)>;
 
-/// `source`: its name in errors. Throws Error{bad_input} at the first thing that is wrong.
+/// `source`: its name in errors. Throws Error{bad_input} for the first error.
 StudySpec read_study_spec(const std::string& toml, const std::string& source,
                           const FindBase& find_base);
-/// The same from a file, with paths that are relative to it; its name is the study's if the file
-/// gives none. `toml`: gets the file's text, and after it `more`, such as [override].
+/// Reads a study from a file, with paths relative to it. The file name is the study's default name.
+/// Sets `toml` to the file's text followed by `more`, such as [override].
 StudySpec read_study_file(const std::string& path, std::string& toml, const std::string& more = "");
 
-/// Why `now` is not the study that `before` is: "[set] differs"; empty if it is the same, or has
-/// more trials after the same first ones, whatever their names, launchers and comments.
+/// How `now` differs from the study `before`: "[set] differs". Empty if they are equal or `now`
+/// only adds trials at the end; names, launchers and comments do not matter.
 std::string study_difference(const StudySpec& before, const StudySpec& now);
 
-/// SHA-256 of what all trials of a study have in common: base files and [set].
+/// SHA-256 of what all trials of a study share: base files and [set].
 std::string study_digest(const StudySpec& spec);
 
-/// The keys that differ between trials, in order; run.seed last.
+/// The keys that differ between trials, run.seed last.
 std::vector<std::string> axes_of(const StudySpec& spec);
 
 struct Trial {
   int number = 0;  // from 1
   Settings settings;
 };
-/// All trials, in order: for each seed all draws, for each draw all combinations of the axes, the
-/// last axis fastest. So all configs come by turns, and more seeds are more trials at the end. Of a
-/// study that grew, first those that there were before.
+/// All trials in order: for each seed all draws, for each draw all combinations of the axes, with
+/// the last axis varying fastest. Configs are thus interleaved, and more seeds add trials at the
+/// end. For an extended study, the original trials come first.
 std::vector<Trial> trials_of(const StudySpec& spec);
-/// `now` with the numbers of the trials of `before`, where it is that study with more values at the
-/// end of axes, or more seeds; else as it is.
+/// Returns `now` with the trial numbers of `before` if it only adds values at the end of axes or
+/// seeds, otherwise unchanged.
 StudySpec grown_from(const StudySpec& before, StudySpec now);
-/// What the study's copy of its file says of StudySpec::grown; empty if that is.
+/// The text of StudySpec::grown for the study's copy of its file; empty if there is none.
 std::string grown_text(const StudySpec& spec);
 
-/// The config of a trial, not validated: base files, what the study sets, its own settings.
+/// The config of a trial, not validated: base files, the study's keys and the trial's settings.
 RunConfig config_of(const StudySpec& spec, const Settings& settings);
-/// Whether a study sets this key itself, for each trial: where its run is.
+/// Whether the study sets this key for each trial, namely where its run is.
 bool is_studys_own(std::string_view key);
-/// The value of kRanksKey in `settings`, else [launch] ranks, else what the config's pp and dp ask
-/// for.
+/// The ranks of a trial: kRanksKey in `settings`, otherwise [launch] ranks, otherwise from the
+/// config's pp and dp.
 int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config);
 
-/// Takes seeds, [set], [override], [random], [grid], [[zip]], [[arm]] and [grown] out of `table`,
-/// which is that of `root`, into a spec that has its [search]. Throws Error{bad_input} with the
-/// place of what is wrong.
+/// Removes seeds, [set], [override], [random], [grid], [[zip]], [[arm]] and [grown] from `table`,
+/// that of `root`, and stores them in a spec whose [search] is set. Throws Error{bad_input} with
+/// the place of an error.
 void read_axes(const TomlSource& source, const toml::table& root, TomlTable& table,
                StudySpec& spec);
 

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 3> kStopSignals = {"USR1", "TERM", "INT"}
 
 namespace fs = std::filesystem;
 
-/// Whether the run left a checkpoint to go on from. Its processes have ended.
+/// Whether the run has a checkpoint to resume from. Its processes have exited.
 bool has_checkpoint(const std::string& run) {
   const std::string checkpoints = run_file(run, kCheckpointFolder);
   recover_commits(checkpoints);
@@ -49,7 +49,7 @@ LaunchSection read_launch(const TomlSource& source, const toml::node& node) {
     launch.command = source.text(value, name);
     split_words(launch.command, source.place(value, name));
     if (launch.command.find("{args}") == std::string::npos)
-      source.refuse(value, name, "the launcher has no place for what it starts",
+      source.refuse(value, name, "the launcher's command has no placeholder for the program",
                     "\"mpirun -n {ranks} {program} {args}\"");
   });
   table.whole("ranks", 1, kMostTrialRanks, launch.ranks);
@@ -66,13 +66,13 @@ LaunchSection read_launch(const TomlSource& source, const toml::node& node) {
 void set_launcher(const std::string& name, StudySpec& spec) {
   if (name.empty()) return;
   if (!spec.launch.command.empty())
-    throw_input(fmt::format("--launcher {}, but the study has a launcher of its own", name),
-                "launch.command", "one of them; the study's own is used as it is");
+    throw_input(fmt::format("--launcher {}, but the study defines a launcher", name),
+                "launch.command", "remove one of them");
   if (name == "srun")
     spec.launch.command = "srun --mpi=pmix -n {ranks} {program} {args}";
   else if (name != "mpirun")
-    throw_input(fmt::format("there is no launcher '{}'", name), "--launcher",
-                "mpirun or srun; any other one as command in [launch]");
+    throw_input(fmt::format("unknown launcher '{}'", name), "--launcher",
+                "mpirun or srun, or any command in [launch]");
 }
 
 void require_launcher(const StudySpec& spec) {
@@ -84,7 +84,7 @@ RunConfig launch_config(const StudySpec& spec, const StudyPaths& paths, const Tr
   config.run.dir = paths.trial(task.trial.number);
   config.run.name = "run";
   if (task.steps > 0) {
-    // The learning rate goes its way as if the run were to reach its end.
+    // The learning rate follows its schedule as if the run were not cut short.
     if (config.lr.steps == 0) config.lr.steps = config.run.steps;
     config.run.steps = task.steps;
   }
@@ -125,7 +125,7 @@ ChildOptions trial_child(const StudySpec& spec, const StudyPaths& paths, const T
                          std::vector<int> cpus) {
   std::vector<std::string> arguments = train_arguments(paths, trial.number);
   const std::string run = paths.run(trial.number);
-  // Killed before its first checkpoint: its log lines are moved aside.
+  // Killed before its first checkpoint: move its log lines aside.
   if (fs::exists(run_file(run, kMetricsFile)) && !has_checkpoint(run))
     arguments.emplace_back("--from-scratch");
   return {

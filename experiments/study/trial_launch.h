@@ -1,7 +1,6 @@
-// The launch of a trial: its config, its overrides.toml and the words of its command, from a
-// launcher's template.
-// Invariant: all of it follows from the study and the trial's settings; what its run left before
-// decides only whether it begins anew.
+// The launch of a trial: its config, overrides.toml and command line, from a launcher's template.
+// Invariant: determined by the study and the trial's settings; files of an earlier launch only
+// decide whether it restarts from scratch.
 #pragma once
 
 #include <string>
@@ -15,34 +14,33 @@
 
 namespace concertina {
 
-/// The [launch] of a study's file. Throws Error{bad_input} with the place of what is wrong.
+/// Reads the [launch] section of a study's file. Throws Error{bad_input} with the place of an
+/// error.
 LaunchSection read_launch(const TomlSource& source, const toml::node& node);
-/// Sets the launcher that --launcher names; empty: none. Throws Error{bad_input} if the study has
-/// one of its own, or the name is unknown.
+/// Sets the launcher named by --launcher; empty: none. Throws Error{bad_input} if the study defines
+/// one or the name is unknown.
 void set_launcher(const std::string& name, StudySpec& spec);
-/// Throws Error{bad_input} if the study's launcher is no program that there is, or has a
-/// placeholder that nothing stands for.
+/// Throws Error{bad_input} if the study's launcher does not exist or has an unknown placeholder.
 void require_launcher(const StudySpec& spec);
 
 /// The config of the task's launch, whose run is in the trial's folder. Throws Error{bad_input} if
-/// its values do not go together.
+/// its values contradict each other.
 RunConfig launch_config(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task);
-/// A config without where its run is, as SHA-256: the same for the same training.
+/// SHA-256 of a config without the location of the run: equal for equal trainings.
 std::string launch_digest(RunConfig config);
 
-/// Writes overrides.toml: what the launch has on top of the study's base files.
+/// Writes overrides.toml, the keys of the launch on top of the study's base files.
 void write_overrides(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
                      const RunConfig& config);
 
-/// The process that starts the trial; `program`: what {program} stands for, `cpus`: as in
-/// ChildOptions.
+/// The process that starts the trial. `program` replaces {program}; `cpus` is as in ChildOptions.
 ChildOptions trial_child(const StudySpec& spec, const StudyPaths& paths, const Trial& trial,
                          const RunConfig& config, const std::string& program,
                          std::vector<int> cpus);
-/// The mark that all processes of the trial have in their environment (ChildOptions::mark).
+/// The environment mark of all processes of the trial (ChildOptions::mark).
 std::string trial_mark(const StudyPaths& paths, int number);
 
-/// The command of a trial, for people.
+/// The command of a trial, for display.
 std::string launch_line(const StudySpec& spec, const StudyPaths& paths, const Trial& trial,
                         const std::string& program);
 

@@ -22,16 +22,16 @@ namespace {
 constexpr std::int64_t kMostRungSteps = 1LL << 40;
 constexpr double kMostNumber = std::numeric_limits<double>::max();
 
-/// The figures that the log of a run has.
+/// The metrics in the log of a run.
 std::vector<std::string> stop_metrics() {
   std::vector<std::string> names = {"validation_loss", "step"};
   for (const MetricNumber& number : metric_numbers({})) names.emplace_back(number.name);
   return names;
 }
 
-constexpr double kGraceSeconds = 30;       // for a checkpoint, once [stop] ends a trial
-constexpr double kLimitGraceSeconds = 10;  // once its time is over
-constexpr int kLostNode = 205;             // mpirun's exit code where it lost one (Open MPI 4)
+constexpr double kGraceSeconds = 30;       // for a checkpoint, after [stop] stops a trial
+constexpr double kLimitGraceSeconds = 10;  // after its time limit
+constexpr int kLostNode = 205;             // mpirun's exit code after losing a node (Open MPI 4)
 
 int signal_number(const std::string& name) {
   return name == "TERM" ? SIGTERM : name == "INT" ? SIGINT : SIGUSR1;
@@ -43,7 +43,7 @@ std::uint64_t bytes_of(const std::string& path) {
   return error ? 0 : bytes;
 }
 
-/// The metric of the rung that the trial has reached.
+/// Adds the metric of the rung that the trial has reached.
 void add_rung(const StudySpec& spec, std::int64_t steps, TrialRecord& trial) {
   const Cell metric = cell_of(trial, spec.search.metric);
   if (const auto* value = std::get_if<double>(&metric)) {
@@ -51,7 +51,7 @@ void add_rung(const StudySpec& spec, std::int64_t steps, TrialRecord& trial) {
     return;
   }
   trial.state = TrialState::failed;
-  trial.error = fmt::format("its result has no number {} (search.metric)", spec.search.metric);
+  trial.error = fmt::format("its result has no metric {} (search.metric)", spec.search.metric);
 }
 
 }  // namespace
@@ -76,11 +76,12 @@ StopSection read_stop(const TomlSource& source, const toml::node& node) {
   table.whole("patience", 1, 1 << 30, stop.patience);
   table.finish();
   if (stop.metric.empty() || (!stop.has_above && !stop.has_below && stop.patience == 0))
-    table.refuse("[stop] does not say when", "metric = \"loss\", and above, below or patience");
+    table.refuse("[stop] has no condition", "metric = \"loss\" with above, below or patience");
   if (stop.has_above && stop.has_below && stop.above < stop.below)
-    table.refuse(fmt::format("every number is above {} or below {}: each trial would end at once",
-                             stop.above, stop.below),
-                 "above = the higher end of the numbers that are left alone, below = the lower");
+    table.refuse(
+        fmt::format("every value is above {} or below {}, so each trial would stop at once",
+                    stop.above, stop.below),
+        "above = the upper end of the acceptable range, below = the lower end");
   return stop;
 }
 
@@ -89,12 +90,12 @@ std::string StopRule::see(std::int64_t step, double value) {
   if (step < stop_.after) return {};
   const std::string now =
       fmt::format("{} is {} after step {}", stop_.metric, number_text(value), step);
-  // Not a number is neither above nor below: it is no better than any.
+  // NaN is neither above nor below, and not better than any value.
   if (std::isnan(value)) return now;
   if (stop_.has_above && value > stop_.above) return fmt::format("{}: above {}", now, stop_.above);
   if (stop_.has_below && value < stop_.below) return fmt::format("{}: below {}", now, stop_.below);
   if (stop_.patience > 0 && best_.no_better() >= stop_.patience)
-    return fmt::format("{}: no better than {} for {}", now, number_text(best_.best()),
+    return fmt::format("{}: not better than {} for {}", now, number_text(best_.best()),
                        counted(best_.no_better(), "value"));
   return {};
 }
@@ -159,16 +160,16 @@ void TrialProcess::watch() {
   if (launcher_hangs()) {
     hung_ = true;
     why_stopped_ = fmt::format(
-        "the launcher did not return within {:g} s of the end of its ranks (launch.launcher_limit)",
+        "the launcher did not exit within {:g} s after its ranks (launch.launcher_limit)",
         spec_.launch.launcher_limit);
-    log::warn("trial {}: {}: it is ended", task_.trial.number, why_stopped_);
+    log::warn("trial {}: {}; stopping it", task_.trial.number, why_stopped_);
     told_to_stop_ = now();
     child_.kill_all();
     return;
   }
   if (limit > 0 && now() > started_ + limit) {
     timed_out_ = true;
-    why_stopped_ = fmt::format("it did not end within {:g} s (launch.time_limit)", limit);
+    why_stopped_ = fmt::format("it did not finish within {:g} s (launch.time_limit)", limit);
   } else if (follower_) {
     why_stopped_ = follower_->look();
   }
@@ -179,7 +180,7 @@ void TrialProcess::watch() {
 
 bool TrialProcess::launcher_hangs() {
   if (spec_.launch.launcher_limit == 0) return false;
-  if (now() >= next_look_) {  // more rarely, the longer it takes: all processes are looked at
+  if (now() >= next_look_) {  // adaptive interval, since this scans all processes
     if (child_.look().ranks > 0) ranks_at_ = now();
     next_look_ = now() + std::min((now() - started_) / 10, spec_.launch.launcher_limit / 10);
   }
@@ -196,12 +197,12 @@ bool TrialProcess::cut_short(int code, bool several_nodes) const {
   if (told_to_stop_ > 0) return false;
   if (code == static_cast<int>(Exit::preempted)) return true;
   const bool whole = is_finished(paths_.run(task_.trial.number), config_);
-  // mpirun may even say 0.
+  // mpirun may even return 0.
   return several_nodes && !whole && (code == 0 || code == kLostNode);
 }
 
 TrialRecord TrialProcess::record(int code, const TrialRecord* before) const {
-  // The launcher's end says nothing of the run.
+  // The launcher's exit code does not tell how the run ended.
   TrialRecord record =
       trial_outcome(spec_, paths_, task_, config_, hung_ ? 0 : code, before, log_begin_);
   if (record.state == TrialState::failed && hung_) {
@@ -234,7 +235,7 @@ TrialRecord trial_outcome(const StudySpec& spec, const StudyPaths& paths, const 
   if (record.state == TrialState::failed) {
     record.error = error_in_log(paths.log(number), log_begin);
     const std::string end =
-        code == 0 ? "the launcher ended with 0, but the run is not finished" : exit_text(code);
+        code == 0 ? "the launcher exited with 0, but the run is not finished" : exit_text(code);
     if (record.error.empty())
       record.error = end;
     else if (code > 128)

@@ -1,6 +1,6 @@
-// One trial under way: its launcher, what ends it before its time, and what came of it.
-// Invariants: it holds the lock of its trial; with it ends every process that it started; [stop]
-// never ends a trial before its `after` steps.
+// A running trial: its launcher, what stops it early, and its outcome. Invariants: holds the lock
+// of its trial; kills all processes that it started when destroyed; [stop] never stops a trial
+// before its `after` steps.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,16 @@
 
 namespace concertina {
 
-/// The [stop] of a study's file. Throws Error{bad_input} with the place of what is wrong.
+/// Reads the [stop] section of a study's file. Throws Error{bad_input} with the place of an error.
 StopSection read_stop(const TomlSource& source, const toml::node& node);
 
-/// When a trial under way is ended for its figures.
+/// Decides when a running trial is stopped because of its metrics.
 class StopRule {
  public:
   /// `minimise`: whether smaller values are better, for patience.
   StopRule(const StopSection& stop, bool minimise) : stop_(stop), best_(minimise) {}
 
-  /// Takes the metric's value after `step` steps. Returns why the trial should end; empty: it
-  /// should go on.
+  /// Processes the metric's value after `step` steps. Returns why the trial should stop, or empty.
   std::string see(std::int64_t step, double value);
 
  private:
@@ -36,12 +35,12 @@ class StopRule {
   BestFigure best_;
 };
 
-/// Follows the log lines of a run while they are written, and gives them to a rule.
+/// Follows the log lines of a run while they are written and applies a rule to them.
 class RunFollower {
  public:
-  /// `run`: its directory, which may not be there yet.
+  /// `run`: its directory, which may not exist yet.
   RunFollower(const std::string& run, const StopSection& stop, bool minimise);
-  /// Reads what is new. Returns why the trial should end; empty: it should go on.
+  /// Reads new lines. Returns why the trial should stop, or empty.
   std::string look();
 
  private:
@@ -53,7 +52,7 @@ class RunFollower {
 
 class TrialProcess {
  public:
-  /// Starts it on `cores` of the study's budget.
+  /// Starts the trial on `cores` of the study's budget.
   TrialProcess(const StudySpec& spec, const StudyPaths& paths, TrialTask task, RunConfig config,
                FileLock lock, const ChildOptions& child, std::vector<int> cores);
 
@@ -61,26 +60,26 @@ class TrialProcess {
   const std::vector<int>& cores() const { return cores_; }
   double seconds() const;
 
-  /// The launcher's exit code once the launch has ended. Until then looks whether the trial is to
-  /// end, for its time or its figures, and tells it so, or ends it.
+  /// Returns the launcher's exit code once it has exited. Until then checks the trial's time limit
+  /// and metrics, and asks it to stop or kills it.
   std::optional<int> poll();
-  /// The exit code once the launch has ended: of one that was told to stop, all its processes, as a
-  /// launcher may die of the signal that asks its ranks for a checkpoint.
+  /// Returns the exit code once the launch has ended. If the trial was asked to stop, waits for all
+  /// its processes, since the signal that asks ranks for a checkpoint may kill the launcher.
   std::optional<int> exit_code();
-  /// Asks for a checkpoint and its end.
+  /// Asks for a checkpoint and then an exit.
   void tell_to_stop();
-  /// SIGKILL to what it left.
+  /// Kills remaining processes with SIGKILL.
   void end_rest() { child_.kill_all(); }
 
-  /// Whether it ended though nobody told it to, and can go on: by a signal to the ranks, or the
-  /// loss of a node where there are several.
+  /// Whether it exited without being asked to and can resume: because of a signal to the ranks, or
+  /// the loss of one of several nodes.
   bool cut_short(int code, bool several_nodes) const;
-  /// The record of the trial, whose launch has ended with `code`.
+  /// The record of the trial after its launch exited with `code`.
   TrialRecord record(int code, const TrialRecord* before) const;
 
  private:
   void watch();
-  /// Whether the launcher goes on though its ranks, which were seen on this host, have ended.
+  /// Whether the launcher is still running although its ranks, seen on this host, have exited.
   bool launcher_hangs();
 
   const StudySpec& spec_;
@@ -91,16 +90,15 @@ class TrialProcess {
   std::uint64_t log_begin_;
   ChildProcess child_;
   std::vector<int> cores_;
-  double started_, told_to_stop_ = 0;    // 0: it was not told
-  double next_look_ = 0, ranks_at_ = 0;  // when ranks were seen last; 0: never
-  std::string why_stopped_;              // by [stop], or a limit
+  double started_, told_to_stop_ = 0;    // 0: not asked to stop
+  double next_look_ = 0, ranks_at_ = 0;  // when ranks were last seen; 0: never
+  std::string why_stopped_;              // because of [stop] or a limit
   bool timed_out_ = false, hung_ = false;
   std::optional<RunFollower> follower_;
 };
 
-/// The record of a trial whose launch has ended with `code`, or that had ended before; `before`:
-/// its record until now, null if it has none; `log_begin`: bytes that the log had before the
-/// launch.
+/// The record of a trial whose launch exited with `code` or that had already finished. `before`:
+/// its previous record or null; `log_begin`: size of the log before the launch.
 TrialRecord trial_outcome(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task,
                           const RunConfig& config, int code, const TrialRecord* before,
                           std::uint64_t log_begin = 0);

@@ -30,7 +30,7 @@ std::string dumped(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The last line that is a JSON object; null if there is none.
+/// The last line that is a JSON object, or null.
 Json last_line(const std::string& path) {
   const std::vector<nlohmann::json> lines = read_lines(path);
   return lines.empty() ? Json() : Json(lines.back());
@@ -48,7 +48,7 @@ void flatten(const Json& json, const std::string& path, TrialRecord& record) {
   }
 }
 
-/// "a" or "a, b": what hosts of a launch have at `key`, each once.
+/// The distinct values at `key` of a launch's hosts: "a" or "a, b".
 std::string of_hosts(const Json& launch, const char* key) {
   std::set<std::string> values;
   for (const Json& host : launch.value("hosts", Json::array()))
@@ -57,7 +57,7 @@ std::string of_hosts(const Json& launch, const char* key) {
   return fmt::format("{}", fmt::join(values, ", "));
 }
 
-/// Takes from the last launch where it ran.
+/// Reads the environment of the last launch.
 void take_launch(const Json& launch, TrialRecord& record) {
   if (!launch.is_object()) return;
   for (const char* key :
@@ -72,13 +72,13 @@ void take_launch(const Json& launch, TrialRecord& record) {
   if (libraries.is_object() && !libraries.empty()) record.facts["libraries"] = dumped(libraries);
 }
 
-/// JSON has no NaN and no infinity: a figure that is one is written as null.
+/// JSON has no NaN and no infinity; such metrics are written as null.
 double figure_of(const Json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-/// A run that was killed after its last checkpoint has nothing left to train: the result.json of
-/// its last launch is without the figures of its steps, which its log has.
+/// If a run was killed after its last checkpoint, its last launch trained no steps and its
+/// result.json lacks their metrics, which are in the log.
 void add_logged_steps(TrialRecord& record) {
   if (!record.figures.contains("steps") || record.figures.contains("loss")) return;
   const std::vector<nlohmann::json> lines = read_lines(run_file(record.directory, kMetricsFile));
@@ -91,8 +91,8 @@ void add_logged_steps(TrialRecord& record) {
     if (value.is_number() || value.is_null()) record.figures.emplace(key, figure_of(value));
 }
 
-/// The evaluation that the run is known by: that of the checkpoint which it keeps as its best, or
-/// of one that has not ended the last so far. Nothing: that of result.json.
+/// The evaluation that represents the run: that of its best checkpoint or, for an unfinished run,
+/// the latest. Null: that of result.json.
 const ValidationPoint* evaluation_of(const RunLog& log, const TrialRecord& record) {
   if (log.validations.empty()) return nullptr;
   if (!record.figures.contains("validation_loss")) return &log.validations.back();
@@ -114,7 +114,7 @@ void take_evaluation(const ValidationPoint& point, TrialRecord& record) {
     if (!text.empty()) record.facts[std::string("validation_") + name] = text;
 }
 
-/// Throws Json::exception where a value is not of its type.
+/// Throws Json::exception for a value of the wrong type.
 TrialRecord record_of(const Json& json, const std::string& source) {
   TrialRecord record;
   record.number = json.at("trial");
@@ -159,8 +159,8 @@ TrialRecord read_record(const std::string& text, const std::string& source) {
     if (digest == sha256_hex(dumped(json))) return record_of(json, source);
   } catch (const Json::exception&) {
   }
-  throw_input("this record of a trial is not as the study wrote it", source,
-              "the file as it was; or remove its directory, and `study run` repeats the trial");
+  throw_input("the trial's record was edited", source,
+              "restore the file, or remove its directory to repeat the trial with `study run`");
 }
 
 void harvest(TrialRecord& record) {
@@ -178,7 +178,7 @@ void harvest(TrialRecord& record) {
 }
 
 std::string error_in_log(const std::string& log, std::uint64_t begin) {
-  constexpr std::uint64_t kMostRead = 4 << 20;  // a launcher may print without end
+  constexpr std::uint64_t kMostRead = 4 << 20;  // a launcher may print without limit
   std::error_code error;
   const std::uint64_t size = fs::file_size(log, error);
   if (error) return {};
@@ -189,7 +189,7 @@ std::string error_in_log(const std::string& log, std::uint64_t begin) {
     const std::string line(text);
     const bool starts = line.find("concertina: error") != std::string::npos;
     if (starts) message = line.substr(line.find("error"));
-    // "  at: " and "  try: " belong to it.
+    // "  at: " and "  try: " are part of the error.
     if (in_message && !starts && line.starts_with("  ")) message += ";" + line.substr(1);
     in_message = starts || (in_message && line.starts_with("  "));
     if (!line.empty()) tail = line;

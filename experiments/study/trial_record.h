@@ -1,6 +1,5 @@
-// trial.json: what came of a trial, taken from its run directory.
-// Invariant: read(write(record)) == record; a record that somebody edited is refused, and nothing
-// is lost by that.
+// trial.json: the outcome of a trial, read from its run directory. Invariant: read(write(record))
+// == record. An edited record is refused, without loss of data.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +10,20 @@
 
 namespace concertina {
 
-/// The record as an object: trial, state, error, directory, settings, figures, facts; rungs where
-/// there are some.
+/// The record as an object: trial, state, error, directory, settings, figures, facts, and rungs if
+/// any.
 nlohmann::ordered_json to_json(const TrialRecord& record);
-/// The same as a file, with the study and a digest of all else in it.
+/// The record as a file, with the study's digest and a digest of everything else.
 std::string record_text(const TrialRecord& record);
 /// Errors name `source`.
 TrialRecord read_record(const std::string& text, const std::string& source);
 
-/// Takes figures and facts from the run directory record.directory, as far as they are there.
+/// Reads metrics and facts from the run directory record.directory, if present.
 void harvest(TrialRecord& record);
 
-/// Why a trial failed, from its log after `begin` bytes (of earlier launches), as one line: the
-/// program's last error if there is one, else the last line. Of a longer log the last MiBs count.
+/// Why a trial failed, as one line, from its log after the first `begin` bytes (of earlier
+/// launches): the program's last error, otherwise the last line. Only the last few MiB of a long
+/// log are read.
 std::string error_in_log(const std::string& log, std::uint64_t begin = 0);
 /// Explains a launcher's exit code: "killed by signal 9 (exit code 137); ...".
 std::string exit_text(int code);

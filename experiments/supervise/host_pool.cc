@@ -18,14 +18,14 @@ namespace {
 
 constexpr double kAnswerPollSeconds = 0.01;
 
-/// Hosts that one launcher asks, and the file that has their answers.
+/// Hosts that are queried by one launcher, and the file with their answers.
 struct Asked {
   std::size_t hosts;
   File answers;
   Process process;
 };
 
-/// mpirun's exit code is no proof: that of Open MPI 5 is 0 where it lost the host.
+/// Counts answers, because mpirun's exit code is unreliable: Open MPI 5 returns 0 for a lost host.
 bool have_answered(const Asked& asked) {
   const std::string_view answer = HostPool::kAnswer;
   std::string text(std::min<std::uint64_t>(asked.answers.size(), 1 << 20), '\0');
@@ -36,7 +36,7 @@ bool have_answered(const Asked& asked) {
   return answers >= asked.hosts;
 }
 
-/// Until all have answered or ended, or it takes too long.
+/// Waits until all have answered or exited, or until the timeout.
 void wait_for_answers(std::vector<Asked>& groups) {
   const double start = now();
   double limit = HostPool::kLongestSeconds;
@@ -50,7 +50,7 @@ void wait_for_answers(std::vector<Asked>& groups) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kAnswerPollSeconds));
 }
 
-/// In their order, at most so many groups of about the same size.
+/// Splits hosts, in order, into at most `most` groups of about the same size.
 std::vector<std::vector<Host>> groups_of(const std::vector<Host>& hosts, std::size_t most) {
   std::vector<std::vector<Host>> groups;
   const std::size_t size = (hosts.size() + most - 1) / most;
@@ -63,7 +63,7 @@ std::vector<std::vector<Host>> groups_of(const std::vector<Host>& hosts, std::si
 
 }  // namespace
 
-/// The groups in which not every host answers.
+/// The groups in which not every host responds.
 std::vector<HostPool::Group> HostPool::silent(const std::vector<Group>& groups,
                                               const char* task) const {
   std::vector<Asked> all;
@@ -98,7 +98,7 @@ std::vector<std::string> HostPool::ask(const char* task) {
     if (lost.contains(host.name) && !lost_.contains(host.name))
       newly_lost.push_back(host.name);
     else if (!lost.contains(host.name) && lost_.contains(host.name))
-      log::info("host {} is there again", host.name);
+      log::info("host {} responds again", host.name);
   lost_ = std::move(lost);
   return newly_lost;
 }

@@ -20,7 +20,7 @@ Verdict Absence::look(const ProcessFacts& facts) {
   if (complete) patience_ = kAloneSeconds;
   if (complete || there_at_ == 0) there_at_ = facts.at;
   if (facts.at <= there_at_ + patience_) return std::nullopt;
-  return LaunchEnd{FaultKind::died, "a rank on this host has ended, and nobody ends the others",
+  return LaunchEnd{FaultKind::died, "a rank on this host exited, but the others were not stopped",
                    facts.at};
 }
 
@@ -38,9 +38,9 @@ Verdict Launching::look(const ProcessFacts& facts) {
   if (facts.ranks > 0) last_ = facts.at;
   std::string why;
   if (last_ == 0 && facts.at > launched_ + kStartSeconds && !facts.begun)
-    why = fmt::format("no launch has begun within {:g} s", kStartSeconds);
+    why = fmt::format("no rank started training within {:g} s", kStartSeconds);
   if (last_ > 0 && facts.at > last_ + kReturnSeconds)
-    why = "all ranks on this host have ended, and the launcher did not return";
+    why = "all ranks on this host exited, but the launcher did not return";
   return why.empty() ? std::nullopt : Verdict({FaultKind::launcher, why, facts.at});
 }
 
@@ -66,22 +66,22 @@ std::optional<RestartPolicy::Stop> RestartPolicy::after(const EndedLaunch& launc
   const LaunchEnd& end = launch.end;
   in_vain_ = launch.newest > newest_ || launch.older ? 0 : in_vain_ + 1;
   newest_ = launch.newest;
-  // Once a launch has begun, one whose ranks do not start may have met a fault that passes.
+  // After a launch has begun, a later one whose ranks do not start may have met a transient fault.
   const bool never_began = end.kind == FaultKind::ended && end.code < 128 && !launch.any_begun;
   const bool may_repeat = end.kind == FaultKind::failed || never_began;
   const std::string before = std::exchange(last_words_, may_repeat ? end.why + launch.hosts : "");
   const bool again = in_vain_ > 0 && !before.empty() && before == last_words_;
   if (is_refused(end) && !launch.older)
-    return Stop{Exit::bad_input, "the launch was refused: the same command would be refused again"};
+    return Stop{Exit::bad_input, "the launch was refused and would be refused again"};
   if (again && never_began)
     return Stop{Exit::failure,
-                "2 launches ended in the same way before their ranks had started; what the "
-                "launcher printed says why"};
+                "2 launches ended in the same way before their ranks started; see the "
+                "output of the launcher"};
   if (end.kind == FaultKind::diverged || again)
-    return Stop{Exit::failure, "the same command would fail again, at the same place"};
+    return Stop{Exit::failure, "rerunning the command would fail again at the same place"};
   if (max_restarts_ && restarts_ >= *max_restarts_)
     return Stop{Exit::failure,
-                fmt::format("no more restarts than {} (--max-restarts)", *max_restarts_)};
+                fmt::format("reached the limit of {} restarts (--max-restarts)", *max_restarts_)};
   if (in_vain_ >= kMostInVain)
     return Stop{Exit::failure,
                 fmt::format("{} in a row ended before a new checkpoint (checkpoint.every = {})",

@@ -12,9 +12,9 @@
 namespace concertina {
 namespace {
 
-/// Rates of which machine does not matter where layouts are compared on one.
+/// Layouts are compared on one machine, so the rates of any machine will do.
 constexpr const char* kMachine = "laptop";
-/// Simulated, which is a fraction of a second.
+/// Maximum simulated actions, which take a fraction of a second.
 constexpr double kSearchActions = 2e6;
 
 bool fits(const RunConfig& config, int ranks) {
@@ -26,8 +26,8 @@ bool fits(const RunConfig& config, int ranks) {
   }
 }
 
-/// The fastest layout for exactly `ranks` ranks, as "parallel.pp=3 parallel.dp=1 ..."; empty: there
-/// is none that keeps the leaves.
+/// The fastest layout for exactly `ranks` ranks, as "parallel.pp=3 parallel.dp=1 ..."; empty if no
+/// layout keeps the leaves.
 std::string planned_keys(const RunConfig& config, int ranks) {
   const double memory =
       static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));

@@ -1,6 +1,5 @@
-// The layout of a run on fewer ranks than it was meant for.
-// Invariants: pure but for the files that a config names; the batch, its microbatches and the
-// leaves of its sums stay, and with them every bit of the run.
+// The layout of a run on fewer ranks than planned. Invariants: pure except for the files named by a
+// config; the batch, its microbatches and the leaves of its sums, and so every bit, stay the same.
 #pragma once
 
 #include <optional>
@@ -14,11 +13,11 @@ namespace concertina {
 /// A number of ranks, and the arguments of `train` that make `config` fit it.
 struct FittingLayout {
   int ranks = 1;
-  std::vector<std::string> arguments{};  // none where the config fits as it is
+  std::vector<std::string> arguments{};  // empty if the config already fits
 };
 
-/// The largest number of ranks up to `most` that the run can have: as its config says where that
-/// goes, else with the fastest layout that the planner finds. None if there is no layout at all.
+/// The largest number of ranks up to `most` on which the run is possible: with the layout of its
+/// config if that fits, otherwise with the fastest layout of the planner. nullopt if there is none.
 std::optional<FittingLayout> layout_for(const RunConfig& config, int most);
 
 }  // namespace concertina

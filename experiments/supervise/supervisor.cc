@@ -35,13 +35,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kPollSeconds = 0.05;
-/// The processes of a launch are looked at so often.
+/// Interval between checks of a launch's processes.
 constexpr double kRanksSeconds = 0.2;
-/// One whose ranks were ended by us may do nothing for a second, and what it leaves is known.
+/// Time for a launcher to clean up. It may do nothing for a second, but its leftovers are known.
 constexpr double kClearSeconds = 0.2;
-/// A launch that was told to stop commits a checkpoint, which takes as long as storage takes.
+/// A stopped launch commits a checkpoint, which takes as long as the storage needs.
 constexpr double kStopSeconds = 600;
-/// So long after a fault a launch says that it goes on by itself, or is ended.
+/// Time after a fault for a launch to report that it continues by itself before it is killed.
 constexpr double kInPlaceSeconds = 5;
 constexpr int kMostQuestions = 5;
 
@@ -51,13 +51,12 @@ void sleep_briefly() {
 
 std::string how_it_ended(int code) {
   if (code > 128 && code < 128 + 65)
-    return fmt::format("the launcher was ended by signal {} (exit code {})", code - 128, code);
+    return fmt::format("the launcher was killed by signal {} (exit code {})", code - 128, code);
   if (code == 0) return "the launcher returned 0, but the run is not finished";
   return fmt::format("the launcher returned {}", code);
 }
 
-/// The ranks first: then a launcher has nothing to wait for, and removes what it has left in the
-/// file system.
+/// Kills the ranks first: the launcher then has nothing to wait for and cleans up its files.
 void end_all(ChildProcess& child) {
   child.kill_program();
   for (const double end = now() + kClearSeconds; now() < end && !child.exit_code();)
@@ -65,8 +64,8 @@ void end_all(ChildProcess& child) {
   child.kill_all();
 }
 
-/// Renames the newest checkpoint if a launch was refused for it, which `why` then names, and it is
-/// damaged and an older one is not.
+/// Renames the newest checkpoint if `why` names it as the reason for a refused launch, it is
+/// damaged, and the one before it is intact.
 bool put_damaged_aside(const std::string& checkpoints, const std::string& why) {
   const std::vector<Commit> commits = list_commits(checkpoints);
   if (commits.size() < 2 || why.find(commit_name(commits.back().step)) == why.npos) return false;
@@ -77,12 +76,11 @@ bool put_damaged_aside(const std::string& checkpoints, const std::string& why) {
   for (int number = 1; fs::exists(aside); ++number)
     aside = fmt::format("{}.damaged.{}", newest, number);
   rename_path(newest, aside);
-  log::warn("{}; it is {} now", problems[0], aside);
+  log::warn("{}; renamed it to {}", problems[0], aside);
   return true;
 }
 
-/// Removes what runs have left on this host whose directory was removed before this one had its
-/// name.
+/// Removes this host's snapshots of a former run in the same directory.
 void forget_former_runs(const std::string& directory) {
   for (const auto& [prefix, set] : own_snapshot_sets())
     if (set.directory == directory && prefix != snapshot_prefix(directory))
@@ -91,8 +89,8 @@ void forget_former_runs(const std::string& directory) {
 
 class Supervisor {
  public:
-  /// The pool asks hosts whether they are there, on the way that their ranks are started on.
-  /// `task`: an option of `run --here` (run.cc).
+  /// The pool queries hosts by the same launcher that starts their ranks. `task`: an option of `run
+  /// --here` (run.cc).
   explicit Supervisor(const SupervisedTraining& training)
       : training_(training),
         config_(training.config),
@@ -108,7 +106,7 @@ class Supervisor {
                 return question;
               }),
         ranks_(training.ranks) {}
-  Supervisor(const Supervisor&) = delete;  // its pool asks by way of it
+  Supervisor(const Supervisor&) = delete;  // its pool refers to it
   Supervisor& operator=(const Supervisor&) = delete;
 
   SuperviseSummary run() {
@@ -116,10 +114,10 @@ class Supervisor {
     RunDirectory::require_usable(config_.run.dir, config_.run.name);
     make_directories(directory_);
     const std::string lock_path = run_file(directory_, kSupervisorLock);
-    launched_ = fs::exists(lock_path);  // by a `concertina run` that was killed, maybe
+    launched_ = fs::exists(lock_path);  // possibly by a `concertina run` that was killed
     {
       const FileLock lock(lock_path, "this run",
-                          "wait until that `concertina run` has ended, or end it");
+                          "wait until that `concertina run` has finished, or stop it");
       if (const int left = kill_marked(directory_); left > 0)
         log::warn("killed {} leftover processes of an earlier launch of this run", left);
       forget_former_runs(directory_);
@@ -129,7 +127,7 @@ class Supervisor {
     }
     forget_snapshots();
     if (!RunDirectory::exists(config_.run.dir,
-                              config_.run.name)) {  // refused: nothing is left of it
+                              config_.run.name)) {  // refused: remove all traces
       std::error_code ignored;
       for (const std::string& path : {lock_path, run_file(directory_, kFaultsFile), directory_})
         fs::remove(path, ignored);
@@ -139,11 +137,11 @@ class Supervisor {
   }
 
  private:
-  /// What judges a launch, and what the launch has said itself.
+  /// The judges of a launch, and the faults that it has reported.
   struct Watched {
     std::uintmax_t launches = 0;  // launch_bytes() before
     double next_look = 0;
-    Verdict open{};  // a fault after which the launch may continue by itself, and has not yet
+    Verdict open{};  // a fault after which the launch may still continue by itself
     Absence absence{};
     StoppedRanks stopped{};
     Launching launching;
@@ -165,12 +163,12 @@ class Supervisor {
     }
   }
 
-  /// Those that answer; a moment without any need not be the end.
+  /// The hosts that respond; retries because a moment without any need not be the end.
   std::vector<Host> hosts_there() {
     for (int attempt = 1;; ++attempt) {
       for (const std::string& host : pool_.ask()) {
         const std::string what =
-            fmt::format("host {} does not answer: it is not used until it does", host);
+            fmt::format("host {} does not respond and is not used until it does", host);
         log::warn("{}", what);
         append_fault(directory_, {.kind = FaultKind::lost, .host = host, .what = what});
       }
@@ -180,8 +178,8 @@ class Supervisor {
     }
   }
 
-  /// Decides on the hosts and ranks of the next launch; false, with a reason in the summary: there
-  /// are none that the run fits.
+  /// Selects the hosts and ranks of the next launch. Returns false, with a reason in the summary,
+  /// if the run does not fit any.
   bool muster() {
     if (pool_.empty()) return true;
     const std::vector<Host> there = hosts_there();
@@ -191,15 +189,16 @@ class Supervisor {
         slots < training_.ranks ? layout_for(config_, slots) : FittingLayout{slots};
     if (!layout) {
       summary_.code = static_cast<int>(Exit::failure);
-      summary_.why = there.empty() ? "no host answers"
-                                   : fmt::format("the run fits no number of ranks up to {}", slots);
+      summary_.why = there.empty()
+                         ? "no host responds"
+                         : fmt::format("the run cannot use any number of ranks up to {}", slots);
       return false;
     }
     ranks_ = layout->ranks;
     fit_ = layout->arguments;
     hosts_ = hosts_text(first_slots(there, ranks_));
     if (ranks_ < training_.ranks)
-      log::warn("{} in place of {}, on {}{}", counted(ranks_, "rank"), training_.ranks, hosts_,
+      log::warn("{} instead of {}, on {}{}", counted(ranks_, "rank"), training_.ranks, hosts_,
                 fit_.empty() ? "" : ": " + shell_line(fit_));
     return true;
   }
@@ -213,7 +212,7 @@ class Supervisor {
 
   ChildOptions child() const {
     std::vector<std::string> args = training_.args;
-    if (launched_) std::erase(args, "--from-scratch");  // that was for the first one
+    if (launched_) std::erase(args, "--from-scratch");  // applies to the first launch only
     args.insert(args.end(), fit_.begin(), fit_.end());
     ProcessOptions process = launch(ranks_, args, hosts_);
     process.environment.insert_or_assign(kSupervisedVariable, directory_);
@@ -239,12 +238,12 @@ class Supervisor {
     }
   }
 
-  /// What the launch's `lines` say of its end, if anything.
+  /// The end that the launch's `lines` report, if any.
   Verdict judge_lines(const std::vector<nlohmann::json>& lines, Watched& launch) {
     Verdict& open = launch.open;
     for (const nlohmann::json& line : lines) {
       if (const std::optional<LaunchFault> fault = fault_in(line)) {
-        // A rank may fail of the death of another one, and say so first.
+        // A rank may fail because another one died, and report that first.
         if (!open || open->kind == FaultKind::failed)
           open = LaunchEnd{fault->kind, fault->what, now()};
         if (!fault->in_place.value_or(false) && !ends_itself(fault->kind)) return open;
@@ -259,17 +258,18 @@ class Supervisor {
 
   Verdict judge_stop(const ChildProcess& child) {
     if (summary_.stopped_by == 0 && (summary_.stopped_by = stop_signal()) != 0) {
-      // Open MPI and srun pass USR1 on, and wait; on TERM they give the ranks a second.
+      // Open MPI and srun forward USR1 and wait; after TERM they give the ranks only a second.
       child.signal(SIGUSR1);
       told_at_ = now();
     }
     if (summary_.stopped_by == 0 || now() <= told_at_ + kStopSeconds) return std::nullopt;
     return LaunchEnd{FaultKind::ended,
-                     fmt::format("no end {:g} s after it was told to stop", kStopSeconds), now()};
+                     fmt::format("still running {:g} s after the request to stop", kStopSeconds),
+                     now()};
   }
 
-  /// What the ranks of this host cannot say themselves, unless they have said something that ends
-  /// the launch as well.
+  /// Detects ends that the ranks of this host cannot report, unless they have reported a fault that
+  /// ends the launch as well.
   Verdict judge_processes(ChildProcess& child, Watched& launch) {
     if (launch.open) launch.absence.excuse(now());
     if (now() < launch.next_look) return std::nullopt;
@@ -278,7 +278,7 @@ class Supervisor {
     facts.begun = launch_bytes() != launch.launches;
     Verdict end = launch.absence.look(facts);
     if (!end && launch.launching.is_stopped(facts)) {
-      log::warn("the launcher is stopped by a signal: SIGCONT lets it go on");
+      log::warn("the launcher is stopped by a signal; sending SIGCONT");
       child.signal(SIGCONT);
     }
     if (!end && !hosts_.empty() && launch.launching.asks_hosts(facts)) end = judge_hosts(facts.at);
@@ -287,20 +287,19 @@ class Supervisor {
     return end && launch.open && ends_itself(launch.open->kind) ? launch.open : end;
   }
 
-  /// Whether a host of a launch that has not begun does not answer. One that is only slow is no
-  /// fault.
+  /// Whether a host of a launch that has not begun does not respond. A slow host is not a fault.
   Verdict judge_hosts(double at) {
-    const std::vector<std::string> lost = pool_.ask("--look");  // stopped ranks are told as faults
-    if (pool_.all_lost()) return std::nullopt;  // this host's network, or what they all load from
+    const std::vector<std::string> lost = pool_.ask("--look");  // stopped ranks report faults
+    if (pool_.all_lost()) return std::nullopt;  // probably this host's network or shared storage
     for (const Host& host : parse_hosts(hosts_, "--hosts"))
       if (std::ranges::find(lost, host.name) != lost.end())
         return LaunchEnd{FaultKind::lost,
-                         fmt::format("host {} does not answer, and no launch has begun", host.name),
+                         fmt::format("host {} did not respond before training started", host.name),
                          at};
     return std::nullopt;
   }
 
-  /// Whether another launch makes sense after `end`; if not, why not is in the summary.
+  /// Whether to start another launch after `end`; if not, the summary has the reason.
   bool goes_on(const LaunchEnd& end) {
     const bool older = is_refused(end) && put_damaged_aside(checkpoints_, end.why);
     const auto stop = policy_->after({.end = end,
@@ -311,12 +310,12 @@ class Supervisor {
     if (!stop) return true;
     summary_.code = static_cast<int>(stop->code);
     summary_.why = stop->why;
-    if (stop->code != Exit::bad_input) summary_.why += "; the last one: " + end.why;
+    if (stop->code != Exit::bad_input) summary_.why += "; last failure: " + end.why;
     return false;
   }
 
-  /// Writes down that the run continues after a fault: the launch itself `in_place`, or another one
-  /// once the returned seconds have passed.
+  /// Records that the run continues after a fault: with the same launch if `in_place`, otherwise
+  /// with another one after the returned number of seconds.
   double record(const LaunchEnd& fault, bool in_place) {
     const std::int64_t from = newest_state();
     const Restart restart{.launch = summary_.restarts + 1,
@@ -333,18 +332,18 @@ class Supervisor {
     summary_.steps_repeated += restart.reached - from;
     ++(in_place ? summary_.in_place : summary_.restarts);
     log::warn("launch {}: {}; {} after step {}{}", restart.launch, restart.why,
-              in_place ? "it goes on by itself" : "goes on", from,
+              in_place ? "it continues by itself" : "resuming", from,
               restart.waited_s > 0 ? fmt::format(" in {:g} s", restart.waited_s) : "");
     return restart.waited_s;
   }
 
-  /// Whether this process was told to stop; the summary says so then.
+  /// Whether this process was asked to stop; the summary then says so.
   bool stopped() {
     if (summary_.stopped_by == 0) summary_.stopped_by = stop_signal();
     if (summary_.stopped_by == 0) return false;
     summary_.code = static_cast<int>(Exit::preempted);
-    summary_.why =
-        fmt::format("stopped by {}; the same command goes on", signal_text(summary_.stopped_by));
+    summary_.why = fmt::format("stopped by {}; rerun the same command to resume",
+                               signal_text(summary_.stopped_by));
     return true;
   }
 
@@ -352,23 +351,23 @@ class Supervisor {
     for (const double until = now() + seconds; now() < until && !stopped();) sleep_briefly();
   }
 
-  /// The bytes of launches.jsonl, where a launch that has begun adds a line.
+  /// The size of launches.jsonl, to which a launch that has begun adds a line.
   std::uintmax_t launch_bytes() const {
     std::error_code none;
     const std::uintmax_t size = fs::file_size(run_file(directory_, kLaunchesFile), none);
     return none ? 0 : size;
   }
 
-  /// The step that the next launch goes on from, as far as this host knows: of the newest
-  /// checkpoint, or part of a snapshot.
+  /// The step from which the next launch resumes, as far as this host knows: that of the newest
+  /// checkpoint or part of a snapshot.
   std::int64_t newest_state() const {
     recover_commits(checkpoints_);
     const std::optional<Commit> commit = newest_commit(checkpoints_);
     return std::max(commit ? commit->step : 0, newest_snapshot_part(snapshot_run(directory_)));
   }
 
-  /// On all hosts: one that was not in the last launch may have some. After a failure somebody may
-  /// mend what was wrong: what no checkpoint has is kept for that.
+  /// Removes snapshots on all hosts, since one outside the last launch may have some. After a
+  /// failure that a user may fix, keeps what no checkpoint has.
   void forget_snapshots() {
     const std::string prefix = snapshot_prefix(directory_);
     const bool failed = summary_.code != 0 && summary_.code != static_cast<int>(Exit::preempted);
@@ -376,7 +375,7 @@ class Supervisor {
     const std::int64_t newest = failed ? newest_snapshot_part(snapshot_run(directory_)) : 0;
     if (newest > (commit ? commit->step : 0))
       return log::warn(
-          "step {} is in memory alone: the same command goes on from there, and `rm {}.*` frees "
+          "step {} is only in memory: rerun the same command to resume from it; `rm {}.*` frees "
           "the memory",
           newest, prefix);
     remove_snapshots(prefix);
@@ -387,13 +386,13 @@ class Supervisor {
   const RunConfig& config_;
   const std::string directory_, checkpoints_;
   HostPool pool_;
-  std::string hosts_{};             // of the launch; empty: this one
+  std::string hosts_{};             // of the launch; empty: this host
   int ranks_ = 1;                   // of the launch
   std::vector<std::string> fit_{};  // arguments that make the config fit them
   SuperviseSummary summary_{};
   std::optional<RestartPolicy> policy_{};
-  double told_at_ = 0;                  // when the launch was told to stop
-  bool launched_ = false;               // once at least
+  double told_at_ = 0;                  // when the launch was asked to stop
+  bool launched_ = false;               // at least once
   std::uintmax_t launches_before_ = 0;  // launch_bytes() before the first launch
 };
 

@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::size_t kMostColumns = 4000, kMostGridRows = 256;
 
-/// The terminal colours, of 256, nearest to those of F, B, I, W and S in pictures.
+/// The 256-colour terminal colours that are closest to those of F, B, I, W and S in pictures.
 constexpr std::array kTerminalColours{25, 178, 222, 74, 175};
 
-/// "0.25", "12000", "3.5e-06": `digits` significant ones, in full where that is short.
+/// Returns "0.25", "12000" or "3.5e-06": `digits` significant digits, in full notation if short.
 std::string short_number(double value, int digits) {
   const std::string text = fmt::format("{:.{}g}", value, digits);
   return value >= 1 && value < 1e7 ? fmt::format("{:.10g}", std::stod(text)) : text;
@@ -52,9 +52,8 @@ class TextGrid {
         text += line + "\n";
       }
     }
-    if (!worded_) text += fmt::format("a column is {}\n", short_number(unit_, 3));
-    if (fewer)
-      text += fmt::format("{} of the ranks are shown, at equal distances\n", kMostGridRows);
+    if (!worded_) text += fmt::format("one column is {}\n", short_number(unit_, 3));
+    if (fewer) text += fmt::format("showing {} evenly spaced ranks\n", kMostGridRows);
     return text;
   }
 
@@ -102,7 +101,7 @@ class TextGrid {
 
   std::string worded(const TimelinePanel& panel, const std::vector<WorkBox>& boxes) const {
     std::string line;
-    std::size_t at = 0;  // characters so far, colours not counted
+    std::size_t at = 0;  // characters so far, without colour codes
     const auto wait_until = [&](std::size_t end) {
       for (; at + cell_ <= end; at += cell_) line += "." + std::string(cell_ - 1, ' ');
     };
@@ -110,7 +109,7 @@ class TextGrid {
       const std::size_t begin = edge(boxes[i].start), end = edge(boxes[i].end);
       std::string name = word(panel, boxes[i]);
       const WorkKind work = boxes[i].work;
-      // A pair that overlaps has one interval.
+      // Overlapping actions share one interval.
       if (boxes[i].part == 1 && i + 1 < boxes.size()) name += "+" + word(panel, boxes[++i]);
       if (end <= begin || begin < at) continue;
       wait_until(begin);
@@ -123,7 +122,7 @@ class TextGrid {
   }
 
   std::string lettered(const TimelinePanel& panel, const std::vector<WorkBox>& boxes) const {
-    std::string line, same;  // `same`: letters of one kind, coloured at once
+    std::string line, same;  // `same`: a run of equal kinds, coloured together
     std::optional<WorkKind> kind;
     const auto flush = [&] {
       line += kind ? coloured(*kind, same) : same;

@@ -34,7 +34,7 @@ Json box_json(const TimelinePanel& panel, const WorkBox& box) {
   return json;
 }
 
-/// Neighbouring columns with the same work are one box.
+/// Merges neighbouring columns with the same work into one box.
 Json columns_json(const std::vector<WorkBox>& boxes, double column, std::size_t count) {
   const std::vector<std::optional<WorkKind>> work = main_work(boxes, column, count);
   Json json = Json::array();

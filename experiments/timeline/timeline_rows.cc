@@ -24,7 +24,7 @@ WorkKind work_of(Kind kind) {
   }
 }
 
-/// STEP: norm and update, then packing of the new weights; between them it waits.
+/// Adds STEP as two boxes with a wait between: norm and update; packing of the new weights.
 void add_optimizer(const TimelinePanel& panel, std::size_t rank, const Interval& time,
                    std::vector<WorkBox>& boxes) {
   if (panel.costs.ranks.empty()) return;
@@ -38,7 +38,7 @@ void add_optimizer(const TimelinePanel& panel, std::size_t rank, const Interval&
                      .end = time.end});
 }
 
-/// What a microbatch on a stage saves.
+/// The activations that a microbatch saves on a stage.
 double saved_by(const TimelinePanel& panel, int stage, bool bytes) {
   const Pipeline& pipeline = panel.layout.pipelines[at(panel.layout.pipeline_of(stage))];
   if (panel.layout.stage(stage).last_unit <= panel.layout.frozen_units) return 0;
@@ -114,11 +114,11 @@ std::vector<SavedLevel> saved_levels(const TimelinePanel& panel, std::size_t ran
         panel.layout.stage(s).rank == static_cast<int>(rank) ? saved_by(panel, s, bytes) : 0);
   std::vector<SavedLevel> levels{{0, 0}};
   double amount = 0;
-  const double least = 1e-9 * panel.timeline.makespan;  // what rounding leaves
+  const double least = 1e-9 * panel.timeline.makespan;  // tolerance for rounding
   const auto change = [&](double when, double by) {
     if (by == 0) return;
     amount += by;
-    // One microbatch's end and the start of the next at one time are no dip.
+    // If a microbatch ends when the next one starts, there is no dip.
     if (when - levels.back().at <= least && amount > levels.back().amount)
       levels.back().amount = amount;
     else

@@ -21,7 +21,7 @@ std::vector<std::vector<int>> ranks_by_host(const std::vector<int>& hosts) {
   return ranks;
 }
 
-/// By rank, the one that keeps its copies: as far down the list of the next host's ranks.
+/// The partner of each rank, which keeps its copies: the rank in the same place on the next host.
 std::vector<int> partners(const std::vector<int>& hosts) {
   const std::vector<std::vector<int>> ranks = ranks_by_host(hosts);
   std::vector<int> partners(hosts.size(), -1);
@@ -60,10 +60,10 @@ PartnerCopies::~PartnerCopies() {
   if (std::uncaught_exceptions() == 0) finish();
 }
 
-/// The ranks have just met in the status of the step: a few numbers of each keep nobody waiting.
+/// The ranks have just exchanged the status of the step, so a few more numbers each delay nobody.
 bool PartnerCopies::begin(const SnapshotFile& file) {
   if (!comm_) return false;
-  finish();  // a spare rank may have some of the last one left
+  finish();  // a spare rank may still be busy with the last copy
   const double mine[] = {static_cast<double>(file.last().size()),
                          static_cast<double>(file.generation())};
   const double room = make_room(gather_values(*comm_, mine)) ? 1 : 0;
@@ -75,15 +75,15 @@ bool PartnerCopies::begin(const SnapshotFile& file) {
   return true;
 }
 
-/// Makes room for the snapshots that are kept here; false: there is none. `sizes`: bytes, 0 without
-/// a snapshot, and generation, by rank.
+/// Allocates the files for the snapshots that are kept here; returns false if there is none.
+/// `sizes`: by rank, the bytes (0 without a snapshot) and the generation.
 bool PartnerCopies::make_room(std::span<const double> sizes) {
   for (Source& source : sources_) try {
       if (off_ || sizes[2 * at(source.rank)] == 0) return false;
       source.generation = static_cast<std::size_t>(sizes[2 * at(source.rank) + 1]);
       source.slots[source.generation]->open(static_cast<std::uint64_t>(sizes[2 * at(source.rank)]));
     } catch (const Error& error) {
-      log::warn("no copies of another host's snapshots are kept here: {} ({})", error.message(),
+      log::warn("cannot keep copies of another host's snapshots: {} ({})", error.message(),
                 error.where());
       off_ = true;
       return false;

@@ -1,6 +1,7 @@
-// Copies of this rank's snapshots on another host, and of others' here, so that a host may be lost.
-// Invariants: all ranks begin a copy after the same step, once the snapshots of all are whole;
-// copies travel while training goes on; what has no room is left out, with a warning.
+// Copies of this rank's snapshots on another host, and of other ranks' snapshots here, so that a
+// run survives the loss of a host. Invariants: all ranks start a copy after the same step, once the
+// snapshots of all ranks are complete; copies are sent while training continues; copies without
+// space are omitted, with a warning.
 #pragma once
 
 #include <memory>
@@ -15,21 +16,21 @@ namespace concertina {
 
 class PartnerCopies {
  public:
-  /// Collective. `hosts`: by rank. A rank's partner is on the next host; one host alone has none.
+  /// Collective. `hosts`: by rank. A rank's partner is on the next host; a single host has none.
   PartnerCopies(Communicator& world, const std::vector<int>& hosts, const std::string& prefix);
-  /// Waits until what is under way has arrived.
+  /// Waits for the copy in progress.
   ~PartnerCopies();
   PartnerCopies(const PartnerCopies&) = delete;
   PartnerCopies& operator=(const PartnerCopies&) = delete;
 
-  /// Collective. Begins to send the last snapshot of `file`, which is whole. False: no host keeps
-  /// copies of another.
+  /// Collective. Starts to send the last snapshot of `file`, which must be complete. Returns false
+  /// if no host keeps copies of another.
   bool begin(const SnapshotFile& file);
-  /// Makes progress, without waiting.
+  /// Makes progress without waiting.
   void advance();
-  /// Whether a copy is under way, to or from here.
+  /// Whether a copy to or from this rank is in progress.
   bool busy() const;
-  /// Waits for it. All ranks do, if any.
+  /// Waits for the copy in progress. All ranks must call it if any does.
   void finish();
 
  private:
@@ -43,12 +44,12 @@ class PartnerCopies {
 
   bool make_room(std::span<const double> sizes);
 
-  // For copies alone, as the messages of two ranks arrive in order; null: off.
+  // Used only for copies, because the messages between two ranks arrive in order; null: off.
   std::unique_ptr<Communicator> comm_;
   int partner_ = -1;
   std::vector<Source> sources_;
   Work payload_;
-  bool off_ = false;  // there was no room here
+  bool off_ = false;  // there was no space here
 };
 
 }  // namespace concertina

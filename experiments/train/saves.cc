@@ -74,8 +74,8 @@ void Saves::refused(const Error& error) {
   lacks_room_ = true;
   if (launch_.selection.wants(step_)) launch_.selection.lost();
   if (!launch_.monitor) return;
-  warn("no checkpoint of step {}: {} ({}); training goes on until the next one", step_,
-       error.message(), error.where());
+  warn("cannot write the checkpoint of step {}: {} ({}); training continues until the next one",
+       step_, error.message(), error.where());
   launch_.monitor->event(step_, EventKind::no_checkpoint, {{"why", error.message()}});
 }
 
@@ -93,7 +93,7 @@ std::int64_t Saves::best() const {
   return selection.keeps() && selection.best() ? selection.best()->step : -1;
 }
 
-/// What follows a commit: nothing yet, unless that has led to a finite loss.
+/// The work after a commit: none until the commit has led to a finite loss.
 CheckpointWriter::After Saves::after_commit() {
   if (lacks_room_ || room_bytes_ == 0) room_bytes_ = checkpoint_bytes(launch_.trainer);
   lacks_room_ = false;
@@ -109,8 +109,8 @@ void Saves::prune() {
   prune_checkpoints(launch_.checkpoints, launch_.config.checkpoint.keep, best());
 }
 
-/// Logs of a long run, or other programs, may fill the disk: what they leave no room for must not
-/// be the checkpoint. Takes no more than a save does, which has the older ones beside the new one.
+/// Reserves space for the next checkpoint, since logs of a long run or other programs may fill the
+/// disk. Uses no more than a save does, which keeps the older checkpoints next to the new one.
 void Saves::keep_room() {
   if (writer_.busy() || !std::exchange(lacks_room_, false) || !launch_.leads()) return;
   room_bytes_ = checkpoint_bytes(launch_.trainer);
@@ -136,7 +136,7 @@ void Saves::warn(fmt::format_string<Values...> text, Values&&... values) {
 void Saves::tell_of_room() {
   const std::optional<Error> error = std::exchange(no_room_, std::nullopt);
   if (error)
-    warn("there is no room for the next checkpoint, up to {:.1f} MiB: {} ({})",
+    warn("no space for the next checkpoint (up to {:.1f} MiB): {} ({})",
          static_cast<double>(room_bytes_) / (1 << 20), error->message(), launch_.checkpoints);
 }
 
@@ -147,8 +147,8 @@ void Saves::tell_of_waiting() {
     return;
   told_waiting_ = true;
   warn(
-      "steps have waited {:.1f} s for checkpoints that were due before the ones before them were "
-      "written: this storage wants a larger checkpoint.every than {}",
+      "steps have waited {:.1f} s for checkpoints that were due before the previous ones were "
+      "written; this storage needs a checkpoint.every larger than {}",
       waited_, launch_.config.checkpoint.every);
 }
 

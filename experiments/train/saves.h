@@ -1,6 +1,7 @@
-// The checkpoints of a launch: what is said of them, which stay, and the room of the next.
-// Invariants: older ones go once a step has followed the newest; a checkpoint that the file system
-// refuses ends no run, unless it is the last of the launch; all ranks know the same.
+// The checkpoints of a launch: logs them, removes old ones, and reserves space for the next.
+// Invariants: older checkpoints are removed once a step has followed the newest; a checkpoint that
+// the file system refuses does not end the run, unless it is the last of the launch; all ranks have
+// the same information.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,28 +18,27 @@ namespace concertina {
 
 class Saves {
  public:
-  /// `launch` is open and outlives this.
+  /// `launch` is open and outlives this object.
   explicit Saves(TrainLaunch& launch);
 
-  /// Begins the checkpoint of the state after `step`, beside the steps that follow. `wait`: it is
-  /// there on return. `last`: of this launch, so that it has to succeed. `progress`: as it is once
-  /// the checkpoint before it has ended. `changed`: the data may have been changed since the run
-  /// began, which is else an error. Collective, as all below.
+  /// Starts the checkpoint of the state after `step`, written beside the steps that follow. `wait`:
+  /// return only when it exists. `last`: the last checkpoint of this launch, which must succeed.
+  /// `progress`: called once the previous checkpoint has finished. `changed`: the data may have
+  /// changed since the start of the run, which is otherwise an error. Collective, as is all below.
   void save(std::int64_t step, const std::function<nlohmann::json()>& progress, bool last,
             bool wait, bool changed = false);
-  /// What the other ranks have to hear after a step.
+  /// The value to pass to the other ranks after a step.
   double news() const { return writer_.news(); }
-  /// A step has ended. `news`: of all working ranks, in their order. `finite`: so are its numbers;
-  /// else it says nothing of the newest checkpoint.
+  /// Called after a step. `news`: that of all working ranks, in their order. `finite`: whether the
+  /// numbers of the step are; if not, the step does not confirm the newest checkpoint.
   void after_step(std::span<const double> news, bool finite);
-  /// Waits for the checkpoint that is being written, if there is one.
+  /// Waits for the checkpoint that is being written, if any.
   void finish();
-  /// The same where all working ranks, and maybe no others, have found that the state has diverged
-  /// since.
+  /// The same when all working ranks, and possibly no others, know that the state diverged.
   void finish_diverged();
-  /// The assignment is another one.
+  /// Called after a change of the assignment.
   void changed();
-  /// Removes older commits, if the newest has led to nothing wrong.
+  /// Removes older commits if the newest has been confirmed.
   void prune();
 
   /// Seconds that steps have waited for checkpoints.
@@ -60,16 +60,16 @@ class Saves {
 
   TrainLaunch& launch_;
   CheckpointWriter writer_;
-  std::int64_t step_ = 0;  // of the checkpoint that was begun last
+  std::int64_t step_ = 0;  // of the checkpoint started last
   double stalled_ = 0;     // seconds that steps waited for it
-  double waited_ = 0;      // seconds that checkpoints waited for the ones before them
+  double waited_ = 0;      // seconds that checkpoints waited for previous ones
   double seconds_ = 0;
   bool told_waiting_ = false;
-  bool unpruned_ = true;    // the newest checkpoint has not led to anything yet
+  bool unpruned_ = true;    // no step has confirmed the newest checkpoint yet
   bool lacks_room_ = true;  // for the next checkpoint
   // These belong to the thread that commits while the writer is busy.
-  std::uint64_t room_bytes_ = 0;  // 0: not known
-  File room_;                     // what holds them
+  std::uint64_t room_bytes_ = 0;  // 0: unknown
+  File room_;                     // reserves room_bytes_
   std::optional<Error> no_room_;
 };
 

@@ -13,14 +13,14 @@ namespace {
 
 constexpr const char* kLoss = "validation_loss";
 
-/// The figure that the config names, with its direction.
+/// The metric that the config names, with its direction.
 Metric find_figure(const RunConfig& config, std::span<const Field> reads,
                    std::shared_ptr<const Dataset> dataset) {
   const std::string& name = config.checkpoint.best;
   if (name.empty() && config.run.patience == 0) return {};
   const char* const key = name.empty() ? "run.patience" : "checkpoint.best";
   if (dataset->targets(Split::validation) == 0)
-    throw_input(fmt::format("{} goes by evaluations, and nothing is held out", key),
+    throw_input(fmt::format("{} needs evaluations, but there is no held-out data", key),
                 config.where(key), "data.validation = 0.1, or data.validation_files");
   if (name.empty() || name == kLoss) return {.name = kLoss, .minimise = true};
   std::vector<std::string_view> names{kLoss};
@@ -32,10 +32,12 @@ Metric find_figure(const RunConfig& config, std::span<const Field> reads,
     names.push_back(metric.name);
   }
   const std::string nearest(nearest_word(name, names));
-  throw_input(fmt::format("checkpoint.best = \"{}\": no evaluation of this task has that", name),
-              config.where(key),
-              fmt::format("{}one of: {}", nearest.empty() ? "" : "\"" + nearest + "\"; ",
-                          fmt::join(names, ", ")));
+  throw_input(
+      fmt::format("checkpoint.best = \"{}\": evaluations of this task do not have this metric",
+                  name),
+      config.where(key),
+      fmt::format("{}one of: {}", nearest.empty() ? "" : "\"" + nearest + "\"; ",
+                  fmt::join(names, ", ")));
 }
 
 double value_of(const Validation& validation, const std::string& name) {

@@ -1,7 +1,6 @@
-// Which of its models a run keeps as the best, and when it ends for want of a better one:
-// checkpoint.best and run.patience.
-// Invariants: it follows from the figures of the evaluations alone, so all ranks have the same at
-// any layout; each commit keeps it, and a resume goes on from there.
+// Selects the best model of a run, and ends the run if it stops improving: checkpoint.best and
+// run.patience. Invariants: depends only on the metrics of the evaluations, so it is the same on
+// all ranks in any layout; each commit stores the state, from which a resume continues.
 #pragma once
 
 #include <memory>
@@ -19,39 +18,39 @@ namespace concertina {
 
 class Selection {
  public:
-  /// `reads`: the fields that the model reads. Throws Error{bad_input} if no evaluation has the
-  /// figure that the config names.
+  /// `reads`: the fields that the model reads. Throws Error{bad_input} if evaluations lack the
+  /// metric that the config names.
   Selection(const RunConfig& config, std::span<const Field> reads,
             std::shared_ptr<const Dataset> dataset);
 
-  /// Whether anything goes by evaluations.
+  /// Whether anything depends on evaluations.
   bool active() const { return keeps_ || patience_ > 0; }
   /// Whether the best commit is kept.
   bool keeps() const { return keeps_; }
-  /// "validation_loss", "accuracy"; empty where nothing goes by it.
+  /// The metric, such as "validation_loss" or "accuracy"; empty if none is used.
   const std::string& figure() const { return figure_.name; }
 
-  /// Takes the evaluation after `step`. `due`: one of those every eval.every steps, which patience
-  /// counts.
+  /// Records the evaluation after `step`. `due`: whether it is one of those every eval.every steps,
+  /// which patience counts.
   void see(std::int64_t step, const Validation& validation, bool due);
-  /// No commit could be made of the best model so far: the one before it is still the best.
+  /// Called if the best model so far could not be committed: the previous best remains.
   void lost();
-  /// The commit of the best model is not there any more.
+  /// Called if the commit of the best model no longer exists.
   void forget();
-  /// Whether the model after `step` is the best so far, and to be committed.
+  /// Whether the model after `step` is the best so far and must be committed.
   bool wants(std::int64_t step) const { return keeps_ && best_ && best_->step == step; }
-  /// Whether no evaluation was better for run.patience evaluations.
+  /// Whether run.patience evaluations in a row were not better.
   bool exhausted() const { return patience_ > 0 && waiting_.no_better() >= patience_; }
 
-  /// Nothing before the first evaluation.
+  /// nullopt before the first evaluation.
   const std::optional<BestCommit>& best() const { return best_; }
-  /// Evaluations in a row without a better one, and after how many of them the run ends; 0: never.
+  /// The number of evaluations in a row without a better one, and its limit (0: unlimited).
   int no_better() const { return waiting_.no_better(); }
   int patience() const { return patience_; }
 
-  /// What a commit keeps.
+  /// The state that a commit stores.
   nlohmann::json progress() const;
-  /// Goes on from what a commit kept, unless that was by another figure.
+  /// Restores the state stored in a commit, unless that used another metric.
   void restore(const nlohmann::json& stored);
 
  private:
@@ -63,10 +62,10 @@ class Selection {
   std::optional<BestCommit> best_, before_;
 };
 
-/// "3 evaluations without a better accuracy": why the run has ended.
+/// Why the run has ended: "3 evaluations without a better accuracy".
 std::string ending(const Selection& selection);
-/// " (best so far)", " (best: step 40; 2 of 3 evaluations without a better one)": after the figures
-/// of the evaluation after `step`.
+/// The text after the metrics of the evaluation after `step`: " (best so far)" or " (best: step 40;
+/// 2 of 3 evaluations without a better one)".
 std::string standing(const Selection& selection, std::int64_t step);
 
 }  // namespace concertina

@@ -50,7 +50,7 @@ void Snapshots::heard(std::span<const double> news) {
   if (std::ranges::min(news) > 0 && asked_ == 0)
     every_ = steps_between(std::ranges::max(news), kMostShare);
   if (!stages_.hear(news) || !stages_.busy()) return;
-  task_.wait();  // of a spare rank, whose news nobody hears
+  task_.wait();  // of a spare rank, whose news are not used
   if (!copies_->begin(*file_)) stages_.end();
 }
 
@@ -63,9 +63,9 @@ void Snapshots::after_step(const Trainer& trainer, std::int64_t step,
   try {
     seconds_ = copy_snapshot(trainer, *file_, of_, identity, progress());
     task_.start([this] { seconds_ += file_->seal(); }, true, run_.prefix);
-  } catch (const Error& error) {  // the next step tells all ranks
+  } catch (const Error& error) {  // reported to all ranks after the next step
     failed_ = true;
-    log::warn("no snapshots in memory: {} ({})", error.message(), error.where());
+    log::warn("cannot keep snapshots in memory: {} ({})", error.message(), error.where());
   }
 }
 

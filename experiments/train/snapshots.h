@@ -1,7 +1,7 @@
-// Snapshots of a run in memory, of which a launch that was lost goes on with at most a few steps
-// lost: in that of this host, and then of another one, by the commit rule of checkpoints.
-// Invariants: all ranks take them after the same steps; they never end a run; they take at most
-// kMostShare of a step's time, or as many as the config says.
+// In-memory snapshots of a run, from which it resumes after a lost launch with a loss of at most a
+// few steps: in the memory of this host, then of another, by the commit rule of checkpoints.
+// Invariants: all ranks take them after the same steps; they never end a run; they use at most
+// kMostShare of the step time, or are taken as often as the config says.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,28 @@ namespace concertina {
 
 class Snapshots {
  public:
-  /// Snapshots take at most this share of a step's time, in the mean.
+  /// The maximum mean share of the step time that snapshots use.
   static constexpr double kMostShare = 0.002;
 
-  /// Collective. `hosts`: by rank. `directory`: of the run, which rank 0 sees. `every`:
-  /// checkpoint.snapshot_every. `takes`: whether this launch takes any.
+  /// Collective. `hosts`: by rank. `directory`: that of the run, visible to rank 0. `every`:
+  /// checkpoint.snapshot_every. `takes`: whether this launch takes snapshots.
   Snapshots(Communicator& world, const std::vector<int>& hosts, const std::string& directory,
             std::int64_t every, bool takes);
 
-  /// The same on all ranks, but for the directory's path.
+  /// The same on all ranks except for the directory's path.
   const SnapshotRun& run() const { return run_; }
 
-  /// What the others have to hear after a step, as SaveStages says: where it is positive, the share
-  /// of `step_seconds` that the last snapshot took.
+  /// The value to pass to the other ranks after a step, see SaveStages. A positive value is the
+  /// share of `step_seconds` that the last snapshot took.
   double news(double step_seconds);
-  /// `news`: of all working ranks. Collective.
+  /// `news`: that of all working ranks. Collective.
   void heard(std::span<const double> news);
-  /// Collective: after step `step`, if one is due, and the last one is whole everywhere.
+  /// Takes a snapshot after `step` if one is due and the last is complete everywhere. Collective.
   void after_step(const Trainer& trainer, std::int64_t step, const nlohmann::json& identity,
                   const std::function<nlohmann::json()>& progress);
-  /// Waits until the last one is whole.
+  /// Waits until the last snapshot is complete.
   void finish();
-  /// The run needs none any more: removes them on this host.
+  /// Removes the snapshots on this host, which the run no longer needs.
   void remove();
 
  private:
@@ -51,8 +51,8 @@ class Snapshots {
   SaveStages stages_;
   std::int64_t every_ = 1, last_ = 0;
   bool failed_ = false;
-  double seconds_ = 0;   // of the last one, copy and hash; of the task until it is over
-  BackgroundTask task_;  // last, so that it ends first
+  double seconds_ = 0;   // copy and hash of the last one; owned by the running task
+  BackgroundTask task_;  // last member, so that it is destroyed first
 };
 
 }  // namespace concertina

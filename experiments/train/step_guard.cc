@@ -17,8 +17,7 @@
 namespace concertina {
 namespace {
 
-/// The first tensor of this rank, in the order of the model, with a weight that is not finite;
-/// empty: all are.
+/// This rank's first tensor, in model order, with a non-finite weight; empty if there is none.
 std::string first_bad_weight(const State& state) {
   std::string name;
   std::vector<std::byte> scratch;
@@ -32,7 +31,7 @@ std::string first_bad_weight(const State& state) {
   return name;
 }
 
-/// Names of tensors of which not all ranks have the same digest.
+/// Names of tensors whose digests differ between ranks.
 std::set<std::string> unlike_tensors(const std::vector<nlohmann::json>& all) {
   std::map<std::string, std::string> first;
   std::set<std::string> unlike;
@@ -83,8 +82,8 @@ std::optional<StepResult> StepGuard::train(std::int64_t step, BatchSource& sourc
       tell(step, fault, "skipped");
       return result;
     }
-    // A launch of `concertina run` that stops would be started again from there: going back
-    // does the same, and shows whether it was by chance.
+    // If `concertina run` supervises the launch, it would be restarted from there after a stop:
+    // going back has the same effect, and shows whether the fault was transient.
     const bool goes_back = policy == "rollback" || (policy == "stop" && !supervised_run().empty());
     if (!goes_back || !launch_.gone_back.insert(step).second) stop(step, fault, repaired);
     tell(step, fault, "goes back");
@@ -141,10 +140,11 @@ StepGuard::Report StepGuard::report_state(std::int64_t step,
                                  fmt::join(unlike_tensors(all), ", ")));
   report.what =
       any["known"].get<bool>()
-          ? fmt::format("in step {} a part of the state is not what the update before it left",
-                        step)
+          ? fmt::format(
+                "in step {} a part of the state differs from the result of the previous update",
+                step)
           : fmt::format(
-                "in step {} replicas have different weights, and which are right is not known",
+                "in step {} replicas have different weights, and it is unknown which are correct",
                 step);
   report.where = fmt::format("{}", fmt::join(places, "; "));
   return report;
@@ -157,7 +157,7 @@ void StepGuard::tell(std::int64_t step, const Report& report, const std::string&
   launch_.monitor->clear();
   log::warn("{} ({}): {}", report.what, report.where, action);
   if (action == "goes back")
-    launch_.fault = std::move(facts);  // goes to events.jsonl with the step that it goes back to
+    launch_.fault = std::move(facts);  // written to events.jsonl with the step that it goes back to
   else
     launch_.monitor->event(step, EventKind::fault, std::move(facts));
 }
@@ -165,18 +165,20 @@ void StepGuard::tell(std::int64_t step, const Report& report, const std::string&
 void StepGuard::stop(std::int64_t step, const Report& report, bool repaired) const {
   std::string what = report.what;
   if (repaired || launch_.gone_back.contains(step))
-    what += ", again after the run was put right: it is not by chance";
+    what += ", again after the run was repaired, so it is not transient";
   else if (skipped_ > kMostSkipped)
-    what += fmt::format(", and {} steps before it were skipped", kMostSkipped);
+    what += fmt::format(", after {} skipped steps", kMostSkipped);
   if (report.kind == StepFault::Kind::not_finite)
-    throw_failure(what, report.where,
-                  fmt::format("{}. If it was by chance: the same command goes on from the newest "
-                              "checkpoint, as verify.on_fault = \"rollback\" does by itself",
-                              kDivergedAdvice));
+    throw_failure(
+        what, report.where,
+        fmt::format(
+            "{}. If the fault was transient, rerun the same command to resume from the newest "
+            "checkpoint, or set verify.on_fault = \"rollback\"",
+            kDivergedAdvice));
   throw_failure(
       what, report.where,
-      "another host in place of one whose memory does this again; the same command goes on "
-      "from the newest checkpoint, as verify.on_fault = \"rollback\" does by itself");
+      "replace a host whose memory fails repeatedly; rerun the same command to resume from the "
+      "newest checkpoint, or set verify.on_fault = \"rollback\"");
 }
 
 }  // namespace concertina

@@ -1,8 +1,7 @@
-// What a run does about a step of which the numbers are wrong: a loss or gradient that is not
-// finite, weights or optimizer state that are not what the last update left.
-// Invariants: all ranks do the same, and the same at every layout; a step is repaired once, and
-// gone back from once: what comes again there is not by chance, and ends the run. Without a fault
-// nothing here changes what is trained.
+// Handles a step with wrong numbers: a loss or gradient that is not finite, or weights or optimizer
+// state that differ from the result of the last update. Invariants: all ranks do the same, in every
+// layout; a step is repaired once, and is the cause of going back once: a fault that recurs is not
+// transient and ends the run. Without a fault, nothing here changes what is trained.
 #pragma once
 
 #include <optional>
@@ -15,22 +14,23 @@ namespace concertina {
 
 class StepGuard {
  public:
-  /// What looking at the state takes at most of a step's time, in the mean, where verify.every
-  /// leaves that to the run.
+  /// The maximum mean share of the step time for checks of the state, if verify.every leaves their
+  /// frequency to the run.
   static constexpr double kMostShare = 0.005;
-  /// Steps in a row that verify.on_fault = "skip" leaves out at most.
+  /// The maximum number of consecutive steps that verify.on_fault = "skip" skips.
   static constexpr int kMostSkipped = 10;
 
-  /// `launch` is open and outlives this.
+  /// `launch` is open and outlives this object.
   explicit StepGuard(TrainLaunch& launch);
 
-  /// Trains step `step`; nothing: the run is to go back (TrainLaunch::go_back()). A result with a
-  /// fault: the step was passed over. Throws a failure where the run cannot go on. Collective.
+  /// Trains step `step`. Returns nullopt if the run must go back (TrainLaunch::go_back()), and a
+  /// result with a fault if the step was passed over. Throws if the run cannot continue.
+  /// Collective.
   std::optional<StepResult> train(std::int64_t step, BatchSource& source);
 
-  /// What the last look at the state of this rank took over `step_seconds`.
+  /// The time of this rank's last check of the state, divided by `step_seconds`.
   double share(double step_seconds) const;
-  /// `share`: the largest of all ranks. The same on all of them.
+  /// `share`: the maximum over all ranks, which must be the same on all of them.
   void plan(double share);
 
  private:
@@ -38,7 +38,7 @@ class StepGuard {
   struct Report {
     StepFault::Kind kind = StepFault::Kind::none;
     std::string what{}, where{};
-    std::vector<int> ranks{};  // of a wrong state
+    std::vector<int> ranks{};  // ranks with a wrong state
     bool repairable = false;
   };
   Report report(std::int64_t step, StepFault::Kind kind);
@@ -49,7 +49,7 @@ class StepGuard {
   TrainLaunch& launch_;
   Trainer& trainer_;
   const std::int64_t asked_;
-  std::int64_t every_ = 1, left_ = 1;  // steps, until the next state that is recorded
+  std::int64_t every_ = 1, left_ = 1;  // interval, and steps until the next recorded state
   int skipped_ = 0;                    // in a row
 };
 

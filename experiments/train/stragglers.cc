@@ -11,10 +11,10 @@
 namespace concertina {
 namespace {
 
-/// Less than the 10% that are promised, by what a median over a window may be off.
+/// Below the promised 10%, by the possible error of a median over a window.
 const double kLeastGrowth = std::log(1.07);
 const double kLeastOfReplicas = std::log(1.10);
-/// And as many times the noise of one cell.
+/// A rise must also exceed this multiple of the noise of one cell.
 constexpr double kNoises = 4;
 
 /// Robust standard deviation.
@@ -25,8 +25,8 @@ double noise(std::span<const double> values) {
   return 1.4826 * median(off);
 }
 
-/// How far the window of `row` is above the cells before it; 0 unless that is more than `least` and
-/// the noise in both.
+/// How far the window of `row` is above the cells before it; 0 unless that exceeds `least` and
+/// noise.
 double rise(const std::vector<double>& row, std::size_t before, double least) {
   const std::span<const double> all(row), old = all.first(before), window = all.subspan(before);
   const double size = median({window.begin(), window.end()}) - median({old.begin(), old.end()});
@@ -37,7 +37,7 @@ double log_of(double seconds) {
   return std::log(std::max(1e-9, seconds));
 }
 
-/// Row `own` over the median of the rows `others`, cell by cell.
+/// Row `own` divided by the median of the rows `others`, cell by cell.
 std::vector<double> over_median(const std::vector<std::vector<double>>& rows, std::size_t own,
                                 const std::vector<std::size_t>& others) {
   std::vector<double> over = rows[own];
@@ -49,7 +49,7 @@ std::vector<double> over_median(const std::vector<std::vector<double>>& rows, st
   return over;
 }
 
-/// Whether a rise of `size` is told: one that comes and goes with the noise is told once.
+/// Whether to report a rise of `size`: one that fluctuates with the noise is reported once.
 bool is_new(int& told, double size) {
   if (size == 0) return told = std::max(0, told - 1), false;
   return std::exchange(told, static_cast<int>(2 * Stragglers::kWindow)) == 0;
@@ -72,8 +72,8 @@ std::vector<int> work_of(const Layout& layout, int rank) {
 std::string to_text(const Straggler& s) {
   if (s.peer >= 0)
     return fmt::format(
-        "the link from rank {} to rank {} is slower than before: over {} steps, what comes to its "
-        "{} is late, and a step takes {:.2f} times as long; no rank computes longer",
+        "the link from rank {} to rank {} is slower than before: over {} steps, messages for its "
+        "{} are late, and a step takes {:.2f} times as long; no rank computes longer",
         s.peer, s.rank, s.steps, name_of(s.action), s.times);
   return fmt::format(
       "rank {} is slower than {}: its {} takes {:.2f} times as long as {}, over {} steps", s.rank,
@@ -153,14 +153,14 @@ double Stragglers::compute(const Cell& cell, std::size_t member) const {
   return seconds;
 }
 
-/// The logarithm of what `member` computes, by cell.
+/// The logarithm of the compute time of `member`, by cell.
 Stragglers::Row Stragglers::growth(std::size_t member) const {
   Row row;
   for (const Cell& cell : cells_) row.push_back(log_of(compute(cell, member)));
   return row;
 }
 
-/// The action that has grown most, and how often as long it takes as before.
+/// The action whose time has grown most, and the factor.
 std::pair<Kind, double> Stragglers::slowest_kind(std::size_t member) const {
   std::pair<Kind, double> slowest{Kind::F, 0};
   for (std::size_t kind = reads_cache_ ? 1 : 0; kind < 4; ++kind) {
@@ -181,7 +181,7 @@ std::optional<Straggler> Stragglers::decide() {
   return found;
 }
 
-/// Longer than in its own past, by more than the other ranks are.
+/// Finds a rank that takes longer than in its own past, by more than the other ranks do.
 std::optional<Straggler> Stragglers::slower_than_before() {
   std::vector<Row> own;
   for (std::size_t m = 0; m < members_.size(); ++m) {
@@ -194,7 +194,7 @@ std::optional<Straggler> Stragglers::slower_than_before() {
   double most = 0;
   for (std::size_t m = 0; m < members_.size(); ++m) {
     const Row over = over_median(own, m, members_[m].others);
-    // Where only the others have become faster, this rank is no straggler.
+    // If only the others have become faster, this rank is not a straggler.
     const double size =
         std::min(rise(over, before(), kLeastGrowth), rise(own[m], before(), kLeastGrowth));
     members_[m].told_replicas = members_[m].told_replicas || size > 0;
@@ -206,7 +206,7 @@ std::optional<Straggler> Stragglers::slower_than_before() {
   return found;
 }
 
-/// All the time longer than other ranks with the same stages.
+/// Finds a rank that constantly takes longer than other ranks with the same stages.
 std::optional<Straggler> Stragglers::slower_than_replicas() {
   std::vector<Row> rows;
   for (std::size_t m = 0; m < members_.size(); ++m) rows.push_back(growth(m));
@@ -214,7 +214,7 @@ std::optional<Straggler> Stragglers::slower_than_replicas() {
     Member& member = members_[m];
     if (member.replicas.empty() || member.told_replicas) continue;
     const Row over = over_median(rows, m, member.replicas);
-    // Over all cells, so that no passing load of the machine counts.
+    // Over all cells, so that no temporary load of the machine counts.
     const double size = median(over);
     if (size < std::max(kLeastOfReplicas, kNoises * noise(over))) continue;
     member.told_replicas = true;
@@ -226,7 +226,7 @@ std::optional<Straggler> Stragglers::slower_than_replicas() {
   return std::nullopt;
 }
 
-/// Steps take longer, though no rank computes longer, and the messages of one link are late.
+/// Finds a link whose messages are late while steps take longer, though no rank computes longer.
 std::optional<Straggler> Stragglers::slower_link() {
   Row steps;
   for (const Cell& cell : cells_) steps.push_back(log_of(cell.seconds));
@@ -244,7 +244,7 @@ std::optional<Straggler> Stragglers::slower_link() {
         transit.push_back(
             cell.paces[m].received[static_cast<std::size_t>(way)] -
             cell.paces[static_cast<std::size_t>(from)].sent[static_cast<std::size_t>(way)]);
-      // Both clocks drift alike within a window, and a transit is a matter of a step.
+      // Both clocks drift alike within a window, and a transit lasts less than a step.
       const double size = rise(transit, before(), 0);
       if (size <= most) continue;
       most = size;

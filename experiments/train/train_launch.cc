@@ -31,10 +31,10 @@
 namespace concertina {
 namespace {
 
-// The directories that all ranks have to see: each rank writes its part of a checkpoint itself.
-// Invariant: every rank leaves with the same answer.
+// The directories that all ranks must see, because each rank writes its part of a checkpoint
+// itself. Invariant: every rank returns with the same result.
 
-/// "ranks 1-2 on b; rank 3 on c": of those that do not see it; empty: all do.
+/// The ranks that do not see the directory: "ranks 1-2 on b; rank 3 on c"; empty if all do.
 std::string blind_ranks(const std::vector<nlohmann::json>& all) {
   std::map<std::string, std::vector<int>> hosts;
   for (std::size_t rank = 0; rank < all.size(); ++rank)
@@ -46,13 +46,13 @@ std::string blind_ranks(const std::vector<nlohmann::json>& all) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-/// `what` is the directory that `key` names.
+/// `what`: a description of the directory that `key` names.
 void require_seen(Communicator& world, const char* what, const char* key, const std::string& path) {
   std::optional<ProbeFile> made;
   const nlohmann::json probe = from_first(world, [&]() -> nlohmann::json {
     try {
       return made.emplace(path).place();
-    } catch (const Error&) {  // who makes the directory says better what is wrong with it
+    } catch (const Error&) {  // creating the directory reports a better error
       return nullptr;
     }
   });
@@ -68,17 +68,17 @@ void require_seen(Communicator& world, const char* what, const char* key, const 
     where +=
         fmt::format(", {} (rank {})", (*other)["path"].get<std::string>(), other - all.begin());
   throw_input(
-      fmt::format("{} of rank 0 (on {}) is not seen by {}", what, all[0]["host"].get<std::string>(),
-                  blind),
+      fmt::format("{} of rank 0 (on {}) is not visible to {}", what,
+                  all[0]["host"].get<std::string>(), blind),
       where,
-      fmt::format("a {} on a file system that all nodes share, and the same for all ranks", key));
+      fmt::format("a {} on a file system shared by all nodes, and the same on all ranks", key));
 }
 
-/// Throws the same bad input on every rank if one of them does not see the run directory or the
-/// directory of checkpoints that rank 0 sees; it names ranks and hosts. Where a directory is not
-/// there yet, the one counts that it will be made in. Rank 0 makes a file there, for which the
-/// others look some seconds long: network file systems remember for a while what was not there.
-/// Where it cannot make one, it is left to RunDirectory to say why. Collective.
+/// Throws the same bad input on every rank if a rank does not see the run directory or the
+/// checkpoint directory of rank 0; names ranks and hosts. For a directory that does not exist yet,
+/// checks its closest existing ancestor. Rank 0 creates a file there, and the others look for it
+/// for some seconds because network file systems cache missing files. If rank 0 cannot create one,
+/// RunDirectory reports the reason. Collective.
 void require_seen_by_all(Communicator& world, const RunConfig& config) {
   if (world.size() == 1) return;
   require_seen(world, "the run directory", "run.dir", run_directory(config));
@@ -108,14 +108,14 @@ TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment&
   if (leads() && !mode.dry_run)
     for (const std::string& line : dataset->notes(samples_of_run(config))) log::info("{}", line);
   own_identity = identity(/*remember=*/!mode.dry_run);
-  if (config.generate.tokens > 0)  // not at the end of the training, when it is done
+  if (config.generate.tokens > 0)  // before training rather than at its end
     prompt_tokens(trainer.job().model, *tokenizer, config.generate.prompt);
 }
 
 void TrainLaunch::open() {
   if (leads() && mode_.dry_run) RunDirectory::require_usable(config.run.dir, config.run.name);
   require_seen_by_all(world, config);
-  if (leads()) {  // one process owns the run directory; the others need it to be there
+  if (leads()) {  // one process owns the run directory; the others need it to exist
     if (!mode_.dry_run) owned_.emplace(config.run.dir, config.run.name, config.checkpoint.dir);
     history = read_history(directory);
   }
@@ -137,7 +137,7 @@ RunConfig TrainLaunch::asked() const {
   return asked;
 }
 
-/// Loads the newest state of the run; false: there is none.
+/// Loads the newest state of the run; returns false if there is none.
 bool TrainLaunch::load(nlohmann::json& stored) {
   const std::optional<std::int64_t> found = load_newest(stored);
   done = found.value_or(0);
@@ -155,22 +155,22 @@ void TrainLaunch::make_first_state() {
 void TrainLaunch::go_back() {
   const Watchdog::Patience patience(&watchdog, "going back to an earlier state");
   snapshots->finish();
-  world.barrier();  // those of all ranks have their names
+  world.barrier();  // the snapshots of all ranks have their final names
   trainer.start_over();
   selection = Selection(config, fields_of(trainer.job().model), dataset);
   nlohmann::json stored;
   if (!load(stored)) make_first_state();
   if (!leads()) return;
-  monitor.reset();  // lets go of the files
+  monitor.reset();  // closes the files
   monitor = std::make_unique<Monitor>(config, directory, done);
-  log::warn("goes on from step {}", done);
+  log::warn("resuming from step {}", done);
   fault["to_step"] = done;
   monitor->event(done, EventKind::fault, std::move(fault));
 }
 
-/// The newest state of the run: a snapshot in memory where that is later than all checkpoints. One
-/// of a step that the log does not have is of a launch that another one, on other hosts, has gone
-/// back before.
+/// Loads the newest state of the run: a snapshot in memory if it is later than all checkpoints. A
+/// snapshot of a step that the log does not have was abandoned: another launch, on other hosts, has
+/// resumed from before it.
 std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
   const nlohmann::json steps = from_first(world, [&]() -> nlohmann::json {
     const std::optional<Commit> newest = newest_commit(checkpoints);
@@ -181,18 +181,19 @@ std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
       load_snapshot(trainer, snapshots->run(), committed, logged, own_identity, &stored);
   if (!found) return load_checkpoint(trainer, checkpoints, own_identity, &stored);
   if (leads())
-    log::info("step {} is in memory, the newest checkpoint is of step {}", *found, committed);
+    log::info("resuming from the snapshot of step {}; the newest checkpoint is of step {}", *found,
+              committed);
   return found;
 }
 
 void TrainLaunch::ended(std::int64_t step, int exit_code) {
-  // A checkpoint has all of it, or there is a result.
+  // The final state is in a checkpoint, or there is a result.
   if (snapshots && (exit_code == 0 || exit_code == static_cast<int>(Exit::preempted)))
     snapshots->remove();
   if (record_) record_->end(step, exit_code);
 }
 
-/// Where somebody has removed the best commit, it is looked for anew.
+/// If a user has removed the best commit, the search for the best starts again.
 void TrainLaunch::restore_selection() {
   selection.restore(progress.value(kBestKey, nlohmann::json()));
   const bool lacks = from_first(world, [&]() -> nlohmann::json {
@@ -203,13 +204,13 @@ void TrainLaunch::restore_selection() {
   });
   if (!lacks) return;
   if (leads())
-    log::warn("the best checkpoint by {}, of step {}, is not in {} any more", selection.figure(),
+    log::warn("the best checkpoint by {}, of step {}, is no longer in {}", selection.figure(),
               selection.best()->step, checkpoints);
   selection.forget();
 }
 
-/// On rank 0, where no commit was found. A supervised launch that was lost before the first one has
-/// left logs alone. Where there was one once, what became of it is a question for people.
+/// Called on rank 0 if no commit was found. A supervised launch lost before its first commit has
+/// left only logs. If there was a commit before, a user must decide what happened to it.
 void TrainLaunch::start_anew() {
   const bool nothing_lost = !supervised_run().empty() && !has_committed(directory);
   if (!mode_.from_scratch && !(nothing_lost && history.steps > 0))
@@ -220,18 +221,18 @@ void TrainLaunch::start_anew() {
 
 void TrainLaunch::refuse_from_scratch() const {
   if (!mode_.from_scratch) return;
-  throw_input(fmt::format("--from-scratch, but there are checkpoints up to step {}", done),
+  throw_input(fmt::format("--from-scratch is given, but there are checkpoints up to step {}", done),
               checkpoints, "another run.name, or move these checkpoints away");
 }
 
-/// The step at which the learning rate ends: as the config says, else as it was when the run
-/// began. Rank 0 knows the run directory, and says it to all.
+/// Sets the step at which the learning-rate schedule ends: that of the config, otherwise that of
+/// the start of the run. Rank 0 reads the run directory and broadcasts it.
 void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   std::int64_t steps = lr_steps(config);
   if (leads() && config.lr.steps == 0 && done > 0) {
     if (stored.contains("lr.steps"))
       steps = std::stoll(stored["lr.steps"].get<std::string>());
-    else if (history.config)  // a checkpoint of a program that had no such key
+    else if (history.config)  // a checkpoint of a version without this key
       steps = lr_steps(*history.config);
   }
   world.broadcast(std::as_writable_bytes(std::span(&steps, 1)), 0).wait();
@@ -239,17 +240,17 @@ void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   own_identity["lr.steps"] = std::to_string(steps);
   config.lr.steps = steps;
   if (leads() && steps != config.run.steps && !mode_.dry_run)
-    log::info("the learning rate reaches its end at step {} (lr.steps), the run at step {}", steps,
+    log::info("the learning-rate schedule ends at step {} (lr.steps), the run at step {}", steps,
               config.run.steps);
 }
 
-/// On rank 0: what a reader of the log and of the run directory has to know of this
+/// Called on rank 0: writes the config, the log and the record of this launch.
 void TrainLaunch::open_logs(const nlohmann::json& stored) {
   const nlohmann::ordered_json schedule = keep_schedule(config, directory);
   log_differences(stored, trains());
-  // Before any other file: from then on the directory is a run.
+  // Written before any other file: it makes the directory a run.
   if (trains() || !history.config) owned_->write_config(write_config(with_absolute_paths(asked())));
-  if (stored.empty()) keep_model_from(config);  // a first launch
+  if (stored.empty()) keep_model_from(config);  // the first launch
   keep_for_export(config, dataset->classes());
   monitor = std::make_unique<Monitor>(config, directory, done);
   log_start();
@@ -261,25 +262,25 @@ void TrainLaunch::open_logs(const nlohmann::json& stored) {
       {{"layout", short_form(trainer.layout())}, {"ranks", world.size()}, {"resumed", done > 0}});
 }
 
-/// Warns of all that is not as it was, though the run may go on.
+/// Logs all differences from the earlier launches that the run tolerates.
 void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) const {
   for (const auto& [key, now] : own_identity.items())
     if (may_change(key) && stored.contains(key) && stored[key] != now)
-      log::info("{}: trained in {} so far, goes on in {}", key, stored[key].get<std::string>(),
-                now.get<std::string>());
+      log::info("{}: trained with {} so far, continuing with {}", key,
+                stored[key].get<std::string>(), now.get<std::string>());
   if (stored.contains(kProgress) && stored[kProgress].contains(kUnread) &&
       stored.value(kWholeText, "") != own_identity.value(kWholeText, ""))
     log::warn(
-        "the data is not what the first {} steps were trained on: it is taken as repaired, since "
+        "the data differs from that of the first {} steps: it is assumed to be repaired, since "
         "an error in {} ended the run",
         done, stored[kProgress][kUnread].value("where", ""));
   if (!history.config) return;
   const std::vector<std::string> changes = changed_keys(*history.config, asked());
   if (changes.empty()) return;
   if (trains)
-    log::info("goes on with other keys than before: {}", fmt::join(changes, ", "));
+    log::info("resuming with changed keys: {}", fmt::join(changes, ", "));
   else
-    log::warn("nothing is left to train, and config.toml stays as it is: this launch has {}",
+    log::warn("nothing is left to train, so config.toml is unchanged; this launch has {}",
               fmt::join(changes, ", "));
 }
 
@@ -294,11 +295,11 @@ void TrainLaunch::log_start() const {
   if (const std::string trained = trained_text(trainer.job().model, frozen); !trained.empty())
     log::info("{}", trained);
   if (backend->emulates(trainer.job().model.activation))
-    log::warn("this processor has no {} matrix instructions: emulation is slower than fp32",
+    log::warn("this processor has no {} matrix instructions; emulation is slower than fp32",
               config.numerics.compute);
   if (done > 0) log::info("resuming after step {}", done);
   if (done > config.run.steps)
-    log::warn("the checkpoint is at step {}, run.steps is {}: nothing to train", done,
+    log::warn("the checkpoint is at step {}, but run.steps is {}: nothing to train", done,
               config.run.steps);
   else if (done < config.run.steps && !trains())
     log::warn("{}: nothing to train (run.patience = {})", ending(selection), config.run.patience);
@@ -313,7 +314,7 @@ void go_on_in_place(RunConfig& config, MpiEnvironment& mpi) {
   if (!may) throw death_of(local.dead, -1);
   config.parallel.spare -= mpi.go_on();
   if (config.parallel.spare < 0)
-    throw_failure("more ranks have died than were spare", run_directory(config));
+    throw_failure("more ranks have died than there were spares", run_directory(config));
   if (mpi.world().rank() == 0) tell_in_place(mpi.lost());
 }
 

@@ -1,6 +1,6 @@
 // A launch of `train` up to its first step: what is trained, from which step on, and where.
-// Invariants: all ranks know the same; rank 0 alone touches the run directory; a launch that is
-// refused and a dry run have written nothing.
+// Invariants: all ranks have the same information; only rank 0 accesses the run directory; a
+// refused launch and a dry run write nothing.
 #pragma once
 
 #include <memory>
@@ -20,44 +20,44 @@
 namespace concertina {
 
 struct TrainMode {
-  bool from_scratch = false;  // where a run has logs but no checkpoint
-  bool dry_run = false;       // everything up to the first step, and nothing is written
+  bool from_scratch = false;  // allowed for a run with logs but no checkpoint
+  bool dry_run = false;       // stop before the first step and write nothing
 };
 
-/// That run.steps take.
+/// The samples consumed in run.steps steps.
 std::uint64_t samples_of_run(const RunConfig& config);
 
 class TrainLaunch : public Launch {
  public:
-  /// Refuses what cannot run. Collective, as open().
+  /// Throws if the run is not possible. Collective, like open().
   TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment& mpi);
 
-  /// Makes or opens the run directory and loads the newest commit, if there is one. A dry run
-  /// makes nothing: it has no monitor and keeps no record.
+  /// Creates or opens the run directory and loads the newest commit, if there is one. A dry run
+  /// creates nothing: it has no monitor and keeps no record.
   void open();
-  /// The run goes on from its newest checkpoint or snapshot, or else from its start, as a launch of
-  /// its own would; `fault` is why. Collective.
+  /// Resumes the run from its newest checkpoint or snapshot, or from its start, as a new launch
+  /// would; `fault` is the reason. Collective.
   void go_back();
-  /// The launch is over after step `step` of the run.
+  /// Records that the launch ended after step `step` of the run.
   void ended(std::int64_t step, int exit_code);
 
   const double started = now();
   const std::string directory, checkpoints;
   std::vector<FileStamp> text_stamps;  // before anything was read
-  nlohmann::json own_identity;         // with the step at which the learning rate ends
+  nlohmann::json own_identity;         // includes the step at which the learning-rate schedule ends
   RunHistory history;                  // on rank 0
-  std::int64_t done = 0;               // steps of the run, before this launch
-  const int lost;                      // ranks, of a launch that goes on in place
-  nlohmann::json progress = nlohmann::json::object();  // of the run's policies then, by name
+  std::int64_t done = 0;               // steps of the run before this launch
+  const int lost;                      // ranks lost by a launch that continues in place
+  nlohmann::json progress = nlohmann::json::object();  // state of the policies, by name
   Selection selection;
-  std::optional<Snapshots> snapshots;  // once open
+  std::optional<Snapshots> snapshots;  // set by open()
   std::unique_ptr<Monitor> monitor;    // on rank 0
-  std::set<std::int64_t> gone_back;    // steps that the run has gone back from
-  nlohmann::ordered_json fault;        // on rank 0, of the last of them: the facts of its event
+  std::set<std::int64_t> gone_back;    // steps from which the run has gone back
+  nlohmann::ordered_json fault;        // on rank 0: facts of the last of these events
 
-  /// The config as it was asked for, before ranks were lost: the next launch has all again.
+  /// The config as requested, before ranks were lost: the next launch has all of them again.
   RunConfig asked() const;
-  /// Whether any step is left.
+  /// Whether any steps are left.
   bool trains() const { return done < config.run.steps && !selection.exhausted(); }
 
  private:
@@ -77,9 +77,9 @@ class TrainLaunch : public Launch {
   std::optional<LaunchRecord> record_;  // on rank 0
 };
 
-/// After LostRanks, once the launch is gone: where as many ranks were spare, the others are the
-/// world, and a launch with `config`, changed to fit, goes on from the newest state. Tells the
-/// supervisor, which ends the launch where that takes long. Throws where it makes no sense.
+/// Called after LostRanks, once the launch is gone. If that many ranks were spare, the others
+/// become the world, and a launch with `config`, adjusted to it, resumes from the newest state.
+/// Informs the supervisor, which kills the launch if this takes too long. Throws if that fails.
 void go_on_in_place(RunConfig& config, MpiEnvironment& mpi);
 
 }  // namespace concertina

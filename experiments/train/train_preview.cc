@@ -62,11 +62,11 @@ std::string tokens_text(const TrainLaunch& launch) {
 
 std::string lr_text(const TrainLaunch& launch) {
   const LrSection& lr = launch.config.lr;
-  return fmt::format("{} of {:g}, warm-up of {}, reaches its end at step {}", lr.schedule,
+  return fmt::format("{} of {:g}, warm-up of {}, ends at step {}", lr.schedule,
                      launch.config.optimizer.lr, counted(lr.warmup, "step"), lr.steps);
 }
 
-/// From the run's own costs, else from its products at the rate of this machine.
+/// The step time, from the run's costs or from its matrix products at the rate of this machine.
 std::string step_text(const TrainLaunch& launch) {
   const Assignment& assignment = launch.trainer.assignment();
   const KnownCosts known = known_costs(launch.directory, assignment.layout, assignment.plan);
@@ -78,7 +78,7 @@ std::string step_text(const TrainLaunch& launch) {
     RunConfig config = launch.config;
     config.run.threads = launch.threads;
     ms = plan_report(config, {.world = assignment.world}, {})["step_ms"].get<double>();
-    basis = "matrix products alone";
+    basis = "matrix products only";
   }
   return fmt::format("{:.2f} ms predicted ({}), {:.1f} s for {}", ms, basis,
                      ms * 1e-3 * static_cast<double>(steps_left(launch)),
@@ -100,7 +100,7 @@ std::string saves_text(const TrainLaunch& launch) {
   const SaveMemory saves =
       predict_save_memory(launch.config, launch.trainer.job(), launch.trainer.assignment());
   return fmt::format(
-      "besides, {:.1f} MiB for the copy that checkpoints are written from, {:.1f} MiB of /dev/shm "
+      "also {:.1f} MiB for the copy that checkpoints are written from and {:.1f} MiB of /dev/shm "
       "for snapshots{}",
       static_cast<double>(saves.copy) / (1 << 20), static_cast<double>(saves.snapshots) / (1 << 20),
       supervised_run().empty() ? " (under `concertina run`)" : "");

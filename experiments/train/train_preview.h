@@ -1,4 +1,4 @@
-// The output of `train --dry-run`: what the launch would do, without a step.
+// The output of `train --dry-run`: what the launch would do, without running a step.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace concertina {
 
-/// The preview of an open launch, in lines for a person; on rank 0. Where the run has no costs.json
-/// the step is predicted from matrix products, whose rate is measured for about a second.
+/// The human-readable preview of an open launch; on rank 0. If the run has no costs.json, the step
+/// time is predicted from matrix products, whose rate is measured for about a second.
 std::string train_preview(const TrainLaunch& launch);
 
 }  // namespace concertina

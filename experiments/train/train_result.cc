@@ -27,11 +27,11 @@
 namespace concertina {
 namespace {
 
-// The parts of result.json beside the figures of its steps (experiments/record/launch_figures.h).
-// Invariant: of rank 0 alone, after the last step and costs.json.
+// The parts of result.json besides the metrics of its steps (experiments/record/launch_figures.h).
+// Invariant: runs only on rank 0, after the last step and costs.json.
 using Json = nlohmann::ordered_json;
 
-/// Steps that each recorded one did at once.
+/// The number of batches per recorded step.
 int batches_of(const RunTrace& trace, const Job& job) {
   int microbatches = 0;
   for (const Pipeline& pipeline : trace.layout.pipelines)
@@ -47,18 +47,18 @@ Json recorded_json(const RunTrace& trace, const ReportFigures& figures, int batc
           {"bubble_causes", to_json(figures.causes())}};
 }
 
-/// Keys: predicted_step_ms and predicted_bubble, as the report has them for the typical recorded
-/// step, without a trace from costs.json alone; recorded, where there is a trace: first_step,
-/// steps, median_step_ms (from the first rank's start to the last one's end), bubble, bubble_causes
+/// Keys: predicted_step_ms and predicted_bubble, as in the report for the typical recorded step, or
+/// from costs.json alone if there is no trace. With a trace also recorded: first_step, steps,
+/// median_step_ms (from the first rank's start to the last one's end), bubble, bubble_causes
 /// (shares of the step that add up to it), means over ranks.
 Json predicted_figures(const Launch& launch, const std::string& directory,
                        const std::optional<RunTrace>& trace) {
   const Assignment& assignment = launch.trainer.assignment();
-  // A trace numbers the working ranks among themselves.
+  // A trace numbers only the working ranks.
   const KnownCosts known = known_costs(directory, trace ? trace->layout : assignment.layout,
                                        trace ? trace->plan : assignment.plan);
   Json json;
-  if (trace) {  // as `report` predicts: what ranks that share cores lose is in the recorded times
+  if (trace) {  // as in `report`: recorded times include the cost of shared cores
     const ReportFigures figures = compute_figures(*trace, known);
     const int batches = batches_of(*trace, launch.trainer.job());
     json["predicted_step_ms"] = figures.predicted_seconds * 1e3 / batches;
@@ -87,8 +87,8 @@ Json about_run(const Launch& launch) {
           {"seed", config.run.seed}};
 }
 
-/// Keys: ended_by (the key of [run] by which it did), epochs where that is set; and of the best
-/// model best_by, best_step, best_figure.
+/// Keys: ended_by (the key of [run] that ended the run), epochs if that is set; for the best model
+/// best_by, best_step, best_figure.
 Json ending_json(const TrainLaunch& launch, std::int64_t step) {
   const RunSection& run = launch.config.run;
   const Selection& selection = launch.selection;
@@ -133,7 +133,7 @@ void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves,
   try {
     write_result(run_file(launch.directory, kCostsFile), to_json(costs));
   } catch (const Error& error) {
-    log::warn("no costs were written: {} ({})", error.message(), error.where());
+    log::warn("cannot write costs: {} ({})", error.message(), error.where());
   }
 }
 
@@ -165,13 +165,13 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
       return write_result(path, result);
     } catch (const Error& error) {
       if (!again)
-        throw Error(Exit::failure, fmt::format("no result.json: {}", error.message()),
+        throw Error(Exit::failure, fmt::format("cannot write result.json: {}", error.message()),
                     error.where(),
-                    fmt::format("{}; then the same command writes it: nothing is left to train, "
-                                "the checkpoint of step {} is whole",
+                    fmt::format("{}, then rerun the same command to write it: nothing is left to "
+                                "train, and the checkpoint of step {} is complete",
                                 error.fix().empty() ? "find out why" : error.fix(), summary.step),
                     error.system_error());
-      log::warn("{}: {}: tried again", path, error.message());
+      log::warn("{}: {}: retrying", path, error.message());
       std::this_thread::sleep_for(std::chrono::seconds(1));
     }
 }
@@ -189,7 +189,7 @@ std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figure
                     number_text(validation.loss), loss_unit(launch.config),
                     metrics_text(validation), text_share(validation),
                     validation.targets < validation.of && launch.config.eval.batches < 0
-                        ? fmt::format(" (`concertina eval {}`: over all)", launch.directory)
+                        ? fmt::format(" (for all, run `concertina eval {}`)", launch.directory)
                         : "",
                     100 * summary.eval_seconds / summary.launch_seconds);
   if (summary.step < launch.config.run.steps)

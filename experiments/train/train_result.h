@@ -1,6 +1,5 @@
-// The end of `train`: costs.json, result.json, the closing words.
-// Invariant: on rank 0, after the last checkpoint; a file that cannot be written is a warning where
-// the run is whole without it.
+// The end of `train`: costs.json, result.json, the final output. Invariant: on rank 0, after the
+// last checkpoint; an optional file that cannot be written causes only a warning.
 #pragma once
 
 #include <optional>
@@ -14,23 +13,23 @@
 
 namespace concertina {
 
-/// The model FLOPs utilization of a step of `seconds`, where the peak rate is known.
+/// The model FLOPs utilization of a step of `seconds`, if the peak rate is known.
 Figure model_flops_utilization(const Launch& launch, double seconds);
 
-/// How the leader's kernels were issued, where that can differ.
+/// Logs how the leader's kernels were launched, if that can vary.
 void log_passes(const Backend& backend);
 
-/// costs.json: what this launch's steps took, for predictions. `cache_read`:
+/// Writes costs.json: the times of this launch's steps, for predictions. `cache_read`:
 /// MachineModel::cache_read_s_per_byte. Collective.
 void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves, double cache_read);
 
-/// result.json. A launch that trained nothing leaves that of the last step as it was. Tries twice;
-/// what it throws then says that the run itself is whole.
+/// Writes result.json. After a launch that trained nothing, keeps the values of the last step.
+/// Tries twice; the error then says that the run itself is complete.
 void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace);
 
-/// The words for stdout; `text` was generated, or is empty.
+/// The final text for stdout; `text` was generated, or is empty.
 std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figures,
                           const LaunchSummary& summary, const std::string& text);
 

@@ -32,7 +32,7 @@ double idle_share(const Trainer& trainer, double seconds) {
   return 1 - busy_seconds(executor.row(), executor.recorder().last()) / seconds;
 }
 
-/// Null without a budget that has an effect. Collective.
+/// Null unless there is a budget that has an effect. Collective.
 std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
   if (const std::string idle = idle_cache(launch.config); !idle.empty() && launch.leads())
     log::warn("{}", idle);
@@ -56,15 +56,14 @@ FreezePoints freeze_points(const TrainLaunch& launch) {
                       .steps_per_epoch = per_epoch};
   const auto before_last = std::max<std::int64_t>(0, config.run.steps - 1);
   points.epochs = static_cast<std::int64_t>(static_cast<double>(before_last) / per_epoch);
-  constexpr std::int64_t kFew = 1000;  // shifted windows have a sample less in some
+  constexpr std::int64_t kFew = 1000;  // some shifted windows have one sample less
   if (points.epochs < kFew)
     points.epochs = TrainingSource(launch.dataset, data_seed(config), config.batch.global)
                         .epochs_done(before_last);
   return points;
 }
 
-/// One line for each policy that is without effect in this run, or that goes by the clock. Rank 0
-/// says it.
+/// Warns on rank 0 of each policy that has no effect in this run or depends on the clock.
 void warn_of_policies(const TrainLaunch& launch) {
   const RunConfig& config = launch.config;
   if (!launch.leads() || !launch.trains()) return;
@@ -108,7 +107,7 @@ std::optional<int> Training::run() {
   }
 }
 
-/// Commits what is done before an error of data ends the run: the same command then resumes there.
+/// Commits the finished steps before a data error ends the run, so that a resume starts there.
 void Training::end_unread(const UnreadData& error) {
   if (done_ == 0) throw Error(error);
   if (launch_.leads())
@@ -122,7 +121,8 @@ void Training::end_unread(const UnreadData& error) {
       },
       true, true, /*changed=*/true);
   throw Error(error.code(), error.message(), error.where(),
-              fmt::format("{}; the same command then resumes after step {}", error.fix(), done_));
+              fmt::format("{}; then rerun the same command, which resumes after step {}",
+                          error.fix(), done_));
 }
 
 std::optional<int> Training::train_all() {
@@ -133,7 +133,7 @@ std::optional<int> Training::train_all() {
   cache_ = open_cache(launch_);
   stragglers_.begin(trainer_.layout(), trainer_.assignment().working, cache_ != nullptr);
   Selection& selection = launch_.selection;
-  if (launch_.progress.contains(kUnread))  // the evaluation that was ended by what it read
+  if (launch_.progress.contains(kUnread))  // the evaluation that failed because of its data
     if (const std::int64_t before = launch_.progress[kUnread]["evaluates"]; before >= 0)
       evaluate_step(before);
   while (done_ < steps && !selection.exhausted()) {
@@ -142,7 +142,7 @@ std::optional<int> Training::train_all() {
     evaluate_step(step_.before);
     const bool last = done_ == steps || selection.exhausted();
     const bool stop = step_.signal != 0 && !last;
-    // What follows from measured times is decided once: no resume goes back before it.
+    // Decisions that depend on measured times are made once: no resume goes back before them.
     const bool decided =
         trainer_.assignment().batches != step_.batches && !timed_training(config).empty();
     if (stop || decided || last || is_due(step_.before, done_, config.checkpoint.every) ||
@@ -157,7 +157,7 @@ std::optional<int> Training::train_all() {
   return finish(tracing.last());
 }
 
-/// The next step, or as many as the assignment does at once; false: the run is to go back.
+/// Trains the next step, or as many as are combined; returns false if the run must go back.
 bool Training::train_step(Tracing& tracing) {
   const std::int64_t first = done_ + 1;
   tracing.before_step(first);
@@ -167,7 +167,7 @@ bool Training::train_step(Tracing& tracing) {
   step_ = {.before = done_, .batches = trainer_.assignment().batches};
   const std::optional<StepResult> result = trained(first);
   if (!result) {
-    saves_.finish();  // it may be what the run goes back to
+    saves_.finish();  // the run may go back to it
     return false;
   }
   step_.result = *result;
@@ -184,7 +184,7 @@ bool Training::train_step(Tracing& tracing) {
 }
 
 void Training::exchange_news(double start) {
-  launch_.watchdog.at("gather of the step's status");
+  launch_.watchdog.at("gathering the status of the step");
   const Executor& executor = trainer_.engine().executor();
   const auto pace = std::bit_cast<PaceNumbers>(pace_of(executor.row(), executor.recorder().last()));
   std::vector<double> mine(pace.begin(), pace.end());
@@ -204,7 +204,7 @@ void Training::exchange_news(double start) {
   if (launch_.monitor) step_.straggler = stragglers_.add(paces, step_.seconds);
 }
 
-/// What the ranks tell each other after each step, in this order.
+/// The values that ranks exchange after each step, in this order.
 std::vector<StepHook> Training::hooks() {
   using All = const std::vector<double>&;
   return {
@@ -227,7 +227,7 @@ std::vector<StepHook> Training::hooks() {
   };
 }
 
-/// Where the state has diverged, the last one that was saved is committed before the run ends.
+/// If the state has diverged, commits the last saved state before the run ends.
 std::optional<StepResult> Training::trained(std::int64_t step) {
   try {
     return guard_.train(step, source_);
@@ -257,7 +257,7 @@ void Training::record() {
       evaluations_left());
 }
 
-/// In steps of training, of which a forward pass is about a third.
+/// The cost of the remaining evaluations in training steps; a forward pass is about a third of one.
 double Training::evaluations_left() const {
   const RunConfig& config = launch_.config;
   const EvalSection& eval = config.eval;
@@ -293,13 +293,12 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
   summary_.eval_seconds += result.seconds;
   if (stopped_by_ != 0) return result;
   evaluated_ = {step, batches, result};
-  evaluated_.result.seconds = 0;  // it takes none once more
+  evaluated_.result.seconds = 0;  // counted once only
   if (launch_.monitor && result.targets > 0) launch_.monitor->validation(step, result, final);
   return result;
 }
 
-/// Returns the cache that the layout policy may count on: none of a frontier that was found not to
-/// pay.
+/// Returns the cache that the layout policy may rely on, without frontiers that do not pay.
 CacheForecast Training::cache_forecast() const {
   if (!cache_) return {};
   const CacheOutlook outlook = cache_->outlook();
@@ -307,7 +306,7 @@ CacheForecast Training::cache_forecast() const {
   return {.share = outlook.share, .read_s_per_sample = outlook.read_seconds};
 }
 
-/// Decides what the run continues with after the last step.
+/// Decides on changes after the last step.
 void Training::decide(Tracing& tracing) {
   const RunView view{.before = step_.before,
                      .step = done_,
@@ -321,7 +320,7 @@ void Training::decide(Tracing& tracing) {
   std::optional<Adoption> adoption;
   if (change.next) {
     tracing.before_change();
-    // A checkpoint is of the ranks that work.
+    // A checkpoint belongs to the working ranks.
     if (change.next->assignment.working != trainer_.assignment().working) saves_.finish();
     adoption = adopt_change(change, trainer_, launch_.threads);
   }
@@ -357,7 +356,7 @@ void Training::write_events(std::int64_t step, const std::vector<RunEvent>& even
   for (const RunEvent& event : events) launch_.monitor->event(step, event.kind, event.facts);
 }
 
-/// Returns the progress that later decisions depend on, by policy.
+/// Returns the state on which later decisions depend, by policy.
 nlohmann::json Training::progress() const {
   nlohmann::json progress;
   for (const ChangePolicy* policy : policies_) progress[policy->name()] = policy->progress();
@@ -365,8 +364,8 @@ nlohmann::json Training::progress() const {
   return progress;
 }
 
-/// The evaluation after the steps (before, done()], if there is one: also after the last step
-/// where models are compared.
+/// The evaluation after the steps (before, done()], if one is due; also after the last step if
+/// models are compared.
 void Training::evaluate_step(std::int64_t before) {
   evaluating_ = before;
   const bool due = is_due(before, done_, launch_.config.eval.every);
@@ -375,11 +374,11 @@ void Training::evaluate_step(std::int64_t before) {
   evaluating_ = -1;
 }
 
-/// One of the evaluations of the curve; says once what they cost where that is much.
+/// One of the periodic evaluations; logs once what they cost if that is a lot.
 void Training::periodic_validation(std::int64_t step, bool due) {
   const EvalSection& eval = launch_.config.eval;
   const Validation result = validate_model(step, periodic_batches(eval), false);
-  if (launch_.selection.keeps()) saves_.finish();  // whether the best so far is there
+  if (launch_.selection.keeps()) saves_.finish();  // so that the best so far exists
   if (launch_.selection.active()) launch_.selection.see(step, result, due);
   if (launch_.monitor)
     launch_.monitor->say(held_out_line(step, launch_.config.run.steps, result) +
@@ -390,12 +389,12 @@ void Training::periodic_validation(std::int64_t step, bool due) {
   told_eval_share_ = true;
   launch_.monitor->clear();
   log::info(
-      "an evaluation over {} takes {:.1f} s, {:.0f}% of the time from one to the next: "
-      "eval.periodic_batches = n lets those before the end look at n x {} tokens alone",
+      "an evaluation over {} takes {:.1f} s, {:.0f}% of the time between evaluations: "
+      "eval.periodic_batches = n limits all except the last to n x {} tokens",
       text_share(result), result.seconds, 100 * share, kEvaluationBatch);
 }
 
-/// The last point of the curve, if that is over other text, then the result.
+/// The last point of the curve, if that is over another part of the text, then the final result.
 Validation Training::final_validation(const std::function<bool()>& stop) {
   const EvalSection& eval = launch_.config.eval;
   const bool other = periodic_batches(eval) != final_batches(eval);
@@ -405,9 +404,9 @@ Validation Training::final_validation(const std::function<bool()>& stop) {
   return validate_model(done_, final_batches(eval), true, stop);
 }
 
-/// Whether any rank was told to stop. Collective.
+/// Whether any rank received a stop signal. Collective.
 bool Training::told_to_stop() {
-  launch_.watchdog.at("gather of signals");
+  launch_.watchdog.at("gathering signals");
   const auto mine = static_cast<double>(stop_signal());
   stopped_by_ = static_cast<int>(largest_values(launch_.world, std::span(&mine, 1))[0]);
   return stopped_by_ != 0;
@@ -418,12 +417,13 @@ int Training::preempted(int signal) {
     launch_.monitor->event(done_, EventKind::stop, {{"signal", signal}});
     launch_.monitor->clear();
     log_passes(*launch_.backend);
-    log::warn("stopped by {} after step {}; the same command resumes", signal_text(signal), done_);
+    log::warn("stopped by {} after step {}; rerun the same command to resume", signal_text(signal),
+              done_);
   }
   return static_cast<int>(Exit::preempted);
 }
 
-/// After the last step, whose state is saved: what is shown of it.
+/// Called after the last step, whose state is saved: writes and prints the results.
 int Training::finish(const std::optional<RunTrace>& trace) {
   const RunConfig& config = launch_.config;
   const auto stop = [this] { return told_to_stop(); };
@@ -455,7 +455,7 @@ int Training::finish(const std::optional<RunTrace>& trace) {
     print_once(closing_words(launch_, figures_, summary_, text));
   }
   require_finite(summary_.validation, done_);
-  saves_.prune();  // the last checkpoint is of a model that can be evaluated
+  saves_.prune();  // the evaluation has confirmed the last checkpoint
   if (no_result) throw *no_result;
   return 0;
 }

@@ -1,6 +1,5 @@
-// The loop of `train`: steps, evaluations, checkpoints, the end.
-// Invariant: all ranks take the same decisions; what is shown or written for people never changes
-// what is trained.
+// The loop of `train`: steps, evaluations, checkpoints, the end. Invariant: all ranks make the same
+// decisions; output for users never changes what is trained.
 #pragma once
 
 #include <functional>
@@ -20,34 +19,33 @@
 
 namespace concertina {
 
-/// A number that a rank has for the others after each step, and what follows from those of all
-/// working ranks, in their order.
+/// A number that ranks contribute after each step, and the action on all of them in rank order.
 struct StepHook {
   std::function<double()> news;
   std::function<void(const std::vector<double>& all)> heard;
 };
 
-/// The last step, or the steps that were done at once, as all ranks know it.
+/// The last step, or the combined steps, as known on all ranks.
 struct DoneStep {
-  std::int64_t before = 0;  // steps of the run that were done before it
-  int batches = 1;          // steps that were done at once
+  std::int64_t before = 0;  // steps of the run before it
+  int batches = 1;          // combined steps
   StepResult result{};
-  double own_seconds = 0;                // of this rank
-  double seconds = 0;                    // until all ranks had done it
+  double own_seconds = 0;                // on this rank
+  double seconds = 0;                    // until all ranks finished it
   double bubble = 0;                     // idle share, mean over ranks
-  int signal = 0;                        // that any rank got
+  int signal = 0;                        // received by any rank
   std::optional<Straggler> straggler{};  // on rank 0
 };
 
 class Training {
  public:
-  /// `launch` is open and outlives this.
+  /// `launch` is open and outlives this object.
   explicit Training(TrainLaunch& launch);
 
-  /// Trains what is left, and returns the exit code; nothing: the launch is to go back, and another
-  /// Training goes on. Collective.
+  /// Trains the remaining steps and returns the exit code; nullopt if the launch must go back and
+  /// another Training continues. Collective.
   std::optional<int> run();
-  /// Steps of the run that are done.
+  /// The number of completed steps of the run.
   std::int64_t done() const { return done_; }
 
  private:
@@ -79,7 +77,7 @@ class Training {
   StepGuard guard_;
   Freezing freezing_;
   Repartition repartition_;
-  const std::vector<ChangePolicy*> policies_;  // asked in this order
+  const std::vector<ChangePolicy*> policies_;  // called in this order
   std::unique_ptr<AutoCache> cache_;           // null: no budget, or nothing left to train
   Stragglers stragglers_;                      // on rank 0
   LaunchFigures figures_;
@@ -87,15 +85,15 @@ class Training {
   struct {
     std::int64_t step = -1, batches = 0;
     Validation result{};
-  } evaluated_;                     // last
+  } evaluated_;                     // the last evaluation
   std::optional<Measure> measure_;  // on rank 0, of evaluations
   bool told_eval_share_ = false;
   Saves saves_;
   std::int64_t done_;  // steps
   DoneStep step_;
   const std::vector<StepHook> hooks_;
-  std::int64_t evaluating_ = -1;  // evaluate_step() of this is under way
-  int stopped_by_ = 0;            // signal that any rank got after the last step of the run
+  std::int64_t evaluating_ = -1;  // argument of the running evaluate_step()
+  int stopped_by_ = 0;            // signal received by any rank after the last step of the run
 };
 
 }  // namespace concertina

@@ -15,8 +15,8 @@
 namespace concertina {
 namespace {
 
-/// Throws where ranks decided differently after step `step`: one would wait for the others forever.
-/// Collective.
+/// Throws if ranks decided differently after step `step`: one would then wait for the others
+/// forever. Collective.
 void require_one_decision(Communicator& world, const Change& change, std::int64_t step) {
   const std::string mine =
       change.next ? fmt::format("{} frozen units at {}", change.next->assignment.frozen_units(),
@@ -25,12 +25,13 @@ void require_one_decision(Communicator& world, const Change& change, std::int64_
   const std::vector<nlohmann::json> all = gather_json(world, mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0])
-      throw_failure(fmt::format("after step {}, rank 0 decides on {}, rank {} on {}", step,
+      throw_failure(fmt::format("after step {}, rank 0 decides on {}, but rank {} on {}", step,
                                 all[0].get<std::string>(), rank, all[rank].get<std::string>()),
-                    "the policies of the run", "policies that go by what all ranks know");
+                    "the policies of the run",
+                    "policies that depend only on values known to all ranks");
 }
 
-/// One run from its first step on. `whole`: with the cache and the layout policy.
+/// A run from its first step on. `whole`: with the cache and the layout policy.
 class Course {
  public:
   Course(Launch& launch, const RunConfig& resolved, std::int64_t steps, bool whole)
@@ -73,7 +74,7 @@ class Course {
     return trace;
   }
 
-  /// Samples read from the cache. Collective.
+  /// The number of samples read from the cache. Collective.
   std::uint64_t cached() {
     if (!cache_) return 0;
     const CacheUse use = cache_->use();
@@ -102,11 +103,11 @@ class Course {
   std::unique_ptr<AutoCache> cache_;
 };
 
-/// What of `now` is not what it was in the other run; names of units by their gradients.
+/// The values of `now` that differ in the other run; units are named by their gradients.
 std::vector<std::string> differences(const StepTrace& then, const StepTrace& now,
                                      const std::vector<Bucket>& buckets) {
   std::vector<std::string> all;
-  if (now.frozen_units != then.frozen_units) all.push_back("what is frozen");
+  if (now.frozen_units != then.frozen_units) all.push_back("frozen units");
   if (now.loss != then.loss) all.push_back("loss");
   if (now.grad_norm != then.grad_norm) all.push_back("gradient norm");
   for (std::size_t b = 0; b < buckets.size(); ++b)
@@ -114,21 +115,21 @@ std::vector<std::string> differences(const StepTrace& then, const StepTrace& now
   return all;
 }
 
-/// The step of the run with all its policies, which the other run has done: a failure, such as a
-/// loss that is NaN, is a difference too.
+/// Runs the step with all policies, which the other run has already done: a failure, such as a NaN
+/// loss, also counts as a difference.
 StepTrace step_as_before(Course& whole, std::int64_t step, const StepTrace& then) {
   try {
     return whole.step(step);
   } catch (const Error& error) {
     if (error.code() == Exit::bad_input) throw;
-    throw_failure(fmt::format("in step {}, where the run without cache and layout policy has the "
-                              "loss {}, the run with them fails: {}",
+    throw_failure(fmt::format("in step {}, the run without cache and layout policy has the "
+                              "loss {}, but the run with them fails: {}",
                               step, then.loss, error.message()),
-                  error.where(), "to find which: without cache, or without layout policy");
+                  error.where(), "rerun without the cache or the layout policy to find the cause");
   }
 }
 
-/// The weights that the run begins with, at the layout that it begins with.
+/// Restores the initial weights and layout of the run.
 void begin_anew(Launch& launch, const Request& asked, const Assignment& first) {
   launch.trainer.adopt(asked, Assignment(first));
   launch.trainer.skip({});
@@ -141,7 +142,7 @@ void begin_anew(Launch& launch, const Request& asked, const Assignment& first) {
 
 RunVerdict verify_run(Launch& launch, std::int64_t steps) {
   if (launch.config.elastic.batch == "grows")
-    throw_input("a batch that grows with the replicas trains other steps than one that does not",
+    throw_input("with a batch that grows with the replicas, the two runs train different steps",
                 launch.config.where("elastic.batch"), "elastic.batch = \"constant\"");
   Trainer& trainer = launch.trainer;
   const Request asked = trainer.asked();
@@ -161,7 +162,7 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
   Course whole(launch, resolved, steps, /*whole=*/true);
   RunVerdict verdict{.steps = steps};
   StepTrace before{.layout = short_form(trainer.layout())};
-  // Those that gradients are of; an assignment has the copies of tied tables besides.
+  // The buckets that have gradients; an assignment also has the copies of tied tables.
   const std::vector<Bucket> buckets = make_buckets(trainer.job().model);
   for (std::int64_t step = 1; step <= steps && verdict.same(); ++step) {
     const StepTrace& then = expected[static_cast<std::size_t>(step - 1)];

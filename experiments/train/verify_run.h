@@ -1,6 +1,6 @@
-// A run with its freeze policy, cache and layout policy against the same run without cache and
-// layout policy: whether training took the same bits.
-// Invariant: both train from the same weights in one launch; every rank compares and says the same.
+// Compares a run with its freeze policy, cache and layout policy to the same run without cache and
+// layout policy: whether training computed the same bits. Invariant: both train from the same
+// weights in one launch; every rank compares and returns the same result.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,29 @@
 
 namespace concertina {
 
-/// The figures of training after one step, which are the same bits at every layout.
+/// The values of training after one step, which have the same bits in every layout.
 struct StepTrace {
   double loss = 0, grad_norm = 0;
   int frozen_units = 0;
   std::vector<double> squares{};  // of the gradient of each bucket
-  std::string layout{};           // of now; not compared
+  std::string layout{};           // current layout; not compared
 };
 
 struct RunVerdict {
   std::int64_t steps = 0;
-  int freezes = 0, layouts = 0;       // changes of the run with its policies
+  int freezes = 0, layouts = 0;       // changes in the run with its policies
   std::uint64_t cached = 0;           // samples that it read from the cache
-  std::int64_t first_step = 0;        // after which something differed; 0: nothing did
-  std::vector<std::string> differ{};  // what, then: loss, gradient norm, frozen units, units
-  std::string layout{};               // of the run with its policies, then
+  std::int64_t first_step = 0;        // first step after which something differed; 0: none
+  std::vector<std::string> differ{};  // differing values: loss, gradient norm, frozen units, units
+  std::string layout{};               // of the run with its policies at that step
   bool same() const { return differ.empty(); }
-  /// Whether any policy or cache did something: else the two runs were one and the same.
+  /// Whether any policy or the cache did something; otherwise the two runs were identical.
   bool exercised() const { return freezes + layouts > 0 || cached > 0; }
 };
 
-/// Trains `steps` steps of the config of `launch` twice: at the layout that it begins with and
-/// without a cache, then with all its policies. `launch` has begun with the command "train". Throws
-/// Error{bad_input} for elastic.batch = "grows", which trains other steps on purpose. Collective.
+/// Trains `steps` steps of the config of `launch` twice: in its initial layout without a cache,
+/// then with all its policies. `launch` has begun with the command "train". Throws Error{bad_input}
+/// for elastic.batch = "grows", which trains different steps by design. Collective.
 RunVerdict verify_run(Launch& launch, std::int64_t steps);
 
 }  // namespace concertina

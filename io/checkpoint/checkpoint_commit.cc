@@ -25,7 +25,7 @@ namespace stdfs = std::filesystem;
 constexpr std::string_view kPrefix = "step-", kPartial = ".partial", kRemoved = ".removed",
                            kReplaced = ".replaced";
 
-/// The step of a name as commit_name() makes it.
+/// Parses a name made by commit_name().
 std::optional<std::int64_t> step_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   const std::string_view digits = name.substr(kPrefix.size());
@@ -48,15 +48,15 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
-/// The name of the commit that `name` is with `suffix`; empty if it is not.
+/// Returns `name` without `suffix` if that is the name of a commit, otherwise an empty string.
 std::string without(std::string_view suffix, std::string_view name) {
   if (!name.ends_with(suffix)) return {};
   name.remove_suffix(suffix.size());
   return step_of(name) ? std::string(name) : std::string();
 }
 
-/// Removes the files of a killed process: no commit, so nothing of worth. What cannot be removed is
-/// in the way only of the step that it is of, and no reason to save nothing.
+/// Removes the files of a killed process, which are not commits. A file that cannot be removed only
+/// blocks its own step, so this must not prevent saving.
 void clear_leftovers(const std::string& checkpoints) {
   for (const std::string& name : names_in(checkpoints)) {
     for (const std::string_view suffix : {kPartial, kRemoved}) {
@@ -64,7 +64,7 @@ void clear_leftovers(const std::string& checkpoints) {
       try {
         remove_tree(checkpoints + "/" + name);
       } catch (const Error& error) {
-        log::warn("what is left of {} could not be removed: {}", error.where(), error.message());
+        log::warn("could not remove the remains of {}: {}", error.where(), error.message());
       }
     }
   }
@@ -82,23 +82,23 @@ void require_shards(const std::string& partial, const std::vector<ShardRecord>& 
     std::error_code error;
     const auto bytes = stdfs::file_size(partial + "/" + shard.file, error);
     if (error)
-      throw_failure(fmt::format("{} is not here: {}", shard.file, error.message()), partial,
-                    "let checkpoint.dir be on a file system that all nodes share");
+      throw_failure(fmt::format("{} not found: {}", shard.file, error.message()), partial,
+                    "put checkpoint.dir on a file system shared by all nodes");
     if (bytes != shard.bytes)
       throw_failure(
-          fmt::format("{} has {} bytes, its rank wrote {}", shard.file, bytes, shard.bytes),
-          partial, "check the file system: it lost a part of a synced file");
+          fmt::format("{} has {} bytes, but its rank wrote {}", shard.file, bytes, shard.bytes),
+          partial, "check the file system: it lost part of a synced file");
   }
 }
 
-/// A rename that a power cut cannot undo; what it moved away may be deleted then.
+/// Renames and syncs, so that a power failure cannot undo it and the old target may be deleted.
 void rename_durably(const std::string& from, const std::string& to) {
   rename_path(from, to);
   sync_directory(stdfs::path(to).parent_path().string());
 }
 
-/// Removes `path`, which is `commit` or was. First out of the list, in one step: half a commit must
-/// never look like one.
+/// Removes `path`, which is or was `commit`. First hides it by a rename: a partially removed commit
+/// must never look like one.
 void remove_commit(const std::string& path, const std::string& commit) {
   const std::string removed = commit + std::string(kRemoved);
   remove_tree(removed);
@@ -106,8 +106,8 @@ void remove_commit(const std::string& path, const std::string& commit) {
   remove_tree(removed);
 }
 
-/// Puts `partial` in the place of `final_path`, which may hold an older commit of the same step.
-/// The old one is not gone before the new one is there for good.
+/// Moves `partial` to `final_path`, which may be an older commit of the same step. The old one is
+/// deleted only after the new one is durable.
 void move_into_place(const std::string& partial, const std::string& final_path) {
   if (!stdfs::exists(final_path)) return rename_durably(partial, final_path);
   if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, final_path.c_str(), RENAME_EXCHANGE) == 0) {
@@ -116,7 +116,7 @@ void move_into_place(const std::string& partial, const std::string& final_path) 
   }
   if (errno != EINVAL && errno != ENOSYS) throw_io("rename", partial + " -> " + final_path);
   const std::string old = final_path + std::string(kReplaced);
-  rename_durably(final_path, old);  // a kill here: recover_commits() puts it back
+  rename_durably(final_path, old);  // recover_commits() undoes this after a kill
   rename_durably(partial, final_path);
   remove_commit(old, final_path);
 }
@@ -161,11 +161,11 @@ std::string begin_checkpoint(const std::string& checkpoints, std::int64_t step) 
 
 std::string write_manifest(const std::string& partial, std::vector<ShardRecord> shards,
                            nlohmann::json metadata) {
-  CONCERTINA_CHECK(partial.ends_with(kPartial), "'{}' does not come from begin_checkpoint",
+  CONCERTINA_CHECK(partial.ends_with(kPartial), "'{}' was not created by begin_checkpoint",
                    partial);
   const std::string final_path = partial.substr(0, partial.size() - kPartial.size());
   const auto step = named_step(final_path);
-  CONCERTINA_CHECK(step.has_value(), "'{}' does not come from begin_checkpoint", partial);
+  CONCERTINA_CHECK(step.has_value(), "'{}' was not created by begin_checkpoint", partial);
 
   std::sort(shards.begin(), shards.end(), [](const ShardRecord& a, const ShardRecord& b) {
     return std::pair(a.file.size(), a.file) < std::pair(b.file.size(), b.file);
@@ -183,7 +183,7 @@ std::string write_manifest(const std::string& partial, std::vector<ShardRecord> 
 }
 
 void abandon_checkpoint(const std::string& partial) {
-  CONCERTINA_CHECK(partial.ends_with(kPartial), "'{}' does not come from begin_checkpoint",
+  CONCERTINA_CHECK(partial.ends_with(kPartial), "'{}' was not created by begin_checkpoint",
                    partial);
   remove_tree(partial);
 }
@@ -197,7 +197,7 @@ std::vector<Commit> list_commits(const std::string& checkpoints) {
       if (is_own(path))
         commits.push_back({*step, path});
       else
-        warn_once(path, "this checkpoint belongs to another user: it is left out");
+        warn_once(path, "skipped: this checkpoint belongs to another user");
     }
   }
   std::sort(commits.begin(), commits.end(),
@@ -212,7 +212,7 @@ std::optional<Commit> newest_commit(const std::string& checkpoints) {
 }
 
 void prune(const std::string& checkpoints, std::size_t keep, std::int64_t kept) {
-  CONCERTINA_CHECK(keep >= 1, "a run keeps its last checkpoint");
+  CONCERTINA_CHECK(keep >= 1, "at least one checkpoint must be kept");
   const std::vector<Commit> commits = list_commits(checkpoints);
   for (std::size_t i = 0; i + keep < commits.size(); ++i)
     if (commits[i].step != kept) remove_commit(commits[i].path, commits[i].path);

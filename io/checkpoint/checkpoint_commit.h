@@ -1,6 +1,6 @@
-// Commits: which checkpoints a run has, and how one comes to be.
-// Invariant: a directory step-NNNNNNNN appears complete and durable, by one rename after the
-// manifest, or not at all; whatever dies or fails before, the commits that were there stay.
+// Commits: listing the checkpoints of a run and creating new ones. Invariant: a directory
+// step-NNNNNNNN appears complete and durable, by a single rename after its manifest is written, or
+// not at all. A crash or failure before that leaves earlier commits intact.
 //
 //   begin_checkpoint -> write_shard on every rank -> write_manifest on one -> prune
 #pragma once
@@ -20,36 +20,36 @@ struct Commit {
   std::string path;
 };
 
-/// Puts commits back that a killed process was about to replace, where nothing had taken their
-/// place yet. One process only, before it looks for commits to go on from.
+/// Restores commits that a killed process was about to replace, unless the replacement exists. Call
+/// it in one process only, before looking for commits to resume from.
 void recover_commits(const std::string& checkpoints);
 
-/// Makes the directory step-NNNNNNNN.partial to write shards into and returns it; clears what
-/// earlier attempts left. One process only.
+/// Creates the directory step-NNNNNNNN.partial for shards, removes the remains of earlier attempts,
+/// and returns its path. Call it in one process only.
 std::string begin_checkpoint(const std::string& checkpoints, std::int64_t step);
 
-/// The commit: verifies that the shards are there and cover every tensor once, writes model.h5 and
-/// the manifest, renames `partial`, and returns the final path. Replaces a commit of the same step.
-/// One process only, after all shards are written.
+/// Commits: verifies that the shards exist and cover every tensor once, writes model.h5 and the
+/// manifest, renames `partial`, and returns the final path. Replaces a commit of the same step.
+/// Call it in one process only, after all shards are written.
 std::string write_manifest(const std::string& partial, std::vector<ShardRecord> shards,
                            nlohmann::json metadata);
 
 /// Removes `partial` after a failure on any rank.
 void abandon_checkpoint(const std::string& partial);
 
-/// The step that the name of the directory `path` says; nothing if it is no name of a commit.
+/// Returns the step in the name of the directory `path`, or nothing if it is not a commit's name.
 std::optional<std::int64_t> named_step(const std::string& path);
-/// The name of a commit's directory.
+/// Returns the name of a commit's directory.
 std::string commit_name(std::int64_t step);
-/// The directory that begin_checkpoint() makes.
+/// Returns the path of the directory that begin_checkpoint() creates.
 std::string partial_path(const std::string& checkpoints, std::int64_t step);
 
-/// Ascending by step; none if the directory does not exist. Their content is not looked at. Commits
-/// of other users (is_own()) are left out with a warning.
+/// Returns the commits in ascending order of steps, without checking their content; empty if the
+/// directory does not exist. Skips commits of other users (is_own()) with a warning.
 std::vector<Commit> list_commits(const std::string& checkpoints);
 std::optional<Commit> newest_commit(const std::string& checkpoints);
 
-/// Removes the oldest commits until the newest `keep` >= 1 are left, and that of step `kept`.
+/// Removes the oldest commits, except the newest `keep` >= 1 ones and that of step `kept`.
 void prune(const std::string& checkpoints, std::size_t keep, std::int64_t kept = -1);
 
 }  // namespace concertina

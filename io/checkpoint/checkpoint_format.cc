@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-constexpr const char* kAdvice = "take another checkpoint: this one is damaged or was not complete";
+constexpr const char* kAdvice = "use another checkpoint; this one is damaged or incomplete";
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 48;
 
 [[noreturn]] void reject(const std::string& what, const std::string& where) {
@@ -21,13 +21,13 @@ std::uint64_t bytes_of(const StoredPiece& piece) {
   return piece.count * sizeof(float);
 }
 
-/// All tensor data of a shard, ascending; throws on overlap.
+/// Returns the ranges of all tensor data in a shard, ascending; throws on overlap.
 std::vector<ByteRange> data_ranges(const ShardRecord& record, const std::string& where) {
   std::vector<ByteRange> ranges;
   for (const StoredPiece& piece : record.pieces)
     for (const StoredPart& part : piece.parts) {
       if (part.at > record.bytes || bytes_of(piece) > record.bytes - part.at)
-        reject(fmt::format("'{}' of '{}' lies beyond the end of {}", part.name, piece.tensor,
+        reject(fmt::format("'{}' of '{}' extends beyond the end of {}", part.name, piece.tensor,
                            record.file),
                where);
       ranges.push_back({part.at, part.at + bytes_of(piece)});
@@ -44,12 +44,13 @@ std::set<std::string> part_names(const StoredPiece& piece, const std::string& wh
   std::set<std::string> names;
   for (const StoredPart& part : piece.parts)
     if (!names.insert(part.name).second)
-      reject(fmt::format("'{}' has '{}' twice in one piece", piece.tensor, part.name), where);
+      reject(fmt::format("a piece of '{}' has two parts named '{}'", piece.tensor, part.name),
+             where);
   if (names.empty()) reject(fmt::format("a piece of '{}' has no parts", piece.tensor), where);
   return names;
 }
 
-/// The pieces of one tensor, ascending by offset.
+/// `pieces` are those of one tensor, ascending by offset.
 void validate_tensor(const std::string& name, const std::vector<const StoredPiece*>& pieces,
                      const std::string& where) {
   const StoredPiece& first = *pieces.front();
@@ -58,19 +59,19 @@ void validate_tensor(const std::string& name, const std::vector<const StoredPiec
   std::uint64_t covered = 0;
   for (const StoredPiece* piece : pieces) {
     if (piece->shape != first.shape)
-      reject(fmt::format("pieces of '{}' differ in shape: [{}] and [{}]", name,
+      reject(fmt::format("pieces of '{}' have different shapes: [{}] and [{}]", name,
                          fmt::join(first.shape, ", "), fmt::join(piece->shape, ", ")),
              where);
     if (part_names(*piece, where) != parts)
-      reject(fmt::format("pieces of '{}' differ in their parts", name), where);
+      reject(fmt::format("pieces of '{}' have different parts", name), where);
     if (piece->offset < covered)
-      reject(fmt::format("elements {}.. of '{}' are there twice", piece->offset, name), where);
+      reject(fmt::format("duplicate elements of '{1}' from {0} on", piece->offset, name), where);
     if (piece->offset > covered)
       reject(fmt::format("elements [{}, {}) of '{}' are missing", covered, piece->offset, name),
              where);
     if (piece->count < 1 || piece->count > total - covered)
-      reject(fmt::format("a piece of '{}' has {} elements from {} on, the tensor has {}", name,
-                         piece->count, piece->offset, total),
+      reject(fmt::format("a piece of '{}' has {} elements at offset {}, but the tensor has {}",
+                         name, piece->count, piece->offset, total),
              where);
     covered += piece->count;
   }
@@ -90,11 +91,11 @@ std::string manifest_hash_line(const std::string& sha256) {
 
 std::uint64_t element_count(const std::vector<std::int64_t>& shape, const std::string& where) {
   if (shape.empty() || shape.size() > 8)
-    reject(fmt::format("a tensor has {} dimensions, not 1 to 8", shape.size()), where);
+    reject(fmt::format("expected a tensor of 1 to 8 dimensions, got {}", shape.size()), where);
   std::uint64_t count = 1;
   for (const std::int64_t dim : shape) {
     if (dim < 1 || static_cast<std::uint64_t>(dim) > kMaxElements / count)
-      reject(fmt::format("a tensor has the shape [{}]", fmt::join(shape, ", ")), where);
+      reject(fmt::format("invalid tensor shape [{}]", fmt::join(shape, ", ")), where);
     count *= static_cast<std::uint64_t>(dim);
   }
   return count;
@@ -103,12 +104,12 @@ std::uint64_t element_count(const std::vector<std::int64_t>& shape, const std::s
 void validate(const std::vector<ShardRecord>& shards, const std::string& where) {
   for (std::size_t i = 0; i < shards.size(); ++i) {
     if (shards[i].file != shard_name(i))
-      reject(fmt::format("shard {} is called '{}', not '{}'", i, shards[i].file, shard_name(i)),
+      reject(fmt::format("shard {} is named '{}', not '{}'", i, shards[i].file, shard_name(i)),
              where);
     for (const StoredPiece& piece : shards[i].pieces)
       if (piece.count > kMaxElements || piece.offset > kMaxElements)
-        reject(fmt::format("a piece of '{}' has {} elements from {} on", piece.tensor, piece.count,
-                           piece.offset),
+        reject(fmt::format("a piece of '{}' has {} elements at offset {}", piece.tensor,
+                           piece.count, piece.offset),
                where);
     data_ranges(shards[i], where);
   }

@@ -1,9 +1,9 @@
-// The content of a checkpoint, as values: tensors cut into pieces, pieces kept in shards.
-// Invariant: a Manifest that `validate` let pass covers every part of every tensor exactly once,
-// and every number in it is safe to compute with.
+// The content of a checkpoint as values: tensors are split into pieces, which are stored in shards.
+// Invariant: a Manifest accepted by `validate` covers every part of every tensor exactly once, and
+// arithmetic with its numbers cannot overflow.
 //
-// io/README.md specifies the format: the files of a checkpoint, the manifest, what a reader must
-// check, and the commit protocol.
+// io/README.md specifies the format: the files, the manifest, the checks of a reader, and the
+// commit protocol.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace concertina {
 
-/// One kind of state of a piece, in memory: "weight", "m", "v", or what the optimizer calls it.
+/// One kind of state of a piece, in memory: "weight", "m", "v", or another one of the optimizer.
 struct StatePart {
   std::string name;
   const float* data = nullptr;  // TensorPiece::count elements
@@ -31,7 +31,7 @@ struct TensorPiece {
   std::vector<StatePart> parts;
 };
 
-/// A StatePart on storage: count * 4 bytes at `at` in the shard's file.
+/// A StatePart in a file: count * 4 bytes at offset `at` of the shard.
 struct StoredPart {
   std::string name;
   std::uint64_t at = 0;
@@ -45,15 +45,15 @@ struct StoredPiece {
   std::vector<StoredPart> parts;
 };
 
-/// One shard file: what `write_shard` returns and ranks send to the one that commits.
+/// One shard file. write_shard() returns it, and ranks send it to the one that commits.
 struct ShardRecord {
   std::string file;  // shard_name(index)
   std::uint64_t bytes = 0;
-  std::string skeleton_sha256;  // of all bytes that are no tensor's, in file order
+  std::string skeleton_sha256;  // of all bytes outside tensors, in file order
   std::vector<StoredPiece> pieces;
 };
 
-/// model.h5: nothing is restored from it.
+/// The file model.h5, which is never used to restore state.
 struct ViewRecord {
   std::uint64_t bytes = 0;
   std::string sha256;
@@ -61,40 +61,40 @@ struct ViewRecord {
 
 struct Manifest {
   std::int64_t step = 0;
-  nlohmann::json metadata;  // the caller's: config digest, data cursor, ...
+  nlohmann::json metadata;  // set by the caller: config digest, data cursor, ...
   std::vector<ShardRecord> shards;
   ViewRecord view;
 };
 
-/// Is called whenever a piece of a long read or write is done; may be empty.
+/// Called after each chunk of a long read or write; may be empty.
 using Beat = std::function<void()>;
 
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr const char* kManifestHashName = "manifest.sha256";
 inline constexpr const char* kViewName = "model.h5";
 std::string shard_name(std::size_t index);
-/// The content of manifest.sha256 for a manifest with this hash.
+/// Returns the content of manifest.sha256 for a manifest with this hash.
 std::string manifest_hash_line(const std::string& sha256);
 
 nlohmann::json to_json(const ShardRecord& record);
 nlohmann::json to_json(const Manifest& manifest);
-/// Checks types and limits, not coverage; `where` is for errors (input errors).
+/// Checks types and limits, but not coverage. Throws Error{bad_input} with `where`.
 ShardRecord parse_shard_record(const nlohmann::json& json, const std::string& where);
 Manifest parse_manifest(const std::string& text, const std::string& where);
 
-/// Elements of a whole tensor. Input error: no dimension, more than 8, one below 1, or a product
-/// above 2^48.
+/// Returns the number of elements of a tensor. Throws Error{bad_input} for no or more than 8
+/// dimensions, a dimension below 1, or a product above 2^48.
 std::uint64_t element_count(const std::vector<std::int64_t>& shape, const std::string& where);
 
-/// Throws an input error that names the tensor unless each shard's parts lie apart and within its
-/// bytes, and the pieces of each tensor agree on shape and parts and cover it exactly once.
+/// Throws Error{bad_input} naming the tensor unless the parts of each shard are disjoint and within
+/// the file, and the pieces of each tensor agree on shape and parts and cover it exactly once.
 void validate(const std::vector<ShardRecord>& shards, const std::string& where);
 
-/// The pieces of every tensor, ascending by offset: (shard, piece in shard).
+/// Lists the pieces of every tensor, ascending by offset, as (shard, piece in shard).
 using PieceIndex = std::map<std::string, std::vector<std::pair<std::size_t, std::size_t>>>;
 PieceIndex index_pieces(const std::vector<ShardRecord>& shards);
 
-/// Bytes [begin, end) of the file that belong to no tensor, ascending.
+/// Bytes [begin, end) of a file. skeleton_ranges() returns those outside tensors, ascending.
 struct ByteRange {
   std::uint64_t begin = 0, end = 0;
 };

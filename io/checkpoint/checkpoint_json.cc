@@ -1,5 +1,5 @@
-// The JSON form of checkpoint_format.h. Nothing that is read here is believed: each number has its
-// type and range checked, each text its form, before anything else looks at it.
+// The JSON form of checkpoint_format.h. Input is untrusted: the type and range of each number and
+// the form of each text are checked before they are used.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kFormat = "concertina-checkpoint";
 constexpr std::int64_t kVersion = 1;
 constexpr std::uint64_t kMaxNumber = std::uint64_t{1} << 62;
-constexpr int kDeepest = 64;  // lists and objects in one another
+constexpr int kDeepest = 64;  // maximum nesting depth
 
 /// Whether `value` is an integer in [0, kMaxNumber].
 bool is_size(const nlohmann::json& value) {
@@ -24,7 +24,7 @@ bool is_size(const nlohmann::json& value) {
   return value.is_number_integer() && value.get<std::int64_t>() >= 0;
 }
 
-/// An object on the way down a document, with the place for errors.
+/// An object of the document, with its location for errors.
 class Reader {
  public:
   Reader(const nlohmann::json& object, std::string where)
@@ -34,7 +34,7 @@ class Reader {
 
   [[noreturn]] void reject(const std::string& what) const {
     throw_input("the checkpoint's manifest is invalid: " + what, where_,
-                "take another checkpoint: this one is damaged or of another program");
+                "use another checkpoint; this one is damaged or from another program");
   }
 
   const nlohmann::json& at(const char* key) const {
@@ -67,7 +67,7 @@ class Reader {
 
  private:
   const nlohmann::json& sound(const char* key, bool is_kind, const char* kind) const {
-    if (!is_kind) reject(fmt::format("'{}' is no {}", key, kind));
+    if (!is_kind) reject(fmt::format("'{}' is not a {}", key, kind));
     return at(key);
   }
 
@@ -75,7 +75,7 @@ class Reader {
   std::string where_;
 };
 
-/// Calls `parse` on each object of the list.
+/// Calls `parse` for each object of the list.
 template <class Parse>
 auto parse_list(const Reader& reader, const char* key, Parse parse) {
   std::vector<decltype(parse(reader))> values;
@@ -95,7 +95,7 @@ StoredPiece parse_piece(const Reader& reader) {
   piece.tensor = reader.text("tensor");
   if (piece.tensor.empty()) reader.reject("a tensor has no name");
   for (const nlohmann::json& dim : reader.list("shape")) {
-    if (!is_size(dim)) reader.reject("'shape' holds something else than sizes");
+    if (!is_size(dim)) reader.reject("'shape' has an element that is not a size");
     piece.shape.push_back(dim.get<std::int64_t>());
   }
   element_count(piece.shape, reader.where());
@@ -154,10 +154,11 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
   const Reader reader(document, where);
   if (reader.text("format") != kFormat) reader.reject("'format' is not " + std::string(kFormat));
   if (const auto version = reader.number("version"); version != kVersion)
-    reader.reject(fmt::format("format version {}; this program reads {}", version, kVersion));
+    reader.reject(
+        fmt::format("unsupported format version {}; this program reads {}", version, kVersion));
   if (reader.text("dtype") != "float32") reader.reject("'dtype' is not float32");
   const nlohmann::json& metadata = reader.at("metadata");
-  if (!metadata.is_object() && !metadata.is_null()) reader.reject("'metadata' is no object");
+  if (!metadata.is_object() && !metadata.is_null()) reader.reject("'metadata' is not an object");
   const Reader view(reader.at("view"), where + ", view");
   return {static_cast<std::int64_t>(reader.number("step")),
           metadata,

@@ -24,8 +24,8 @@ namespace {
 constexpr std::size_t kReadChunk = std::size_t{1} << 20;
 constexpr std::uint64_t kMaxManifest = std::uint64_t{256} << 20;
 
-/// Hashes bytes [begin, begin + bytes) of `file` and shows each chunk to `use(at, chunk)`. `out`:
-/// for all of them, or empty.
+/// Hashes bytes [begin, begin + bytes) of `file` and calls `use(at, chunk)` for each chunk. `out`
+/// is a buffer for all bytes, or empty.
 template <class Hash, class Use>
 void hash_range(const File& file, std::uint64_t begin, std::uint64_t bytes, Hash& hash, Use use,
                 std::span<std::byte> out = {}) {
@@ -40,33 +40,33 @@ void hash_range(const File& file, std::uint64_t begin, std::uint64_t bytes, Hash
   }
 }
 
-/// Empty if `path` is a file of `bytes` bytes, else what is wrong.
+/// Returns an empty string if `path` is a file of `bytes` bytes, otherwise the problem.
 std::string size_problem(const std::string& path, std::uint64_t bytes) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return std::strerror(errno);
   if (!S_ISREG(status.st_mode)) return "not a regular file";
   if (const auto size = static_cast<std::uint64_t>(status.st_size); size != bytes)
-    return fmt::format("has {} bytes, {} were written", size, bytes);
+    return fmt::format("has {} bytes, but {} were written", size, bytes);
   return {};
 }
 
-/// The manifest's text, once its hash has been checked.
+/// Returns the text of the manifest after verifying its hash.
 std::string read_manifest_text(const std::string& directory) {
   const std::string path = directory + "/" + kManifestName;
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     throw_input(fmt::format("not a checkpoint: no {} ({})", kManifestName, std::strerror(errno)),
-                directory, "a directory such as runs/NAME/checkpoints/step-00000100");
+                directory, "use a directory such as runs/NAME/checkpoints/step-00000100");
   const std::string hash_path = directory + "/" + kManifestHashName;
   if (::stat(hash_path.c_str(), &status) != 0)
     throw_input(fmt::format("{} is missing ({})", kManifestHashName, std::strerror(errno)),
-                hash_path, "restore the file, or take another checkpoint");
+                hash_path, "restore the file, or use another checkpoint");
   const std::string text = read_file(path, kMaxManifest, FilePlace::owned);
   const std::string expected = read_file(hash_path, 1024, FilePlace::owned);
   if (manifest_hash_line(sha256_hex(text)) != expected)
-    throw_input(fmt::format("{} is damaged: its SHA-256 is not what {} says", kManifestName,
+    throw_input(fmt::format("{} is damaged: its SHA-256 does not match {}", kManifestName,
                             kManifestHashName),
-                path, "take another checkpoint");
+                path, "use another checkpoint");
   return text;
 }
 
@@ -89,8 +89,8 @@ void verify_shard(const std::string& directory, const ShardRecord& shard,
     hash_range(file, range.begin, range.end - range.begin, hash, ignore);
   if (hash.hex() != shard.skeleton_sha256)
     problems.push_back(
-        fmt::format("{}: the HDF5 structure is damaged (the tensors are judged "
-                    "apart from it)",
+        fmt::format("{}: the HDF5 structure is damaged (tensors are checked "
+                    "separately)",
                     path));
 }
 
@@ -98,20 +98,20 @@ void verify_view(const std::string& directory, const ViewRecord& view,
                  std::vector<std::string>& problems) {
   const std::string path = directory + "/" + kViewName;
   std::string problem = size_problem(path, view.bytes);
-  // It says what is where, as the manifest does, so the same limit holds.
+  // model.h5 has one entry per stored part, like the manifest, so the same limit applies.
   if (problem.empty() && sha256_hex(read_file(path, kMaxManifest)) != view.sha256)
     problem = "damaged";
   if (!problem.empty())
-    problems.push_back(fmt::format("{}: {} (a viewing aid: no training state)", path, problem));
+    problems.push_back(fmt::format("{}: {} (only for viewing, not training state)", path, problem));
 }
 
-/// Does the directory have the name of another step? Copies may have any other name.
+/// Whether the directory has the name of another step. Copies may have any other name.
 bool is_misnamed(const Manifest& manifest, const std::string& directory) {
   return named_step(directory).value_or(manifest.step) != manifest.step;
 }
 
 std::string naming_advice(const Manifest& manifest) {
-  return fmt::format("give the directory the name {} again", commit_name(manifest.step));
+  return fmt::format("rename the directory to {}", commit_name(manifest.step));
 }
 
 std::string describe(const Error& error) {
@@ -125,14 +125,13 @@ Manifest open_manifest(const std::string& directory) {
   Manifest manifest = parse_manifest(read_manifest_text(directory), path);
   validate(manifest.shards, path);
   if (is_misnamed(manifest, directory))
-    throw_input(
-        fmt::format("the checkpoint is of step {}, which its name does not say", manifest.step),
-        directory, naming_advice(manifest));
+    throw_input(fmt::format("the name of the checkpoint does not match its step {}", manifest.step),
+                directory, naming_advice(manifest));
   for (const ShardRecord& shard : manifest.shards) {
     const std::string file = directory + "/" + shard.file;
     if (const std::string problem = size_problem(file, shard.bytes); !problem.empty())
       throw_input(fmt::format("{} is damaged: {}", shard.file, problem), file,
-                  "restore the file, or take another checkpoint");
+                  "restore the file, or use another checkpoint");
   }
   return manifest;
 }
@@ -144,7 +143,7 @@ std::optional<OpenCommit> open_newest(const std::string& checkpoints) {
     try {
       return OpenCommit{commit->path, open_manifest(commit->path)};
     } catch (const Error& error) {
-      // The run that owns it has removed it meanwhile: there is a newer one.
+      // The run that owns it may have removed it: look for a newer one.
       if (std::error_code absent; !std::filesystem::exists(commit->path, absent)) continue;
       throw_input("the newest checkpoint cannot be used: " + error.message(), error.where(),
                   recovery_advice(commit->path));
@@ -168,21 +167,21 @@ std::string recovery_advice(const std::string& directory) {
   try {
     const Manifest manifest = parse_manifest(read_manifest_text(directory), directory);
     if (is_misnamed(manifest, directory)) return naming_advice(manifest);
-  } catch (const Error&) {  // it is damaged in another way
+  } catch (const Error&) {  // damaged in another way
   }
   std::filesystem::path path(directory);
-  if (!path.has_filename()) path = path.parent_path();  // written with a '/' at the end
+  if (!path.has_filename()) path = path.parent_path();  // a trailing '/'
   const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
   std::vector<Commit> older = list_commits(parent);
-  // By step: names of different lengths do not sort as their numbers.
+  // Search by name: the list is in order of steps, not of names.
   const auto damaged = std::find_if(older.begin(), older.end(), [&](const Commit& commit) {
     return std::filesystem::path(commit.path).filename() == path.filename();
   });
   older.erase(damaged, older.end());
   for (auto commit = older.rbegin(); commit != older.rend(); ++commit)
     if (verify(commit->path).empty())
-      return fmt::format("{} is intact: move {} away to go on from there", commit->path, directory);
-  return fmt::format("no older checkpoint is intact: move {} away to start anew", directory);
+      return fmt::format("{} is intact; move {} away to resume from it", commit->path, directory);
+  return fmt::format("no older checkpoint is intact; move {} away to start over", directory);
 }
 
 CheckpointReader::CheckpointReader(const std::string& directory)
@@ -205,7 +204,7 @@ const std::vector<std::pair<std::size_t, std::size_t>>& CheckpointReader::places
   const auto found = index_.find(tensor);
   if (found == index_.end())
     throw_input(fmt::format("the checkpoint has no tensor '{}'", tensor), directory_,
-                "the model that made the checkpoint: compare [model] in both configs");
+                "use the model of the checkpoint; compare [model] in both configs");
   return found->second;
 }
 
@@ -241,13 +240,13 @@ void CheckpointReader::read_range(const Range& range, const Beat& beat) const {
   const auto& found = places(tensor);
   const std::uint64_t total = element_count(shape(tensor), directory_);
   if (offset > total || out.size() > total - offset)
-    throw_input(fmt::format("elements [{}, {}) of '{}' are wanted, the checkpoint has {}", offset,
-                            offset + out.size(), tensor, total),
-                directory_, "the model that made the checkpoint: compare [model] in both configs");
+    throw_input(fmt::format("requested elements [{}, {}) of '{}', but the checkpoint has {}",
+                            offset, offset + out.size(), tensor, total),
+                directory_, "use the model of the checkpoint; compare [model] in both configs");
   const auto piece_at = [&](const auto& place) -> const StoredPiece& {
     return manifest_.shards[place.first].pieces[place.second];
   };
-  // The first piece that ends after `offset`; pieces follow each other without gaps (validate()).
+  // Find the first piece that ends after `offset`; pieces are contiguous (validate()).
   auto place = std::partition_point(found.begin(), found.end(), [&](const auto& p) {
     return piece_at(p).offset + piece_at(p).count <= offset;
   });
@@ -268,7 +267,7 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
                                    [&](const StoredPart& p) { return p.name == part; });
   if (stored == piece.parts.end())
     throw_input(fmt::format("the checkpoint has no '{}' of '{}'", part, piece.tensor), directory_,
-                "the optimizer that made the checkpoint: compare [optimizer] in both configs");
+                "use the optimizer of the checkpoint; compare [optimizer] in both configs");
   const std::string path = directory_ + "/" + manifest_.shards[shard].file;
   const File file = open_regular(path, place_);
   const auto wanted = std::as_writable_bytes(out);
@@ -280,12 +279,12 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
     if (lo < hi && &wanted[lo - from] != &chunk[lo - at])
       std::memcpy(&wanted[lo - from], &chunk[lo - at], hi - lo);
   };
-  // A whole part needs no other memory than its own.
+  // A whole part is read directly into its destination.
   const bool whole = wanted.size() == piece.count * sizeof(float);
   hash_range(file, stored->at, piece.count * sizeof(float), hash, use,
              whole ? wanted : std::span<std::byte>());
   if (hash.text() != stored->sha256)
-    throw_input(fmt::format("'{}' of '{}' is damaged: its {} is not the manifest's", part,
+    throw_input(fmt::format("'{}' of '{}' is damaged: its {} does not match the manifest", part,
                             piece.tensor, is_sha256_hex(stored->sha256) ? "SHA-256" : "XXH3"),
                 fmt::format("{}, bytes [{}, {})", path, stored->at,
                             stored->at + piece.count * sizeof(float)),

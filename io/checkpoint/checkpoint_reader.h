@@ -1,6 +1,6 @@
-// Reads checkpoints (checkpoint_format.h) without HDF5, so that no damaged header can reach it.
-// Invariant: no byte of a tensor is handed out before the SHA-256 of the stored part that holds it
-// has been found equal to the manifest's, and no manifest is parsed before its own.
+// Reads checkpoints (checkpoint_format.h) without HDF5, which thus never parses a damaged file.
+// Invariant: no tensor byte is returned before the SHA-256 of the stored part has matched the
+// manifest, and no manifest is parsed before its own SHA-256 has matched.
 #pragma once
 
 #include <cstdint>
@@ -16,60 +16,60 @@
 
 namespace concertina {
 
-/// The manifest of a commit, validated; shards are there with the right sizes, and the name is not
-/// that of another step's commit. Input errors name what is wrong and in which file.
+/// Returns the validated manifest of a commit. Throws Error{bad_input} if it is damaged, a shard is
+/// missing or has the wrong size, or the directory is named for another step.
 Manifest open_manifest(const std::string& directory);
 
 struct OpenCommit {
   std::string path;
   Manifest manifest;
-  FilePlace place = FilePlace::owned;  // of the shards
+  FilePlace place = FilePlace::owned;  // applied to the shards
 };
-/// The newest commit, or nothing if there is none. If it is damaged: an input error that says
-/// which older one is intact; never a silent fallback.
+/// Opens the newest commit; returns nothing if there is none. If it is damaged, throws
+/// Error{bad_input} that names an intact older one: there is no silent fallback.
 std::optional<OpenCommit> open_newest(const std::string& checkpoints);
 
-/// Reads everything; one line a problem (file, tensor, what), none if all is as it was written.
+/// Reads everything and returns one line per problem (file, tensor, fault); empty if intact.
 std::vector<std::string> verify(const std::string& directory);
 
-/// Returns advice on the damaged commit `directory`: the newest older commit that verifies, or the
-/// name that it had.
+/// Returns advice on the damaged commit `directory`: the newest older intact commit, or the correct
+/// name if the directory was renamed.
 std::string recovery_advice(const std::string& directory);
 
-/// Any range of any tensor, however it was cut into shards. Not for several threads at once.
+/// Reads any range of any tensor, independent of how it was sharded. Not thread-safe.
 class CheckpointReader {
  public:
   explicit CheckpointReader(const std::string& directory);
   explicit CheckpointReader(OpenCommit commit);
 
-  /// `beat` is called after each chunk that is read.
+  /// Sets a function that is called after each chunk that is read.
   void on_beat(Beat beat) { beat_ = std::move(beat); }
 
   const std::string& directory() const { return directory_; }
   const Manifest& manifest() const { return manifest_; }
-  /// Ascending by name.
+  /// Returns the names of the tensors, ascending.
   std::vector<std::string> tensors() const;
-  /// Input error if the checkpoint has no such tensor.
+  /// Throws Error{bad_input} if the checkpoint does not have this tensor.
   const std::vector<std::int64_t>& shape(const std::string& tensor) const;
 
-  /// The shards that have some of `count` elements of `tensor` from `offset` on.
+  /// Returns the shards with any of the elements [offset, offset + count) of `tensor`.
   std::set<std::size_t> shards_of(const std::string& tensor, std::uint64_t offset,
                                   std::uint64_t count) const;
 
-  /// Elements [offset, offset + out.size()) of the flattened `part` of `tensor`. Every stored part
-  /// that has some of them is read as a whole and verified, each time. On an error `out` holds
-  /// nothing of use. Input errors: no such tensor or part, a range beyond it, a stored part that is
-  /// not what was written.
+  /// Reads elements [offset, offset + out.size()) of the flattened `part` of `tensor`. Each stored
+  /// part that overlaps the range is read completely and verified, every time. Throws
+  /// Error{bad_input} if the tensor, part or range does not exist or a stored part is damaged; the
+  /// content of `out` is then unspecified.
   void read(const std::string& tensor, const std::string& part, std::uint64_t offset,
             std::span<float> out);
 
-  /// Elements of a part of a tensor, and where they go.
+  /// A range of elements of a part of a tensor, and its destination.
   struct Range {
     std::string tensor, part;
     std::uint64_t offset = 0;
     std::span<float> out;
   };
-  /// read() of all of them, on as many threads as this process has cores.
+  /// Calls read() for all ranges, on a thread per core of this process.
   void read(std::span<const Range> ranges);
 
  private:

@@ -14,18 +14,18 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 20;  // of a write
+constexpr std::size_t kChunk = std::size_t{1} << 20;  // per write
 constexpr std::uint64_t kPage = 4096;
 
 void check_piece(const TensorPiece& piece, const std::string& where) {
   const std::uint64_t total = element_count(piece.shape, where + ", " + piece.name);
   CONCERTINA_CHECK(!piece.name.empty() && piece.count >= 1 && piece.offset <= total &&
                        piece.count <= total - piece.offset && !piece.parts.empty(),
-                   "'{}': elements [{}, +{}) of {}, {} parts", piece.name, piece.offset,
-                   piece.count, total, piece.parts.size());
+                   "invalid piece of '{}': elements [{}, +{}) of {}, {} parts", piece.name,
+                   piece.offset, piece.count, total, piece.parts.size());
 }
 
-/// One dataset without data; its place in the file is fixed from now on.
+/// Adds a dataset without data and returns its final offset in the file.
 std::uint64_t add_dataset(hid_t file, const TensorPiece& piece, const StatePart& part) {
   const std::string name = dataset_name(piece.name, part.name, piece.offset);
   const Hid properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "H5Pcreate", name);
@@ -40,7 +40,7 @@ std::uint64_t add_dataset(hid_t file, const TensorPiece& piece, const StatePart&
   return at;
 }
 
-/// Lays out the file in memory; the record has everything but the hashes.
+/// Lays out the file in memory; the record lacks only the hashes.
 ShardRecord lay_out(const Hdf5Image& image, std::size_t index,
                     std::span<const TensorPiece> pieces) {
   ShardRecord record;
@@ -58,7 +58,7 @@ ShardRecord lay_out(const Hdf5Image& image, std::size_t index,
   return record;
 }
 
-/// The layout is only as good as HDF5's close: reads it back before any tensor goes there.
+/// Reads the layout back before any tensor is written, to verify that HDF5 closed the file intact.
 void verify_layout(const Hdf5Image& image, const ShardRecord& record) {
   const Hid file = image.open(Hdf5Image::Access::read);
   for (const StoredPiece& piece : record.pieces)
@@ -67,7 +67,7 @@ void verify_layout(const Hdf5Image& image, const ShardRecord& record) {
       const Hid dataset(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose, "H5Dopen2", name);
       CONCERTINA_CHECK(H5Dget_offset(dataset) == part.at &&
                            H5Dget_storage_size(dataset) == piece.count * sizeof(float),
-                       "HDF5 moved '{}'", name);
+                       "HDF5 moved the data of '{}'", name);
     }
 }
 
@@ -77,7 +77,7 @@ bool same_parts(const StoredPiece& stored, const TensorPiece& piece) {
          std::ranges::equal(stored.parts, piece.parts, {}, &StoredPart::name, &StatePart::name);
 }
 
-/// The structure of a shard of these pieces, with its hash; `path` is for messages.
+/// Returns the structure of a shard of these pieces, with its hash; `path` is for messages.
 ShardStructure make_structure(const std::string& path, std::size_t index,
                               std::span<const TensorPiece> pieces) {
   const Hdf5Image image(path, H5F_LIBVER_V18);
@@ -105,7 +105,7 @@ void write_tensor(File& file, std::uint64_t at, std::span<const std::byte> bytes
   while (!bytes.empty()) {
     const auto chunk = bytes.first(std::min(kChunk, bytes.size()));
     file.write_at(at, chunk);
-    // So that the storage has less to do when all is written; where it cannot, sync() does it all.
+    // Starts writing back early; if that is not supported, sync() does all the work.
     (void)::sync_file_range(file.descriptor(), static_cast<off64_t>(at),
                             static_cast<off64_t>(chunk.size()), SYNC_FILE_RANGE_WRITE);
     if (beat) beat();
@@ -114,7 +114,7 @@ void write_tensor(File& file, std::uint64_t at, std::span<const std::byte> bytes
   }
 }
 
-/// `see(stored, bytes)` of each part.
+/// Calls `see(stored, bytes)` for each part.
 template <class See>
 void each_part(ShardRecord& record, std::span<const TensorPiece> pieces, const See& see) {
   for (std::size_t p = 0; p < pieces.size(); ++p)
@@ -126,7 +126,7 @@ void each_part(ShardRecord& record, std::span<const TensorPiece> pieces, const S
 ShardRecord fill(File& file, const ShardStructure& structure, std::span<const TensorPiece> pieces,
                  const Beat& beat) {
   ShardRecord record = structure.record;
-  // Hashes take about as long as the storage does.
+  // Hashing takes about as long as writing, so both run in parallel.
   std::future<void> hashes = std::async(std::launch::async, [&] {
     each_part(record, pieces, [](StoredPart& stored, std::span<const std::byte> bytes) {
       stored.sha256 = sha256_hex(bytes);
@@ -169,7 +169,7 @@ ShardRecord write_shard(const std::string& directory, std::size_t index,
   for (const TensorPiece& piece : pieces) check_piece(piece, path);
   File file(path, File::Mode::create);
   try {
-    // Before HDF5 lays out anything: a full disk or a file-size limit is an error of our own.
+    // Reserving first turns a full disk or a file-size limit into an error outside HDF5.
     file.reserve(shard_bytes_bound(pieces));
     ShardStructure made;
     ShardStructure& structure = kept != nullptr ? *kept : made;
@@ -178,7 +178,7 @@ ShardRecord write_shard(const std::string& directory, std::size_t index,
       structure = make_structure(path, index, pieces);
     return fill(file, structure, pieces, beat);
   } catch (...) {
-    ::unlink(path.c_str());  // gives the space back; metrics and logs may need it
+    ::unlink(path.c_str());  // frees the space, which metrics and logs may need
     throw;
   }
 }

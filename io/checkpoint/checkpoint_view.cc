@@ -9,12 +9,12 @@
 namespace concertina {
 namespace {
 
-/// Boxes of [begin, end) in the sub-array at `prefix` (indices of the leading dimensions).
+/// Adds the boxes of [begin, end) in the sub-array at `prefix` (indices of the leading dimensions).
 void add_boxes(const std::vector<std::int64_t>& shape, std::vector<std::uint64_t> prefix,
                std::uint64_t begin, std::uint64_t end, std::vector<Box>& boxes) {
   if (begin >= end) return;
   const std::size_t axis = prefix.size();
-  std::uint64_t inner = 1;  // elements of one index of `axis`
+  std::uint64_t inner = 1;  // elements per index of `axis`
   for (std::size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
   const auto add_slice = [&](std::uint64_t index, std::uint64_t first, std::uint64_t last) {
     std::vector<std::uint64_t> deeper = prefix;
@@ -39,7 +39,7 @@ void add_boxes(const std::vector<std::int64_t>& shape, std::vector<std::uint64_t
   add_slice(last_whole, 0, end - last_whole * inner);
 }
 
-/// Maps one stored piece into the virtual dataset that `properties` will create.
+/// Maps one stored piece into the virtual dataset that is created with `properties`.
 void map_piece(hid_t properties, const ShardRecord& shard, const StoredPiece& piece,
                const std::string& part) {
   const std::string source = dataset_name(piece.tensor, part, piece.offset);
@@ -78,7 +78,7 @@ void build(const Hdf5Image& image, const std::vector<ShardRecord>& shards) {
   }
 }
 
-/// At least what HDF5 will need, as shard_bytes_bound(): about twice what is measured.
+/// Returns an upper bound of the file size, about twice the measured one; see shard_bytes_bound().
 std::uint64_t bytes_bound(const std::vector<ShardRecord>& shards) {
   std::uint64_t bytes = 64 << 10;
   for (const auto& [tensor, places] : index_pieces(shards)) {

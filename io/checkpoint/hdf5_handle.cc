@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// The text of HDF5's innermost error.
+/// Stores the text of HDF5's innermost error.
 herr_t innermost(unsigned, const H5E_error2_t* error, void* text) {
   if (error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
   return 0;
@@ -23,7 +23,7 @@ herr_t innermost(unsigned, const H5E_error2_t* error, void* text) {
   throw_failure(fmt::format("{} failed{}{}", call, reason.empty() ? "" : ": ", reason), what);
 }
 
-/// HDF5 prints its error stack to stderr by default; ours go through Error.
+/// Disables HDF5's error output to stderr; errors are reported through Error.
 void silence() {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
@@ -36,7 +36,7 @@ Hid::Hid(hid_t id, Close close, const char* call, const std::string& what)
 }
 
 Hid::~Hid() {
-  if (id_ >= 0 && close_(id_) < 0) log::error("HDF5 could not close what {} opened", call_);
+  if (id_ >= 0 && close_(id_) < 0) log::error("HDF5 could not close an object opened by {}", call_);
 }
 
 Hid::Hid(Hid&& other) noexcept
@@ -80,14 +80,14 @@ Hdf5Image::Hdf5Image(std::string what, H5F_libver_t high)
 
 Hid Hdf5Image::open(Access access) const {
   const Hid properties(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "H5Pcreate", what_);
-  // From 1.8 on the metadata carries checksums.
+  // Since format 1.8, metadata has checksums.
   check_hdf5(H5Pset_libver_bounds(properties, H5F_LIBVER_V18, high_), "H5Pset_libver_bounds",
              what_);
-  // The default driver wants a path that it can resolve, which a file in memory has not.
+  // The default driver needs a path that it can resolve, which a file in memory does not have.
   check_hdf5(H5Pset_fapl_stdio(properties), "H5Pset_fapl_stdio", what_);
-  // Nobody else has this file, and where a sandbox refuses locks, HDF5 would refuse to open it.
+  // No other process has this file, and HDF5 could not open it in a sandbox that forbids locks.
   check_hdf5(H5Pset_file_locking(properties, false, true), "H5Pset_file_locking", what_);
-  // Tensors start at pages.
+  // Align tensors to pages.
   check_hdf5(H5Pset_alignment(properties, 4096, 4096), "H5Pset_alignment", what_);
   const std::string path = fmt::format("/proc/self/fd/{}", memory_.descriptor());
   if (access == Access::read)

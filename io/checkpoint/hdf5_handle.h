@@ -1,7 +1,7 @@
-// RAII over the HDF5 C API, the only header that includes hdf5.h.
-// Invariant: HDF5 never touches a disk here. It builds files in memory (Hdf5Image) and our own
-// code copies them out, because libhdf5 1.10 reports success for lost writes (H5Fclose after
-// ENOSPC), can crash in its own clean-up after EFBIG, and never syncs.
+// RAII wrappers of the HDF5 C API. This is the only header that includes hdf5.h. Invariant: HDF5
+// does not access disks here. It builds files in memory (Hdf5Image), which Concertina copies out,
+// because libhdf5 1.10 reports success for lost writes (H5Fclose after ENOSPC), can crash in its
+// clean-up after EFBIG, and never syncs.
 #pragma once
 
 #include <hdf5.h>
@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// Owns one HDF5 identifier, closed by its type's H5*close.
+/// Owns one HDF5 identifier and closes it with the H5*close function of its type.
 class Hid {
  public:
   using Close = herr_t (*)(hid_t);
@@ -37,24 +37,24 @@ class Hid {
 void check_hdf5(herr_t status, const char* call, const std::string& what);
 
 Hid make_dataspace(const std::vector<hsize_t>& dims, const std::string& what);
-/// The name of the dataset of a part of a piece in a shard.
+/// Returns the dataset name of a part of a piece in a shard.
 std::string dataset_name(const std::string& tensor, const std::string& part, std::uint64_t offset);
-/// A dataset of 32-bit floats, with the groups on the way. `properties`: of its creation.
+/// Creates a dataset of 32-bit floats and its parent groups. `properties` are for its creation.
 Hid make_dataset(hid_t file, const std::string& name, const std::vector<hsize_t>& dims,
                  hid_t properties);
 
-/// A one-dimensional int64 attribute of `object`.
+/// Writes a one-dimensional int64 attribute of `object`.
 void write_attribute(hid_t object, const std::string& name,
                      const std::vector<std::int64_t>& values);
 
-/// An HDF5 file in memory: sparse, so that data that was never written costs nothing.
+/// An HDF5 file in memory. It is sparse: data that was never written uses no memory.
 class Hdf5Image {
  public:
   enum class Access { create, read };
-  /// `what`: the file that this will become, for messages. `high`: newest file format allowed.
+  /// `what` is the path of the future file, for messages; `high` is the newest allowed file format.
   Hdf5Image(std::string what, H5F_libver_t high);
 
-  /// The file, open; close it (end of scope) before using descriptor().
+  /// Opens the file. The result must be destroyed before descriptor() is used.
   Hid open(Access access) const;
   const File& file() const { return memory_; }
 

@@ -1,5 +1,5 @@
-// The hash of a stored part: SHA-256, which a checkpoint has for ever, or the 128 bits of XXH3 for
-// what lives in memory alone. A text of the latter begins with "xxh3:".
+// The hash of a stored part: SHA-256 in checkpoints, or 128-bit XXH3, whose text begins with
+// "xxh3:", for data that exists only in memory.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace concertina {
 
 class PartHash {
  public:
-  /// Makes a hash of the kind that `like` is.
+  /// Creates a hash of the same kind as `like`.
   explicit PartHash(std::string_view like);
   void update(std::span<const std::byte> bytes);
   std::string text();
@@ -25,11 +25,11 @@ class PartHash {
   struct Free {
     void operator()(XXH3_state_s* state) const;
   };
-  std::unique_ptr<XXH3_state_s, Free> fast_;  // null: SHA-256
+  std::unique_ptr<XXH3_state_s, Free> fast_;  // null for SHA-256
   Sha256 sha256_;
 };
 
-/// "xxh3:" and 32 hex digits.
+/// Returns "xxh3:" and 32 hex digits.
 std::string fast_part_hash(std::span<const std::byte> bytes);
 bool is_part_hash(std::string_view text);
 

@@ -24,14 +24,14 @@
 namespace concertina {
 namespace {
 
-// Whose a directory of checkpoints is.
-// Invariant: a directory that holds commits of one run is never written to by another, also where
-// the two have the same config; a run keeps its commits when its directory is moved.
-/// A run, wherever its directory is: `id` is made at its first start and stays.
+// Ownership of checkpoint directories. Invariant: a directory with commits of one run is never
+// written to by another run, even with the same config, and a run keeps its commits when its
+// directory is moved.
+/// Identifies a run regardless of its location: `id` is created at its first start.
 struct RunIdentity {
   std::string id;         // 32 hex digits
   std::string name;       // run.name, for messages
-  std::string directory;  // absolute, as of now
+  std::string directory;  // absolute, at present
 };
 
 namespace stdfs = std::filesystem;
@@ -61,20 +61,20 @@ std::optional<RunIdentity> read_owner(const std::string& path) {
                : std::string();
   };
   if (!is_id(text("id")))
-    throw_input("this file does not say whose the checkpoints beside it are", path,
-                "remove it if they are this run's");
+    throw_input("this file does not name the owner of the checkpoints next to it", path,
+                "remove it if they belong to this run");
   return RunIdentity{text("id"), text("name"), text("directory")};
 }
 
-/// The same run in two places: one was copied from the other.
+/// Whether the same run exists in two places because it was copied.
 bool is_copy(const RunIdentity& owner, const RunIdentity& run) {
   std::error_code error;
   return !stdfs::equivalent(owner.directory, run.directory, error) && !error &&
          read_run_id(owner.directory) == run.id;
 }
 
-/// The identity of the run in `directory`, which must exist; its files run.id and run.key are made
-/// if absent.
+/// Returns the identity of the run in `directory`, which must exist; creates run.id and run.key if
+/// absent.
 RunIdentity run_identity(const std::string& directory) {
   stdfs::path absolute = stdfs::absolute(directory).lexically_normal();
   if (!absolute.has_filename()) absolute = absolute.parent_path();
@@ -88,22 +88,22 @@ RunIdentity run_identity(const std::string& directory) {
   return {id, absolute.filename().string(), absolute.string()};
 }
 
-/// Makes `checkpoints`, which this process has locked, `run`'s. Bad input if it holds checkpoints
-/// of another run, or of a copy of this one. One without checkpoints, or without an owner (as older
-/// versions left them), becomes `run`'s.
+/// Records `run` as the owner of `checkpoints`, which this process has locked. Throws
+/// Error{bad_input} if it has checkpoints of another run or of a copy of this one. A directory
+/// without checkpoints or owner (as in older versions) is taken over.
 void claim_checkpoints(const std::string& checkpoints, const RunIdentity& run) {
   const std::string path = checkpoints + "/owner.json";
   const std::optional<RunIdentity> owner = read_owner(path);
   if (owner && newest_commit(checkpoints)) {
     const std::string other = fmt::format("'{}' ({})", owner->name, owner->directory);
     const std::string fix = fmt::format(
-        "a checkpoint.dir of its own for each run; if {{}}, remove {} and start again", path);
+        "use a separate checkpoint.dir for each run; if {{}}, remove {} and start again", path);
     if (owner->id != run.id)
-      throw_input(fmt::format("these are checkpoints of another run, {}", other), checkpoints,
-                  fmt::format(fmt::runtime(fix), "they are this run's"));
+      throw_input(fmt::format("these checkpoints belong to another run, {}", other), checkpoints,
+                  fmt::format(fmt::runtime(fix), "they belong to this run"));
     if (is_copy(*owner, run))
-      throw_input(fmt::format("these are checkpoints of {}, of which this run is a copy", other),
-                  checkpoints, fmt::format(fmt::runtime(fix), "only this one goes on with them"));
+      throw_input(fmt::format("these checkpoints belong to {}, of which this run is a copy", other),
+                  checkpoints, fmt::format(fmt::runtime(fix), "only this run continues from them"));
   }
   if (owner && owner->id == run.id && owner->directory == run.directory) return;
   const Json json = {{"id", run.id}, {"name", run.name}, {"directory", run.directory}};
@@ -113,24 +113,24 @@ void claim_checkpoints(const std::string& checkpoints, const RunIdentity& run) {
 namespace stdfs = std::filesystem;
 
 constexpr const char* kLock = "run.lock";
-constexpr const char* kCheckpointLock = "checkpoints.lock";  // may lie in a run's own directory
+constexpr const char* kCheckpointLock = "checkpoints.lock";  // may be in a run's own directory
 
 std::string checked_path(const std::string& root, const std::string& name) {
   const bool plain =
       std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > ' ' && c != '/'; });
   if (name.empty() || name == "." || name == ".." || !plain)
     throw_input(fmt::format("'{}' cannot be the name of a run", name), "run.name",
-                "a plain file name without spaces, such as bible-small");
+                "use a plain file name without spaces, such as bible-small");
   return (root.empty() ? "." : root) + "/" + name;
 }
 
-/// Whether `concertina run` makes a file of that name, which it may do before a launch has begun.
+/// Whether `concertina run` creates a file of this name, which it may do before a launch.
 bool of_supervisor(const std::string& name) {
   return name == kSupervisorLock || name == kRestartsFile || name == kFaultsFile;
 }
 
-/// A directory without config.toml may hold what an interrupted first start left: its lock file,
-/// which it makes before anything else, and then whatever; before that temporary files.
+/// A directory without config.toml may contain what an interrupted first start left: temporary
+/// files, then the lock file, which is created before anything else.
 void require_own(const std::string& path) {
   std::error_code error;
   if (stdfs::is_regular_file(path + "/" + kLock, error)) return;
@@ -139,9 +139,9 @@ void require_own(const std::string& path) {
                       of_supervisor(it->path().filename().string()) ||
                       (it->is_directory(error) && stdfs::is_empty(it->path(), error));
     if (!left)
-      throw_input(fmt::format("this directory is no run: it has '{}' and no config.toml",
+      throw_input(fmt::format("not a run directory: it contains '{}' but no config.toml",
                               it->path().filename().string()),
-                  path, "another run.name or run.dir, or an empty directory");
+                  path, "use another run.name or run.dir, or an empty directory");
   }
   if (error) {
     errno = error.value();
@@ -156,7 +156,7 @@ void require_writable(const std::string& path) {
   ::unlink(probe.c_str());
 }
 
-/// A path at which this user cannot make a run is a wrong path; a full or broken disk is not.
+/// Reports missing permissions as bad input, in contrast to a full or broken disk.
 void refuse_unwritable(const std::function<void()>& prepare) {
   try {
     prepare();
@@ -183,11 +183,10 @@ std::string read_run_key(const std::string& directory) {
     std::string text = read_file(path, 4096, FilePlace::secret);
     text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
     if (is_sha256_hex(text)) return text;
-    warn_once(path, "this is no key: snapshots that were made with it are not believed");
+    warn_once(path, "not a valid key; ignoring snapshots made with it");
   } catch (const Error& error) {
     if (error.system_error() != ENOENT)
-      warn_once(path,
-                "snapshots that were made with this key are not believed: " + error.message());
+      warn_once(path, "ignoring snapshots made with this key: " + error.message());
   }
   return {};
 }
@@ -205,8 +204,8 @@ void RunDirectory::require_usable(const std::string& root, const std::string& na
   const bool directory = stdfs::is_directory(path, error);
   if (directory && ::access(path.c_str(), W_OK | X_OK) == 0) return;
   const int code = directory ? errno : ENOTDIR;
-  throw Error(Exit::bad_input, fmt::format("nothing can be written here: {}", std::strerror(code)),
-              path.string(), "another run.dir", code);
+  throw Error(Exit::bad_input, fmt::format("cannot write here: {}", std::strerror(code)),
+              path.string(), "use another run.dir", code);
 }
 
 RunDirectory::RunDirectory(Place place)
@@ -216,7 +215,7 @@ RunDirectory::RunDirectory(Place place)
 
 RunDirectory::~RunDirectory() {
   if (!made_ || existing_) return;
-  std::error_code ignored;  // such as of a directory where others have put something
+  std::error_code ignored;  // for example if others have put files into a directory
   for (const char* name : {"checkpoints/owner.json", "checkpoints/checkpoints.lock", "checkpoints",
                            "run.id", "run.key", kLock, ""})
     stdfs::remove(stdfs::path(path_) / name, ignored);
@@ -232,13 +231,13 @@ RunDirectory::RunDirectory(const std::string& root, const std::string& name,
   if (!existing_) require_own(path_);
   refuse_unwritable([&] {
     lock_ = FileLock(path_ + "/" + kLock, "this run directory",
-                     "wait until it has ended, or choose another run.name");
+                     "wait until it has exited, or choose another run.name");
     made_ = is_new;
     require_writable(path_);
     make_directories(checkpoints_);
     require_writable(checkpoints_);
     checkpoint_lock_ = FileLock(checkpoints_ + "/" + kCheckpointLock, "this checkpoint.dir",
-                                "wait until it has ended, or choose another checkpoint.dir");
+                                "wait until it has exited, or choose another checkpoint.dir");
   });
   recover_commits(checkpoints_);
   claim_checkpoints(checkpoints_, run_identity(path_));

@@ -1,6 +1,6 @@
-// A run's directory: who may write to it. Its files are named in io/run_files.h.
-// Invariant: one process owns a run and its checkpoints at a time, a directory that is no run is
-// never written to, nor are checkpoints of another run.
+// A run's directory and who may write to it. Its files are named in io/run_files.h. Invariant: one
+// process at a time owns a run and its checkpoints. A directory that is not a run and the
+// checkpoints of another run are never written to.
 #pragma once
 
 #include <string>
@@ -9,40 +9,40 @@
 
 namespace concertina {
 
-/// The id of the run in `directory`, which its first start makes; empty if it has none.
+/// Returns the id of the run in `directory`, created by its first start; empty if there is none.
 std::string read_run_id(const std::string& directory);
-/// The key of the run in `directory`, which those who may not read its run.key do not know; empty
-/// if it has none. One that others may read or write is none, and is warned of.
+/// Returns the secret key of the run in `directory`; empty if there is none. A run.key that other
+/// users can read or write is ignored with a warning.
 std::string read_run_key(const std::string& directory);
 
 class RunDirectory {
  public:
-  /// Makes or opens `root`/`name` for writing and locks it, and the directory of its checkpoints,
-  /// until destruction. One process of a job only. `checkpoints`: empty for checkpoints/ inside.
-  /// Errors: a name that is no plain file name; a directory that has other things in it; not
-  /// writable; another process is training there; checkpoints of another run.
+  /// Creates or opens `root`/`name` for writing and locks it and its checkpoint directory until
+  /// destruction. Call it in one process of a job only. Empty `checkpoints` means checkpoints/
+  /// inside. Throws if the name is not a plain file name, the directory has foreign content, is not
+  /// writable or is in use by another process, or the checkpoints belong to another run.
   RunDirectory(const std::string& root, const std::string& name,
                const std::string& checkpoints = {});
-  /// A launch that is refused leaves nothing: where this has made the directory, and there is no
-  /// run yet, removes it.
+  /// If the launch was rejected before the run existed, removes the directory if it was created
+  /// here.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
 
-  /// Throws what the constructor would for a wrong name, a directory that has other things in it,
-  /// or one where this user cannot write. Changes nothing.
+  /// Throws like the constructor for an invalid name, or a directory with foreign content or
+  /// without write permission. Changes nothing.
   static void require_usable(const std::string& root, const std::string& name);
 
-  /// Whether `root`/`name` is a run: it has a config.toml.
+  /// Whether `root`/`name` is a run, that is, has a config.toml.
   static bool exists(const std::string& root, const std::string& name);
 
-  /// There was a run here before: resume.
+  /// Whether the run existed before and must be resumed.
   bool existing() const { return existing_; }
 
   const std::string& path() const { return path_; }
   std::string checkpoints() const { return checkpoints_; }
 
-  /// Writes config.toml, atomically; from then on the directory is a run.
+  /// Writes config.toml atomically; this makes the directory a run.
   void write_config(const std::string& toml);
 
  private:
@@ -52,7 +52,7 @@ class RunDirectory {
   explicit RunDirectory(Place place);
 
   std::string path_, checkpoints_;
-  bool existing_ = false, made_ = false;  // made_: here, and locked
+  bool existing_ = false, made_ = false;  // made_: created and locked by this object
   FileLock lock_, checkpoint_lock_;
 };
 

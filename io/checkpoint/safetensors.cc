@@ -18,7 +18,7 @@
 namespace concertina {
 namespace {
 
-constexpr std::uint64_t kMostHeader = 100'000'000;  // of the format's own library
+constexpr std::uint64_t kMostHeader = 100'000'000;  // limit of the reference library
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48;
 constexpr std::size_t kChunkElements = std::size_t{1} << 16;
 
@@ -42,7 +42,7 @@ const StoredTypeName& facts_of(StoredType type) {
   return *std::ranges::find(kStoredTypes, type, &StoredTypeName::type);
 }
 
-/// binary16 (IEEE 754), exactly.
+/// Converts binary16 (IEEE 754) exactly.
 float half_to_float(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000U) << 16;
   const std::uint32_t exponent = half >> 10 & 0x1FU, fraction = half & 0x3FFU;
@@ -73,13 +73,13 @@ float float_of(const std::byte* bytes, StoredType type) {
   return 0;
 }
 
-/// Refuses with the tensor's name.
+/// Throws Error{bad_input} with the tensor's name.
 [[noreturn]] void refuse_tensor(const std::string& name, const std::string& what,
                                 const std::string& path, const std::string& fix) {
   throw_input(fmt::format("the tensor '{}' {}", name.substr(0, 100), what), path, fix);
 }
 
-/// The numbers of a list of whole numbers from 0 on; none if it is no such list.
+/// Returns the values of a list of non-negative integers, or nothing if it is not one.
 std::optional<std::vector<std::int64_t>> whole_numbers(const nlohmann::json& list) {
   if (!list.is_array()) return std::nullopt;
   std::vector<std::int64_t> numbers;
@@ -92,7 +92,7 @@ std::optional<std::vector<std::int64_t>> whole_numbers(const nlohmann::json& lis
   return numbers;
 }
 
-/// One entry of the header, and where its bytes end; both places count from after the header.
+/// One entry of the header, and where its bytes end. Offsets are relative to the header's end.
 struct HeaderEntry {
   StoredTensor tensor;
   std::uint64_t end = 0;
@@ -104,54 +104,54 @@ HeaderEntry read_entry(const std::string& name, const nlohmann::json& value,
       "{\"dtype\": \"F32\", \"shape\": [...], \"data_offsets\": [begin, end]}";
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
       !value["dtype"].is_string() || !value.contains("shape") || !value.contains("data_offsets"))
-    refuse_tensor(name, "is not described as the format demands", path, usual);
+    refuse_tensor(name, "has an invalid description", path, usual);
   const auto& type_name = value["dtype"].get_ref<const std::string&>();
   const auto type = std::ranges::find(kStoredTypes, type_name, &StoredTypeName::name);
   if (type == kStoredTypes.end())
-    refuse_tensor(name, fmt::format("is of type {}, which is not read", type_name.substr(0, 20)),
-                  path, "F64, F32, F16 or BF16, or whole numbers that the model has no use for");
+    refuse_tensor(name, fmt::format("has the unsupported type {}", type_name.substr(0, 20)), path,
+                  "use F64, F32, F16 or BF16; integer tensors cannot be read");
   const auto shape = whole_numbers(value["shape"]), offsets = whole_numbers(value["data_offsets"]);
   if (!shape || !offsets || offsets->size() != 2)
-    refuse_tensor(name, "has a shape or data_offsets that are no whole numbers", path, usual);
+    refuse_tensor(name, "has a shape or data_offsets that are not integers", path, usual);
   HeaderEntry entry;
   entry.tensor = {name, type->type, *shape, static_cast<std::uint64_t>((*offsets)[0])};
   entry.end = static_cast<std::uint64_t>((*offsets)[1]);
   std::uint64_t elements = 1;
   for (const std::int64_t size : *shape) {
     if (size > 0 && elements > kMostElements / static_cast<std::uint64_t>(size))
-      refuse_tensor(name, "has more than 2^48 elements", path, "a smaller tensor");
+      refuse_tensor(name, "has more than 2^48 elements", path, "use a smaller tensor");
     elements *= static_cast<std::uint64_t>(size);
   }
   if (entry.end < entry.tensor.begin || entry.end - entry.tensor.begin != elements * type->bytes)
     refuse_tensor(name,
-                  fmt::format("has data_offsets [{}, {}], its shape takes {} bytes",
+                  fmt::format("has data_offsets [{}, {}], but its shape needs {} bytes",
                               entry.tensor.begin, entry.end, elements * type->bytes),
-                  path, "a file as it was written");
+                  path, "use an undamaged file");
   return entry;
 }
 
 void require_text_metadata(const nlohmann::json& metadata, const std::string& path) {
-  if (metadata.is_null()) return;  // as the format's own library reads it
+  if (metadata.is_null()) return;  // as in the reference library
   const bool texts = metadata.is_object() && std::ranges::all_of(metadata, [](const auto& value) {
                        return value.is_string();
                      });
-  if (!texts) throw_input("__metadata__ has what is no text", path, "{\"format\": \"pt\"}");
+  if (!texts) throw_input("__metadata__ has a non-text value", path, "{\"format\": \"pt\"}");
 }
 
 std::string read_header(const File& file) {
   const std::uint64_t size = file.size();
   std::uint64_t length = 0;
   if (size < sizeof length)
-    throw_input(fmt::format("a file of {} bytes is no safetensors file", size), file.path(),
-                "a file as it was written; was it cut short?");
+    throw_input(fmt::format("a file of {} bytes is not a safetensors file", size), file.path(),
+                "check whether the file was truncated");
   file.read_at(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kMostHeader || length > size - sizeof length)
-    throw_input(fmt::format("the header says that it has {} bytes, the file has {}", length, size),
-                file.path(), "a safetensors file, whole, with a header of at most 100 MB");
+    throw_input(fmt::format("the header should have {} bytes, but the file has {}", length, size),
+                file.path(), "use a complete safetensors file with a header of at most 100 MB");
   std::string header(length, '\0');
   file.read_at(sizeof length, std::as_writable_bytes(std::span(header)));
   if (!header.starts_with('{'))
-    throw_input("the header does not begin with '{'", file.path(), "a safetensors file");
+    throw_input("the header does not begin with '{'", file.path(), "use a safetensors file");
   return header;
 }
 
@@ -183,17 +183,17 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
   std::uint64_t end = 0;
   for (const HeaderEntry& entry : entries) {
     if (entry.tensor.begin != end)
-      refuse_tensor(
-          entry.tensor.name,
-          fmt::format("begins at byte {}, the one before ends at {}", entry.tensor.begin, end),
-          path, "tensors one after the other, without gaps");
+      refuse_tensor(entry.tensor.name,
+                    fmt::format("begins at byte {}, but the previous one ends at {}",
+                                entry.tensor.begin, end),
+                    path, "store tensors contiguously, without gaps");
     end = entry.end;
   }
   const std::uint64_t start = sizeof(std::uint64_t) + header_.size();
   if (end != file_.size() - start)
-    throw_input(fmt::format("the tensors take {} bytes, the file has {} for them", end,
+    throw_input(fmt::format("the tensors need {} bytes, but the file has {} for them", end,
                             file_.size() - start),
-                path, "a file as it was written; was it cut short?");
+                path, "check whether the file was truncated");
   for (HeaderEntry& entry : entries) {
     entry.tensor.begin += start;
     const std::string name = entry.tensor.name;
@@ -203,13 +203,13 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
 
 void SafetensorsFile::read(const StoredTensor& tensor, std::uint64_t first,
                            std::span<float> out) const {
-  CONCERTINA_CHECK(first + out.size() <= tensor.elements(), "{} from {} of {}", out.size(), first,
-                   tensor.name);
+  CONCERTINA_CHECK(first + out.size() <= tensor.elements(), "{} elements at {} are not in {}",
+                   out.size(), first, tensor.name);
   if (!tensor.is_real())
     refuse_tensor(
         tensor.name,
-        fmt::format("is of type {}, where real numbers are wanted", facts_of(tensor.type).name),
-        path(), "F64, F32, F16 or BF16");
+        fmt::format("has type {}, expected a floating-point type", facts_of(tensor.type).name),
+        path(), "use F64, F32, F16 or BF16");
   const std::uint64_t size = facts_of(tensor.type).bytes;
   if (tensor.type == StoredType::f32)
     return file_.read_at(tensor.begin + first * size, std::as_writable_bytes(out));
@@ -226,7 +226,7 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::uint64_t first,
 
 namespace {
 
-/// As the format's own library writes it: no spaces but those that pad it to 8 bytes.
+/// Formats the header like the reference library: without spaces except for padding to 8 bytes.
 std::string header_of(const std::vector<StoredTensor>& tensors) {
   std::string text = R"({"__metadata__":{"format":"pt"})";
   std::uint64_t at = 0;
@@ -287,7 +287,7 @@ std::size_t SafetensorsWriter::append(std::span<const float> values) {
 }
 
 void SafetensorsWriter::finish() {
-  CONCERTINA_CHECK(at_ == end_, "{} of {} bytes of {}", at_, end_, file_.path());
+  CONCERTINA_CHECK(at_ == end_, "wrote {} of {} bytes of {}", at_, end_, file_.path());
   file_.truncate(end_);
   file_.sync();
   file_.close();

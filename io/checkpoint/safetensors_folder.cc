@@ -24,7 +24,7 @@ constexpr std::uint64_t kMostIndex = 100'000'000;
   throw_input(fmt::format("the tensor '{}' {}", name.substr(0, 100), what), path, fix);
 }
 
-/// Where each file ends, if it has at most `most` bytes of tensors; 0: any number.
+/// Returns the index after the last tensor of each file of at most `most` bytes (0: unlimited).
 std::vector<std::size_t> file_ends(const std::vector<StoredTensor>& tensors, std::uint64_t most) {
   std::vector<std::size_t> ends;
   std::uint64_t bytes = 0;
@@ -60,39 +60,40 @@ SafetensorsFolder::SafetensorsFolder(const std::string& folder) : folder_(folder
   for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
     if (const fs::path path = fs::path(folder) / pickle;
         !fs::exists(index_path, ignored) && fs::exists(path, ignored))
-      throw_input("the weights are a pickle, which may run any code when it is read", path.string(),
-                  fmt::format("python3 experiments/prepare/weights_import.py {} writes them as "
-                              "safetensors, and runs none of it",
+      throw_input("the weights are a pickle, which can run arbitrary code when loaded",
+                  path.string(),
+                  fmt::format("convert them to safetensors without executing any code: "
+                              "python3 experiments/prepare/weights_import.py {}",
                               folder));
   if (!fs::exists(index_path, ignored))
-    throw_input("there is no model.safetensors here, nor an index of several", folder,
-                "a folder that transformers' save_pretrained() wrote");
+    throw_input("found neither model.safetensors nor an index of several files", folder,
+                "use a folder written by transformers' save_pretrained()");
   const nlohmann::json index = parse_strict_object(read_file(index_path, kMostIndex), index_path);
   if (!index.contains("weight_map") || !index["weight_map"].is_object())
-    throw_input("there is no object 'weight_map'", index_path, "{\"weight_map\": {...}}");
+    throw_input("missing object 'weight_map'", index_path, "{\"weight_map\": {...}}");
   std::map<std::string, const SafetensorsFile*> opened;
   for (const auto& [name, file] : index["weight_map"].items()) {
     const std::string file_name = file.is_string() ? file.get<std::string>() : "";
     if (file_name.empty() || fs::path(file_name).filename() != fs::path(file_name))
-      refuse_entry(name, "is in no file of this folder", index_path, "the name of a file");
+      refuse_entry(name, "is not in a file of this folder", index_path, "use a plain file name");
     const SafetensorsFile*& place = opened[file_name];
     if (place == nullptr) {
       if (!fs::is_regular_file(fs::path(folder) / file_name, ignored))
-        refuse_entry(name, fmt::format("is said to be in {}, which is not here", file_name),
-                     index_path, "all files that the index names");
+        refuse_entry(name, fmt::format("should be in {}, which does not exist", file_name),
+                     index_path, "add all files listed in the index");
       files_.push_back(std::make_unique<SafetensorsFile>((fs::path(folder) / file_name).string()));
       place = files_.back().get();
     }
     if (!place->tensors().contains(name))
       refuse_entry(name, fmt::format("is not in {}", file_name), index_path,
-                   "the files that belong together");
+                   "use files and an index that belong together");
     places_[name] = place;
   }
   for (const auto& one : files_)
     for (const auto& [name, tensor] : one->tensors())
       if (!places_.contains(name) || places_[name] != one.get())
-        refuse_entry(name, "is in a file, but not by the index", one->path(),
-                     "the files that belong together");
+        refuse_entry(name, "is in a file, but not in the index", one->path(),
+                     "use files and an index that belong together");
 }
 
 std::vector<std::string> SafetensorsFolder::names() const {
@@ -128,8 +129,8 @@ SafetensorsFolderWriter::SafetensorsFolderWriter(const std::string& folder,
   ends_ = file_ends(tensors_, most);
   make_directories(temporary_);
   const fs::path lock = fs::path(temporary_) / "lock";
-  lock_ = FileLock(lock.string(), "this folder", "wait until that export has ended");
-  std::vector<fs::path> left;  // by one that was killed
+  lock_ = FileLock(lock.string(), "this folder", "wait until that export has finished");
+  std::vector<fs::path> left;  // by a killed process
   for (const fs::directory_entry& entry : fs::directory_iterator(temporary_))
     if (entry.path().stem() != "lock") left.push_back(entry.path());
   std::error_code ignored;
@@ -160,13 +161,13 @@ void SafetensorsFolderWriter::open_next() {
 void SafetensorsFolderWriter::append(std::span<const float> values) {
   if (file_) values = values.subspan(file_->append(values));
   while (!values.empty()) {
-    CONCERTINA_CHECK(opened_ < ends_.size(), "more elements than {} has", folder_);
+    CONCERTINA_CHECK(opened_ < ends_.size(), "more elements than {} expects", folder_);
     open_next();
     values = values.subspan(file_->append(values));
   }
 }
 
-/// As transformers writes it.
+/// Formats the index like transformers.
 std::string SafetensorsFolderWriter::index_text() const {
   std::uint64_t bytes = 0, elements = 0;
   nlohmann::json files = nlohmann::json::object();
@@ -182,8 +183,7 @@ std::string SafetensorsFolderWriter::index_text() const {
   return index.dump(2) + "\n";
 }
 
-/// Files of tensors that are not of these. The index goes first: without it no part of several is
-/// read.
+/// Removes other tensor files. The index goes first: without it, none of several files is read.
 void SafetensorsFolderWriter::remove_others() const {
   static const std::regex kPart("model-[0-9]{5}-of-[0-9]{5}\\.safetensors");
   fs::remove(fs::path(folder_) / kSafetensorsIndex);
@@ -203,11 +203,11 @@ void SafetensorsFolderWriter::finish() {
                 (fs::path(folder_) / file_name(file)).string());
   };
   try {
-    // One file is read before any index, and takes the place of the old one at once.
+    // A single file is read in preference to an index, and atomically replaces the old one.
     if (ends_.size() == 1) move_up(0);
     remove_others();
   } catch (const fs::filesystem_error& error) {
-    throw_failure(error.code().message(), error.path1().string(), "a folder that can be written");
+    throw_failure(error.code().message(), error.path1().string(), "use a writable folder");
   }
   if (ends_.size() > 1) {
     for (std::size_t file = 0; file < ends_.size(); ++file) move_up(file);

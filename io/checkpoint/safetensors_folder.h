@@ -1,7 +1,6 @@
-// The tensors of a model in a folder, as Hugging Face's transformers stores them: in
-// model.safetensors, or in model-00001-of-00002.safetensors ... and their index.
-// Invariant: a folder that is written to has the old tensors, the new ones, or none that would be
-// read: never some of both.
+// The tensors of a model in a folder, stored like Hugging Face's transformers does: in
+// model.safetensors, or in model-00001-of-00002.safetensors ... and an index. Invariant: during
+// writing, a folder contains the old tensors, the new ones, or no readable ones, but never a mix.
 #pragma once
 
 #include <map>
@@ -16,29 +15,29 @@
 
 namespace concertina {
 
-/// The names of a folder's only file of tensors, and of the index of several.
+/// The file names of a single tensor file, and of the index of several.
 inline constexpr const char* kSafetensors = "model.safetensors";
 inline constexpr const char* kSafetensorsIndex = "model.safetensors.index.json";
 
-/// Whether `folder` has tensors, whatever they are.
+/// Whether `folder` has a tensor file or an index.
 bool has_safetensors(const std::string& folder);
 
-/// The tensors of a folder: of its model.safetensors, or of the files that its
-/// model.safetensors.index.json names.
+/// The tensors of a folder, from model.safetensors or the files listed in
+/// model.safetensors.index.json.
 class SafetensorsFolder {
  public:
-  /// Input errors: as of the files; an index that does not say what they have.
+  /// Throws like SafetensorsFile, and if the index does not match the files.
   explicit SafetensorsFolder(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
   std::vector<std::string> names() const;
-  /// In the order of their names.
+  /// Returns the files in name order.
   std::vector<std::string> files() const;
-  /// Null: there is none of this name.
+  /// Returns null if there is no tensor of this name.
   const StoredTensor* find(const std::string& name) const;
-  /// Which must be there. See SafetensorsFile::read().
+  /// Reads a tensor that must exist. See SafetensorsFile::read().
   void read(const std::string& name, std::uint64_t first, std::span<float> out) const;
-  /// Where the tensor is, for errors.
+  /// Returns the file of the tensor, for errors.
   const std::string& path_of(const std::string& name) const { return places_.at(name)->path(); }
 
  private:
@@ -47,24 +46,24 @@ class SafetensorsFolder {
   std::map<std::string, const SafetensorsFile*> places_;
 };
 
-/// Writes a folder, tensor after tensor.
+/// Writes a folder, tensor by tensor.
 class SafetensorsFolderWriter {
  public:
-  /// `tensors`: as of SafetensorsWriter. Where they have more than `most` bytes they come in
-  /// several files, each with as many of them, by name, as have no more than that; a tensor that
-  /// has more is alone. 0: in one file. The folder must be there; what it has stays until finish().
-  /// Removes the files of a writer that was killed. Bad input: another one is writing there.
+  /// `tensors` are those of SafetensorsWriter. They are distributed by name over files of at most
+  /// `most` bytes (0: a single file); a larger tensor has a file of its own. The folder must exist
+  /// and keeps its content until finish(). Removes the files of a killed writer. Throws
+  /// Error{bad_input} if another process is writing there.
   SafetensorsFolderWriter(const std::string& folder, std::vector<StoredTensor> tensors,
                           std::uint64_t most);
   ~SafetensorsFolderWriter();
   SafetensorsFolderWriter(const SafetensorsFolderWriter&) = delete;
   SafetensorsFolderWriter& operator=(const SafetensorsFolderWriter&) = delete;
 
-  /// In the order in which they are to be appended.
+  /// Returns the tensors in the order in which they must be appended.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  /// The next elements, as SafetensorsWriter::append().
+  /// Appends the next elements; see SafetensorsWriter::append().
   void append(std::span<const float> values);
-  /// After the last element: on the storage, in the place of what was there.
+  /// Syncs the files after the last element and replaces the old content.
   void finish();
 
  private:
@@ -73,12 +72,12 @@ class SafetensorsFolderWriter {
   std::string index_text() const;
   void remove_others() const;
 
-  std::string folder_, temporary_;  // the second is one in the first
-  FileLock lock_;                   // of the second
+  std::string folder_, temporary_;  // the second is inside the first
+  FileLock lock_;                   // for temporary_
   std::vector<StoredTensor> tensors_;
-  std::vector<std::size_t> ends_;  // of the files: the tensor after their last
+  std::vector<std::size_t> ends_;  // of each file: index after its last tensor
   std::optional<SafetensorsWriter> file_;
-  std::size_t opened_ = 0;  // files
+  std::size_t opened_ = 0;  // number of files
 };
 
 }  // namespace concertina

@@ -30,12 +30,12 @@ constexpr std::string_view kMemoryFiles = "/dev/shm/concertina-";
 constexpr std::size_t kIdDigits = 32;  // of a run.id, which follow
 constexpr const char* kUnfinished = ".partial";
 constexpr std::uint64_t kSnapshotAlign = 64;  // bytes
-/// The text grows with what policies have seen: a file has room for that, as making one anew takes
-/// longer than the copy.
+/// Reserve for the description, which grows with what policies have recorded: recreating a file
+/// takes longer than the copy.
 constexpr std::uint64_t kTextRoom = 64 << 10;
 constexpr std::uint64_t kMostDescription = 64 << 20;
 
-/// The end of a file: the text before it is its description.
+/// The end of a file, following the text of the description.
 struct SnapshotTail {
   char magic[8] = {'c', 'o', 'n', 'c', 's', 'n', 'p', '2'};
   std::uint64_t text_bytes = 0;
@@ -47,7 +47,7 @@ std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kSnapshotAlign - 1) / kSnapshotAlign * kSnapshotAlign;
 }
 
-/// Where the parts go, one after the other, with hashes that are not known yet.
+/// Assigns offsets to the parts, in sequence, without hashes.
 ShardRecord places_of(std::span<const TensorPiece> pieces) {
   ShardRecord record{
       .file = shard_name(0), .bytes = 0, .skeleton_sha256 = sha256_hex(""), .pieces = {}};
@@ -74,28 +74,28 @@ void write_tail(std::byte* end, const std::string& key, const std::string& text)
   std::memcpy(end - sizeof tail, &tail, sizeof tail);
 }
 
-/// The description of a snapshot; an input error unless `key`, if any, has made it.
+/// Returns a snapshot's description. Throws Error{bad_input} unless made with `key` (null: any).
 nlohmann::json read_description(const File& file, const std::string* key) {
   SnapshotTail tail;
   const std::uint64_t size = file.size();
   const auto require = [&](bool sound, const char* what) {
     if (!sound) throw_input(what, file.path(), "remove it");
   };
-  require(size >= sizeof tail, "it is too short for a snapshot");
+  require(size >= sizeof tail, "too short for a snapshot");
   file.read_at(size - sizeof tail, std::as_writable_bytes(std::span(&tail, 1)));
-  require(std::ranges::equal(tail.magic, kNoTail.magic), "it is no snapshot of this version");
-  require(tail.text_bytes <= std::min(size - sizeof tail, kMostDescription), "it is damaged");
+  require(std::ranges::equal(tail.magic, kNoTail.magic), "not a snapshot of this version");
+  require(tail.text_bytes <= std::min(size - sizeof tail, kMostDescription), "damaged");
   std::string text(tail.text_bytes, '\0');
   file.read_at(size - sizeof tail - text.size(), std::as_writable_bytes(std::span(text)));
   require(key == nullptr || (!key->empty() && tail.mac == hmac_sha256(*key, text)),
-          "it is damaged, or was not made with the key of this run");
+          "damaged, or not made with the key of this run");
   nlohmann::json json = parse_json(text);
   require(json.is_object() && json["shard"].is_object() && json["shard"]["bytes"] == size,
-          "it was cut short, or is damaged");
+          "truncated or damaged");
   return json;
 }
 
-/// The part that a process with the run's key has written to `path`, if one has.
+/// Reads the part that a process with the run's key has written to `path`, if any.
 std::optional<SnapshotPart> read_part(const std::string& path, const std::string& key, bool warn) {
   std::string why;
   try {
@@ -112,8 +112,8 @@ std::optional<SnapshotPart> read_part(const std::string& path, const std::string
   return std::nullopt;
 }
 
-/// The parts of all ranks of one step of one launch as a commit; none if one is missing. Several
-/// hosts may have the same one.
+/// Combines the parts of all ranks for one step of one launch into a commit, if none is missing.
+/// Several hosts may have the same part.
 std::optional<OpenCommit> commit_of(std::vector<SnapshotPart> parts) {
   const auto rank_of = [](const SnapshotPart& part) { return part.of.rank; };
   std::ranges::stable_sort(parts, {}, rank_of);
@@ -136,7 +136,7 @@ std::optional<OpenCommit> commit_of(std::vector<SnapshotPart> parts) {
   return OpenCommit{kMemoryFolder, std::move(manifest), FilePlace::shared};
 }
 
-/// The files whose names begin with `prefix`, also those that are not whole.
+/// Returns the files whose names begin with `prefix`, including incomplete ones.
 std::vector<std::string> files_of(const std::string& prefix) {
   std::vector<std::string> files;
   std::error_code error;
@@ -182,7 +182,7 @@ void SnapshotSlot::release() {
 
 void SnapshotSlot::publish() const {
   if (::rename((path_ + kUnfinished).c_str(), path_.c_str()) != 0)
-    warn_once(path_, fmt::format("no snapshot can have this name: {}", std::strerror(errno)));
+    warn_once(path_, fmt::format("cannot publish this snapshot: {}", std::strerror(errno)));
 }
 
 void SnapshotSlot::open(std::uint64_t bytes) {
@@ -211,7 +211,7 @@ SnapshotFile::SnapshotFile(SnapshotRun run, int rank)
     : run_(std::move(run)),
       slots_{SnapshotSlot(snapshot_path(run_.prefix, rank, 0)),
              SnapshotSlot(snapshot_path(run_.prefix, rank, 1))} {
-  // What is there may be gone on from: the older one is written over first.
+  // A launch may resume from existing files, so the older one is overwritten first.
   const std::optional<SnapshotPart> first = read_part(slots_[0].path(), run_.key, /*warn=*/false),
                                     second = read_part(slots_[1].path(), run_.key, /*warn=*/false);
   if (first && (!second || second->of.step < first->of.step)) next_ = 1;
@@ -221,7 +221,7 @@ double SnapshotFile::copy(const SnapshotOf& of, const nlohmann::json& metadata,
                           std::span<const TensorPiece> pieces) {
   double start = now();
   part_ = {of, metadata, places_of(pieces), {}};
-  // Hashes are as long as they will be; the number of bytes may become some digits longer.
+  // Hashes already have their final length; the byte count may become some digits longer.
   const std::uint64_t text_bytes = description(run_, part_).size() + kSnapshotAlign;
   const std::uint64_t needed = part_.shard.bytes + text_bytes + sizeof(SnapshotTail);
   SnapshotSlot& slot = slots_[next_];
@@ -229,7 +229,7 @@ double SnapshotFile::copy(const SnapshotOf& of, const nlohmann::json& metadata,
   const bool anew = room < needed || room > 2 * (needed + kTextRoom);
   slot.open(anew ? aligned(needed + kTextRoom) : room);
   part_.shard.bytes = slot.bytes().size();
-  if (anew) start = now();  // that of a first time says nothing of the next
+  if (anew) start = now();  // the first copy is not representative
   next_ = 1 - next_;
   for (std::size_t p = 0; p < pieces.size(); ++p)
     for (std::size_t s = 0; s < pieces[p].parts.size(); ++s)
@@ -289,7 +289,7 @@ std::map<std::string, SnapshotSet> own_snapshot_sets() {
       const File file = open_regular(path, FilePlace::shared);
       sets[prefix].bytes += file.size();
       sets[prefix].directory = read_description(file, nullptr).at("directory").get<std::string>();
-    } catch (const Error&) {  // of another user, or without a description
+    } catch (const Error&) {  // belongs to another user, or has no description
     } catch (const nlohmann::json::exception&) {
     }
   return sets;

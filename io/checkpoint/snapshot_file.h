@@ -1,9 +1,9 @@
 // A rank's part of the state of a run, in memory that outlives its process: files in /dev/shm.
-// Invariants: of two generations one is whole at any moment, once the first is; a file has its name
-// only when all of it is there and hashed; what is read is what a process with the run's key wrote,
-// and everything else is skipped with one warning. Anybody may make files of these names: those of
-// other users are not read. It is no checkpoint: it goes with the machine. Other hosts may keep
-// copies of its files.
+// Invariants: once the first snapshot is complete, one of two generations is complete at any time.
+// A file has its final name only after it is complete and hashed. Only data written by a process
+// with the run's key is used; other files, including those of other users, are skipped with one
+// warning. A snapshot is not a checkpoint: it is lost on a reboot. Other hosts may keep copies of
+// its files.
 #pragma once
 
 #include <array>
@@ -21,28 +21,28 @@
 
 namespace concertina {
 
-/// A run, as its snapshots know it.
+/// The properties of a run that its snapshots depend on.
 struct SnapshotRun {
-  std::string prefix{};     // of the names of its files; empty: the run has no run.id
-  std::string key{};        // of run.key; empty: no snapshot is believed
+  std::string prefix{};     // of the file names; empty if the run has no run.id
+  std::string key{};        // content of run.key; empty: no snapshot is trusted
   std::string directory{};  // absolute
 };
 SnapshotRun snapshot_run(const std::string& directory);
-/// The prefix alone.
+/// Returns only the prefix.
 std::string snapshot_prefix(const std::string& directory);
 
-/// Says which launch, rank and step a part is of.
+/// The launch, rank and step of a part.
 struct SnapshotOf {
-  std::uint64_t launch = 0;  // a number that no other launch has
+  std::uint64_t launch = 0;  // random and unique
   int rank = 0, world = 1;
   std::int64_t step = 0;
   auto operator<=>(const SnapshotOf&) const = default;
 };
 
-/// The file of a generation, 0 or 1, of a rank's part.
+/// Returns the path of generation 0 or 1 of a rank's part.
 std::string snapshot_path(const std::string& prefix, int rank, std::size_t generation);
 
-/// A file of a snapshot, mapped: one generation of a rank's part, written here or copied from
+/// A mapped file of a snapshot: one generation of a rank's part, written here or copied from
 /// another host.
 class SnapshotSlot {
  public:
@@ -51,10 +51,10 @@ class SnapshotSlot {
   SnapshotSlot(const SnapshotSlot&) = delete;
   SnapshotSlot& operator=(const SnapshotSlot&) = delete;
 
-  /// Takes the name away from what is there, and makes room for exactly so many bytes. Throws a
-  /// failure where there is no room.
+  /// Removes the final name from the existing file and resizes it to exactly `bytes`. Throws if
+  /// there is not enough space.
   void open(std::uint64_t bytes);
-  /// Gives the file its name: all of it is there. Warns where another user has taken the name.
+  /// Gives the complete file its final name. Warns if another user has taken the name.
   void publish() const;
 
   const std::string& path() const { return path_; }
@@ -68,29 +68,29 @@ class SnapshotSlot {
   std::uint64_t bytes_ = 0;
 };
 
-/// A rank's part as its file describes it.
+/// A rank's part as described in its file.
 struct SnapshotPart {
   SnapshotOf of;
   nlohmann::json metadata;
-  ShardRecord shard;  // `bytes` are those of the file
+  ShardRecord shard;  // `bytes` is the size of the file
   std::string file;   // its name
 };
 nlohmann::json to_json(const SnapshotPart& part);
 SnapshotPart parse_snapshot_part(const nlohmann::json& json);
 
-/// Two generations of a rank's part.
+/// The two generations of a rank's part.
 class SnapshotFile {
  public:
   SnapshotFile(SnapshotRun run, int rank);
 
-  /// Copies the pieces in place of the older generation, and returns the seconds of the copy.
-  /// Throws a failure where there is no room.
+  /// Copies the pieces over the older generation and returns the duration in seconds. Throws if
+  /// there is not enough space.
   double copy(const SnapshotOf& of, const nlohmann::json& metadata,
               std::span<const TensorPiece> pieces);
-  /// Hashes the last copy and gives the file its name; on any thread. Returns the seconds of that.
+  /// Hashes the last copy and publishes the file; on any thread. Returns the duration in seconds.
   double seal();
 
-  /// The generation of the last copy, 0 or 1, and its file; there is one.
+  /// Returns the generation, 0 or 1, of the last copy, which must exist.
   std::size_t generation() const { return 1 - next_; }
   std::span<const std::byte> last() const { return slots_[generation()].bytes(); }
 
@@ -98,35 +98,35 @@ class SnapshotFile {
   const SnapshotRun run_;
   std::array<SnapshotSlot, 2> slots_;
   std::size_t next_ = 0;
-  SnapshotPart part_;  // the last copy
+  SnapshotPart part_;  // of the last copy
 };
 
-/// The parts of a run on this host. Files that are damaged in what they say of themselves, of
-/// another key or of another user are skipped, with one warning for each.
+/// Returns the parts of a run on this host. Files that are damaged, have another key or belong to
+/// another user are skipped with one warning each.
 std::vector<SnapshotPart> snapshot_parts(const SnapshotRun& run);
 
-/// A snapshot of which there are the parts of all ranks: a commit that CheckpointReader reads, one
-/// shard per rank.
+/// A snapshot with the parts of all ranks, as a commit with one shard per rank for
+/// CheckpointReader.
 struct WholeSnapshot {
   std::uint64_t launch = 0;  // SnapshotOf::launch
   OpenCommit commit;
 };
-/// The one of the newest step among these parts; none if there is none.
+/// Returns the complete snapshot of the newest step among these parts, if there is one.
 std::optional<WholeSnapshot> newest_whole(std::vector<SnapshotPart> parts);
 
-/// The newest step of which this host has a part, whatever others have; 0 if there is none.
+/// Returns the newest step of which this host has any part, or 0.
 std::int64_t newest_snapshot_part(const SnapshotRun& run);
 
 /// Removes all snapshots of a run on this host.
 void remove_snapshots(const std::string& prefix);
 
-/// The snapshots of a run of this user, and the directory that they say it has, which nothing
-/// vouches for; empty: none says so.
+/// The snapshots of one of this user's runs, and the run directory according to their unverified
+/// description; empty if there is none.
 struct SnapshotSet {
   std::string directory;
   std::uint64_t bytes = 0;
 };
-/// Those of all runs on this host, by prefix.
+/// Returns the snapshots of all runs on this host, by prefix.
 std::map<std::string, SnapshotSet> own_snapshot_sets();
 
 }  // namespace concertina

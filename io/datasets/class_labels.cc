@@ -16,9 +16,9 @@ namespace {
 
 using Places = std::function<std::string(std::size_t row)>;
 
-constexpr const char* kRule = "labels 0, 1, ... without a gap, or names";
+constexpr const char* kRule = "use labels 0, 1, ... without gaps, or names";
 
-/// The number that `label` is, from 0 on; nothing for any other text.
+/// Returns the value of a non-negative integer label; nothing for any other text.
 std::optional<std::int64_t> whole_number_of(std::string_view label) {
   if (const std::size_t dot = label.find('.');
       dot != std::string_view::npos && dot + 1 < label.size() &&
@@ -36,13 +36,13 @@ bool is_score(std::string_view label) {
   return error == std::errc() && end == label.end();
 }
 
-/// Whether all labels are numbers, or none.
+/// Returns whether all labels are numbers, or none; throws if they are mixed.
 bool are_numbers(std::span<const std::string_view> labels, const Places& place_of) {
   bool numbers = false, scores = true;
-  std::optional<std::size_t> other;  // the first that differs from the one before it
+  std::optional<std::size_t> other;  // first label of a different kind
   for (std::size_t row = 0; row < labels.size(); ++row) {
     if (labels[row].empty())
-      throw_input("the label is empty", place_of(row), "a label in each row");
+      throw_input("the label is empty", place_of(row), "use a label in each row");
     const bool whole = whole_number_of(labels[row]).has_value();
     scores = scores && is_score(labels[row]);
     if (row > 0 && whole != numbers && !other) other = row;
@@ -51,21 +51,21 @@ bool are_numbers(std::span<const std::string_view> labels, const Places& place_o
   if (!other) {
     if (scores && !numbers)
       throw_input(fmt::format("the label '{}' is a score, not a class", labels[0].substr(0, 60)),
-                  place_of(0), fmt::format("{}; data.label_column names their column", kRule));
+                  place_of(0), fmt::format("{}; data.label_column selects the column", kRule));
     return numbers;
   }
   if (scores)
     throw_input(fmt::format("the label '{}' is a score, not a class",
                             labels[numbers ? *other : 0].substr(0, 60)),
                 place_of(numbers ? *other : 0),
-                fmt::format("{}; data.label_column names their column", kRule));
-  throw_input(fmt::format("the label '{}' is {} number, those before it are {}",
-                          labels[*other].substr(0, 60), numbers ? "no" : "a",
+                fmt::format("{}; data.label_column selects the column", kRule));
+  throw_input(fmt::format("the label '{}' is {} number, but the previous ones are {}",
+                          labels[*other].substr(0, 60), numbers ? "not a" : "a",
                           numbers ? "numbers" : "names"),
               place_of(*other), kRule);
 }
 
-/// The numbers, which leave none out.
+/// Returns the numbers, which must be without gaps.
 std::vector<std::int32_t> checked_numbers(std::span<const std::string_view> labels,
                                           const Places& place_of) {
   std::vector<std::int64_t> numbers;
@@ -89,11 +89,11 @@ ClassLabels classes_in(std::span<const std::string> order, std::span<const std::
     const auto number = name == order.end() ? whole_number_of(labels[row]) : name - order.begin();
     if (!number || std::cmp_greater_equal(*number, order.size()))
       throw_input(
-          fmt::format("the label '{}' is none of the classes that the model or data.classes "
+          fmt::format("the label '{}' is not a class of the model or data.classes"
                       "names",
                       labels[row].substr(0, 60)),
           place_of(row),
-          fmt::format("one of: {}; or model.head = \"new\"",
+          fmt::format("use one of: {}; or model.head = \"new\"",
                       fmt::join(order.first(std::min<std::size_t>(20, order.size())), ", ")));
     classes.numbers.push_back(static_cast<std::int32_t>(*number));
   }

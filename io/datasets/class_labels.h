@@ -1,5 +1,5 @@
-// Labels as they are written, as numbers of classes. Other kinds of labels (scores, several classes
-// of a row, a tag for each word) would be files beside this one.
+// Conversion of written class labels to class numbers. Other kinds of labels (scores, several
+// classes per row, a tag per word) belong in separate files.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 namespace concertina {
 
 struct ClassLabels {
-  std::vector<std::int32_t> numbers{};  // of the rows
-  std::vector<std::string> names{};     // of the classes
+  std::vector<std::int32_t> numbers{};  // of each row
+  std::vector<std::string> names{};     // of each class
 };
 
-/// Whole numbers (1 or 1.0) are the classes that they say, and must be 0, 1, ... without a gap: one
-/// that is alone is most likely an error. Anything else is a name; names are numbered in the order
-/// of their bytes. `place_of`: where a row is, for errors: a label that is empty, or that is a
-/// number among names; a number out of range; scores. With an `order` classes are those, whether
-/// labels are their names or their numbers, and any other label is an error.
+/// Whole numbers (1 or 1.0) are class numbers and must be 0, 1, ... without gaps, since a lone
+/// outlier is most likely an error. Other labels are names, numbered in bytewise order. `place_of`
+/// locates a row in errors, which are thrown for an empty label, a mix of numbers and names, a
+/// number out of range, and scores. With an `order`, labels must be names or numbers of its
+/// classes.
 ClassLabels number_classes(std::span<const std::string_view> labels,
                            const std::function<std::string(std::size_t row)>& place_of,
                            std::span<const std::string> order = {});

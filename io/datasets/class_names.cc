@@ -28,8 +28,7 @@ std::vector<std::string> class_names_in(const std::string& path) {
   while (!names.empty() && names.back().empty()) names.pop_back();
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i].empty())
-      throw_input("the name of a class is empty", fmt::format("{}:{}", path, i + 1),
-                  "a name on each line");
+      throw_input("empty class name", fmt::format("{}:{}", path, i + 1), "use one name per line");
   return names;
 }
 

@@ -1,4 +1,4 @@
-// Files of the names of classes: one a line.
+// Files with one class name per line.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace concertina {
 
-/// The lines of `path`; blank ones may only be at its end. Input errors name the line.
+/// Returns the lines of `path`. Throws Error{bad_input} for a blank line except at the end.
 std::vector<std::string> class_names_in(const std::string& path);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Hashes by which items of data are told to be the same.
+// Hashes for detecting equal data items.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ inline std::uint64_t content_hash(std::string_view text) {
   return content_hash(std::as_bytes(std::span(text)));
 }
 
-/// Appends `text` as it is compared with others: in lower case, without space at its ends, one
-/// space where it has several (as Unicode has these). Bytes that are not UTF-8 stay as they are.
+/// Appends `text` in the form used for comparisons: in lower case, trimmed, and with each run of
+/// Unicode white space replaced by one space. Bytes that are not valid UTF-8 are kept.
 void append_folded(std::string_view text, std::string& folded);
-/// The hash of that.
+/// Returns the content_hash() of that form.
 std::uint64_t folded_hash(std::string_view text);
 
 }  // namespace concertina

@@ -26,7 +26,7 @@ const OptionValue& DataOptions::own_value(std::string_view name) const {
   static const OptionValues kDefaults = default_data_options();
   if (const auto set = options.find(name); set != options.end()) return set->second;
   const auto found = kDefaults.find(name);
-  CONCERTINA_CHECK(found != kDefaults.end(), "no data format has the option {}", name);
+  CONCERTINA_CHECK(found != kDefaults.end(), "unknown data format option {}", name);
   return found->second;
 }
 

@@ -1,6 +1,6 @@
-// Training data: samples of named fields (core/model/batch.h), in three splits.
-// Invariants: what a sample holds is a pure function of the files and of SampleAt, so any process
-// writes it at any time; no sample of one split has anything of another.
+// Training data: samples of named fields (core/model/batch.h), in three splits. Invariants: the
+// content of a sample is a pure function of the files and of SampleAt, so any process can write it
+// at any time. Samples of different splits share no data.
 #pragma once
 
 #include <cstdint>
@@ -26,29 +26,29 @@ enum class Split : std::uint8_t { train, validation, test };
 inline constexpr std::string_view kSplitNames[] = {"train", "validation", "test"};
 inline constexpr Split kAllSplits[] = {Split::train, Split::validation, Split::test};
 
-/// What becomes of documents, as the rows of a table: each is a sample of its own (alone), they
-/// follow each other in one long text (joined), or several share a sample and do not see each other
-/// (packed). auto: joined where the next token is predicted, else alone.
+/// How documents, such as rows of a table, are turned into samples: one sample each (alone),
+/// concatenated into one long text (joined), or several per sample without attention across
+/// documents (packed). auto: joined for next-token prediction, otherwise alone.
 inline constexpr std::string_view kDocumentsNames[] = {"auto", "alone", "joined", "packed"};
 
-/// What a format is asked for: keys of [data] that all formats read, and what the model says.
+/// Options of a format: keys of [data] that all formats read, and properties of the model.
 struct DataOptions {
   std::string format = "text";                                // data.format
   std::vector<std::string> files{};                           // paths or globs; see files_key
   std::vector<std::string> validation_files{}, test_files{};  // data.validation_files, ...
   std::shared_ptr<const Tokenizer> tokenizer{};               // data.tokenizer; null: bytes
-  // Shares of `files` that are held out where no files are: data.validation, data.test.
+  // Shares of `files` to hold out unless there are separate files: data.validation, data.test.
   double validation = 0.1, test = 0;
-  double most_overlap = 0.2;               // of what is held out, with training (data.most_overlap)
+  double most_overlap = 0.2;               // of held-out and training data (data.most_overlap)
   std::int64_t tokens_per_sample = 0;      // T (model.context)
-  bool labelled = true;                    // the task needs a label in each row
-  std::string documents = "alone";         // of kDocumentsNames, but auto (data.documents)
-  std::vector<std::string> class_names{};  // data.classes; empty: numbered as they come
-  TargetKind targets = TargetKind::label;  // what the model's task says that a row tells
-  std::int64_t vocabulary = std::int64_t{1} << 31;  // tokens are below it (model.vocab)
-  OptionValues options{};  // of the format; those that are not set have their defaults
+  bool labelled = true;                    // whether the task needs a label in each row
+  std::string documents = "alone";         // one of kDocumentsNames except auto (data.documents)
+  std::vector<std::string> class_names{};  // data.classes; empty: in order of appearance
+  TargetKind targets = TargetKind::label;  // target of a row, set by the model's task
+  std::int64_t vocabulary = std::int64_t{1} << 31;  // exclusive bound of tokens (model.vocab)
+  OptionValues options{};                           // of the format; unset ones have their defaults
 
-  /// The value of an option that a format declares, which is of this type.
+  /// Returns the value of an option of this type that a format declares.
   template <class T>
   const T& own(std::string_view name) const {
     return std::get<T>(own_value(name));
@@ -58,7 +58,7 @@ struct DataOptions {
   const OptionValue& own_value(std::string_view name) const;
 };
 
-/// Which sample, and all else that what it holds may depend on.
+/// Identifies a sample and everything else that its content may depend on.
 struct SampleAt {
   Split split = Split::train;
   std::uint64_t sample = 0;           // in [0, samples(split))
@@ -71,15 +71,15 @@ struct Splits;  // io/datasets/split_files.h
 
 class QuestionAnswers;  // io/labelled/questions.h
 
-/// What a split holds, whatever the tokenizer: figures on splits of one digest are of the same
-/// data.
+/// Identifies the content of a split, independent of the tokenizer: metrics on splits with the same
+/// digest refer to the same data.
 struct SplitContent {
-  std::string sha256{};     // of its texts, labels or pictures
-  std::uint64_t bytes = 0;  // of the text whose tokens are the targets; 0: they are not all of it
+  std::string sha256{};     // of its texts, labels or images
+  std::uint64_t bytes = 0;  // of the text, if its tokens are the targets; otherwise 0
 };
 
-/// Invariant: every function is pure, so that no dataset and no decorator (DatasetAround) compiles
-/// before it has said what each of them means for it. Defaults are those of FileDataset.
+/// Every function is pure virtual, so that each dataset and each decorator (DatasetAround) must
+/// define all of them explicitly. FileDataset has defaults.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -87,47 +87,46 @@ class Dataset {
   Dataset(const Dataset&) = delete;
   Dataset& operator=(const Dataset&) = delete;
 
-  /// The fields of its samples; the makers are in core/model/batch.h.
+  /// Returns the fields of the samples; functions that create fields are in core/model/batch.h.
   virtual std::span<const Field> fields() const = 0;
-  /// Tokens are in [0, vocabulary()); 0: it has none, or its files do not say.
+  /// Tokens are in [0, vocabulary()); 0 means no tokens, or that the files do not specify it.
   virtual std::int64_t vocabulary() const = 0;
-  /// The names of labels 0, 1, ...; empty: it has no labels.
+  /// Returns the names of labels 0, 1, ...; empty without labels.
   virtual std::span<const std::string> classes() const = 0;
-  /// How its items are split, with the counts of classes; null: it is one long text.
+  /// Returns how items are split, with class counts; null for one long text.
   virtual const Splits* splits() const = 0;
-  /// The questions that its samples are cut from; null: it has none.
+  /// Returns the questions that the samples are created from; null if there are none.
   virtual const QuestionAnswers* questions() const = 0;
-  /// Samples of a split; of the largest epoch of training.
+  /// Returns the number of samples of a split; for training, of the largest epoch.
   virtual std::uint64_t samples(Split split) const = 0;
-  /// Samples of one epoch: at least 1, at most samples(Split::train).
+  /// Returns the number of samples of one epoch: from 1 to samples(Split::train).
   virtual std::uint64_t samples_of_epoch(std::uint64_t seed, std::uint64_t epoch) const = 0;
-  /// Valid targets of samples [0, sample) of a split, in any epoch: what a loss is a mean over.
+  /// Returns the valid targets of samples [0, sample) of a split: what a mean loss averages over.
   virtual std::int64_t targets_before(Split split, std::uint64_t sample) const = 0;
-  /// Writes one sample; `views[i]` has the elements of fields()[i]. An empty view is not wanted.
-  /// For several threads at once.
+  /// Writes one sample. `views[i]` has the elements of fields()[i]; an empty view is skipped.
+  /// Thread-safe.
   virtual void write(const SampleAt& at, std::span<const View> views) const = 0;
-  /// Whether a sample of training comes again: is the same in each epoch, or each views() epochs.
+  /// Whether training samples repeat, in every epoch or every views() epochs.
   virtual bool repeats() const = 0;
   virtual std::uint64_t views() const = 0;
-  /// All its files: their bytes are its identity.
+  /// Returns all files; their bytes identify the dataset.
   virtual const Corpus& corpus() const = 0;
-  /// Reads ahead what write() would otherwise find bad only when a sample is drawn: files that
-  /// state their own hash, tokens beyond the vocabulary, rows that the tokenizer does not read,
-  /// images that cannot be decoded; and compares what is held out with what is trained on where
-  /// splits() does not. Throws an input error with the file and the place. `progress` is called now
-  /// and then.
+  /// Finds errors that write() would report only when a sample is drawn: files with a wrong hash,
+  /// tokens outside the vocabulary, rows that the tokenizer rejects, undecodable images. Also
+  /// compares held-out data with training data unless splits() does. Throws Error{bad_input} with
+  /// the file and the position. `progress` is called regularly.
   virtual void verify(const std::function<void()>& progress) const = 0;
-  /// Identifies the data of a split that has samples. `progress` is called now and then.
+  /// Identifies the data of a split that has samples. `progress` is called regularly.
   virtual SplitContent content(Split split, const std::function<void()>& progress) const = 0;
-  /// Some lines for a person: files, sizes, samples per epoch, how it begins.
+  /// Returns human-readable lines: files, sizes, samples per epoch, and how the data begins.
   virtual std::string summary() const = 0;
-  /// Lines for the log of a run that draws so many samples; none where there is nothing to say.
+  /// Returns log lines for a run that draws this many samples; may be empty.
   virtual std::vector<std::string> notes(std::uint64_t samples) const = 0;
 
   std::int64_t targets(Split split) const { return targets_before(split, samples(split)); }
 };
 
-/// Base of the datasets that read files: the features that most of them do not have.
+/// Base of datasets that read files: defaults for features that most of them lack.
 class FileDataset : public Dataset {
  public:
   std::int64_t vocabulary() const override { return 0; }
@@ -138,12 +137,12 @@ class FileDataset : public Dataset {
     return samples(Split::train);
   }
   std::uint64_t views() const override { return 1; }
-  /// Where splits() does not identify the data, two splits are the same if their samples are.
+  /// Identifies a split by hashing its samples if splits() does not identify the data.
   SplitContent content(Split split, const std::function<void()>& progress) const override;
   std::vector<std::string> notes(std::uint64_t) const override { return {}; }
 };
 
-/// Base of the decorators: all is as the inner dataset has it, but for what they override.
+/// Base of decorators: forwards everything that is not overridden to the inner dataset.
 class DatasetAround : public Dataset {
  public:
   explicit DatasetAround(std::shared_ptr<const Dataset> inner) : inner_(std::move(inner)) {}
@@ -182,36 +181,36 @@ class DatasetAround : public Dataset {
   std::shared_ptr<const Dataset> inner_;
 };
 
-/// Why samples do not come again, as keys: `now` is what makes them others in each epoch, `instead`
-/// is what would not.
+/// Why samples do not repeat, as config keys: `now` makes them differ between epochs, `instead`
+/// would not.
 struct Variation {
   std::string now, instead;
 };
 
 struct DatasetFormat {
-  /// Input errors name the file and the place in it, or the key of [data].
+  /// Throws Error{bad_input} with the file and position, or the key of [data].
   std::unique_ptr<Dataset> (*make)(const DataOptions& options) = nullptr;
-  /// Null, or a null answer: samples come again.
+  /// If null, or if it returns nothing, samples repeat.
   std::optional<Variation> (*varies)(const DataOptions& options) = nullptr;
-  std::string_view files_key = "data.files";  // the key that names the files
-  /// Other keys of [data] that it reads and not all formats do.
+  std::string_view files_key = "data.files";  // key that names the files
+  /// Other keys of [data] that this format reads, but not all formats do.
   std::vector<std::string_view> keys{};
-  bool binary = false;  // its files are not text, and may begin as UTF-16 does
-  /// The keys data.<name>. Formats that declare an option of one name declare the same option.
+  bool binary = false;  // files are not text, and may begin like UTF-16
+  /// The keys data.<name>. An option must be identical in all formats that declare its name.
   std::vector<Option> options{};
-  /// Throws an input error for options that contradict each other; null: none do.
+  /// Throws Error{bad_input} for conflicting options; may be null.
   void (*check)(const OptionValues& options) = nullptr;
 };
 
-/// The formats that io/meson.build lists.
+/// Returns the formats listed in io/meson.build.
 std::span<const Entry<DatasetFormat>> dataset_formats();
 const DatasetFormat& find_format(const std::string& name);
-/// The defaults of the options of all formats.
+/// Returns the defaults of the options of all formats.
 OptionValues default_data_options();
-/// Throws an input error for an unknown format and for all that the format refuses.
+/// Throws Error{bad_input} for an unknown format or what the format rejects.
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options);
 
-/// The place of field `name` in `dataset`, or -1.
+/// Returns the index of field `name` in `dataset`, or -1.
 int field_index(const Dataset& dataset, std::string_view name);
 
 }  // namespace concertina

@@ -10,17 +10,17 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kParts = 2;  // that are held out: validation, test
+constexpr std::size_t kParts = 2;  // held-out splits: validation, test
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-/// An item in the order in which groups are taken; those of equal content stand together.
+/// An item in the order of assignment; items of equal content are adjacent.
 struct OrderedItem {
   std::uint64_t order, content;
   std::size_t item;
   auto operator<=>(const OrderedItem&) const = default;
 };
 
-/// Items of equal content: [first, first + count) of the ordered ones.
+/// Items of equal content: [first, first + count) in the order of assignment.
 struct ContentGroup {
   std::size_t first, count;
   std::size_t label;
@@ -60,7 +60,7 @@ std::vector<ContentGroup> groups_of(std::span<const OrderedItem> ordered,
   return groups;
 }
 
-/// The share of `items` more after `before`, so that shares of all classes add up.
+/// Returns the share of the next `items` after `before`, so that shares of all classes add up.
 std::uint64_t share_after(std::uint64_t before, std::uint64_t items, double share) {
   const auto up_to = [share](std::uint64_t n) {
     return static_cast<std::uint64_t>(static_cast<double>(n) * share);
@@ -78,7 +78,7 @@ std::vector<ClassShare> class_shares(std::span<const ContentGroup> groups,
   }
   std::uint64_t before = 0;
   for (ClassShare& one : classes) {
-    std::uint64_t needed = 1;  // groups: one to train on, one of each part before this one
+    std::uint64_t needed = 1;  // groups: one for training, one for each part before this
     for (std::size_t part = 0; part < kParts; ++part) {
       const double share = part == 0 ? shares.validation : shares.test;
       if (share == 0) continue;
@@ -94,8 +94,8 @@ std::vector<ClassShare> class_shares(std::span<const ContentGroup> groups,
   return classes;
 }
 
-/// Whether `part` may have `count` items more: its share is not full, and groups are left to train
-/// on and for the other part.
+/// Whether `part` can take `count` more items: its share is not full, and enough groups remain for
+/// training and for the other part.
 bool has_room(const ClassShare& of, std::size_t part, std::size_t count) {
   const std::size_t other = 1 - part;
   const std::uint64_t kept = of.wanted[other] > 0 && of.taken[other] == 0 ? 2 : 1;
@@ -108,7 +108,7 @@ void take(ContentGroup& group, std::size_t part, ClassShare& of) {
   --of.groups_left;
 }
 
-/// Where all groups of a class are larger than what a part wants of it, the part gets the smallest.
+/// If all groups of a class are larger than a part's share of it, assigns the smallest group.
 void fill_empty(std::span<ContentGroup> groups, std::size_t part, std::span<ClassShare> classes) {
   const auto is_empty = [part](const ClassShare& one) {
     return one.wanted[part] > 0 && one.taken[part] == 0 && one.groups_left > 1;
@@ -130,7 +130,7 @@ std::vector<Split> draw_split(std::span<const ItemKey> items, const SplitShares&
                               std::uint64_t seed) {
   CONCERTINA_CHECK(
       shares.validation >= 0 && shares.test >= 0 && shares.validation + shares.test < 1,
-      "shares of {} and {}", shares.validation, shares.test);
+      "invalid shares {} and {}", shares.validation, shares.test);
   const std::vector<OrderedItem> ordered = ordered_items(items, seed);
   std::vector<ContentGroup> groups = groups_of(ordered, items);
   std::vector<ClassShare> classes = class_shares(groups, shares);

@@ -1,6 +1,6 @@
-// Which part each item of a labelled set is drawn into: training, validation or test.
-// Invariants: pure; items of equal content are in one part; the part of an item follows from the
-// contents and labels of all items, not from their order.
+// Random assignment of the items of a labelled dataset to training, validation and test.
+// Invariants: pure; items with equal content are in the same split; the result depends on the
+// contents and labels of all items, but not on their order.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace concertina {
 
-/// What a split sees of an item: a hash of its content, equal for items that must not be on two
-/// sides, and its class.
+/// What a split depends on: a hash of the item's content, equal for items that must not be
+/// separated, and its class.
 struct ItemKey {
   std::uint64_t content = 0;
   std::int32_t label = 0;
-  std::uint64_t exact = 0;  // a hash of all that it holds, its label too unless that is a class
-  std::uint64_t bytes = 0;  // of its text, where each token of that is a target
+  std::uint64_t exact = 0;  // hash of everything in it, with the label unless that is a class
+  std::uint64_t bytes = 0;  // of its text, if each token of it is a target
 };
 
-/// Shares of the items that are held out: together less than 1.
+/// Shares of the items to hold out; their sum is less than 1.
 struct SplitShares {
   double validation = 0, test = 0;
 };
 
-/// The part of each item. Groups of equal content are taken in a pseudo-random order (of `seed`,
-/// Philox) into validation and test until these have their shares of each class, exactly to one
-/// item where groups are single items; together they have their shares of all, rounded down. Each
-/// part has at least one group of a class with two or more (three for both parts). A group of
-/// several labels counts as its lowest.
+/// Returns the split of each item. Groups of equal content are assigned in pseudo-random order
+/// (Philox with `seed`) to validation and test until these have their share of each class, exact to
+/// one item if groups are single items; over all classes the shares are rounded down. Each split
+/// has at least one group of a class that has two or more (three for both). A group with several
+/// labels counts as its lowest.
 std::vector<Split> draw_split(std::span<const ItemKey> items, const SplitShares& shares,
                               std::uint64_t seed);
 

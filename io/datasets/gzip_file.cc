@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::uint64_t kLargestFile = std::uint64_t{4} << 30;
 
-/// A stream of zlib's that reads gzip.
+/// A zlib stream that decompresses gzip.
 class Inflater {
  public:
   explicit Inflater(const std::string& path) : path_(path) {
     if (::inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK)
-      throw_failure("zlib cannot start", path, "more memory");
+      throw_failure("zlib could not be initialized", path, "free some memory");
   }
   ~Inflater() { ::inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
@@ -37,12 +37,12 @@ class Inflater {
       const int code = ::inflate(&stream_, Z_NO_FLUSH);
       left -= given - stream_.avail_in;
       out.resize(out.size() - stream_.avail_out);
-      if (out.size() > kLargestFile) refuse("it has more than 4 GiB", packed.size() - left);
+      if (out.size() > kLargestFile) refuse("more than 4 GiB of data", packed.size() - left);
       if (code == Z_STREAM_END) {
         if (left == 0) return out;
-        if (::inflateReset(&stream_) != Z_OK) refuse("zlib cannot go on", packed.size() - left);
+        if (::inflateReset(&stream_) != Z_OK) refuse("zlib error", packed.size() - left);
       } else if (code == Z_BUF_ERROR || (code == Z_OK && left == 0 && stream_.avail_out > 0)) {
-        refuse("it is cut short", packed.size() - left);
+        refuse("it is truncated", packed.size() - left);
       } else if (code != Z_OK) {
         refuse(stream_.msg != nullptr ? stream_.msg : "it is damaged", packed.size() - left);
       }
@@ -51,8 +51,8 @@ class Inflater {
 
  private:
   [[noreturn]] void refuse(const std::string& why, std::uint64_t at) const {
-    throw_input(fmt::format("the gzip file cannot be read: {}", why),
-                fmt::format("{}: byte {}", path_, at), "the file as it was published");
+    throw_input(fmt::format("cannot decompress the gzip file: {}", why),
+                fmt::format("{}: byte {}", path_, at), "use the original file");
   }
 
   z_stream stream_{};

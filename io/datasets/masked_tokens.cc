@@ -23,29 +23,29 @@ class MaskedTokens final : public DatasetAround {
   std::int64_t targets_before(Split split, std::uint64_t sample) const override;
   void write(const SampleAt& at, std::span<const View> views) const override;
   bool repeats() const override { return false; }
-  /// A label that a row has is not learned.
+  /// Labels of rows are not learned.
   std::span<const std::string> classes() const override { return {}; }
-  /// The targets are a part of the text.
+  /// Only part of the text is a target.
   SplitContent content(Split split, const std::function<void()>& progress) const override {
     return {.sha256 = inner().content(split, progress).sha256};
   }
 
  private:
-  /// Marks `candidates`: places of tokens that may be chosen. Returns how many of them are chosen.
+  /// Collects the positions of tokens that may be chosen, and returns how many will be chosen.
   std::int64_t find_candidates(const SampleAt& at, std::span<const std::int32_t> tokens,
                                std::vector<std::int32_t>& candidates) const;
   std::int32_t replacement(std::int32_t token, std::span<const std::uint32_t, 4> words) const;
   void read_tokens(const SampleAt& at, std::span<std::int32_t> tokens, std::int32_t& length) const;
 
-  /// Types and length of a sample of a dataset that has none: the fields before the targets.
+  /// Writes types and length for a dataset that has none: the fields before the targets.
   static void write_made(std::span<const View> views, std::int32_t length);
 
   SentenceEncoder marks_;
   int tokens_ = -1, lengths_ = -1, targets_ = -1;  // fields of the inner dataset
   std::vector<Field> fields_;
-  std::vector<int> from_;  // the field of the inner dataset that each of fields_ is; -1: made here
+  std::vector<int> from_;  // field of the inner dataset for each of fields_; -1: made here
   std::int64_t room_ = 0;
-  // Where samples have lengths: targets before each sample, of each split.
+  // If samples have lengths: number of targets before each sample, per split.
   std::array<std::vector<std::int64_t>, 3> before_;
 };
 
@@ -57,8 +57,8 @@ MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset,
       lengths_(field_index(inner(), "lengths")),
       targets_(field_index(inner(), "targets")) {
   if (tokens_ < 0)
-    throw_input("a masked language model reads tokens, and the data has none", "data.format",
-                "a format of text");
+    throw_input("a masked language model needs tokens, but the data has none", "data.format",
+                "use a text format");
   const std::span<const Field> given = inner().fields();
   room_ = given[static_cast<std::size_t>(tokens_)].elements();
   for (std::size_t f = 0; f < given.size(); ++f)
@@ -66,7 +66,7 @@ MaskedTokens::MaskedTokens(std::shared_ptr<const Dataset> dataset,
       fields_.push_back(given[f]);
       from_.push_back(static_cast<int>(f));
     }
-  // A window of text is one sentence without padding, but for the end of a held-out split.
+  // A window of text is one sentence without padding, except at the end of a held-out split.
   if (lengths_ < 0)
     for (const Field& field : {types_field(room_), lengths_field()}) {
       fields_.push_back(field);
@@ -107,7 +107,7 @@ void MaskedTokens::write_made(std::span<const View> views, std::int32_t length) 
 
 std::int64_t MaskedTokens::targets_before(Split split, std::uint64_t sample) const {
   if (lengths_ >= 0) return before_[static_cast<std::size_t>(split)][sample];
-  // Windows are full, but for the last of a held-out split.
+  // Windows are full, except for the last one of a held-out split.
   const std::int64_t tokens = inner().targets_before(split, sample), rest = tokens % room_;
   return tokens / room_ * masked_count(room_) + (rest > 0 ? masked_count(rest) : 0);
 }
@@ -121,11 +121,11 @@ std::int64_t MaskedTokens::find_candidates(const SampleAt& at, std::span<const s
   const std::int64_t count = masked_count(std::ssize(tokens));
   if (std::ssize(candidates) < count)
     throw_input(
-        fmt::format("{} of {} tokens can be masked, the others are marks: at least {} must "
-                    "be",
+        fmt::format("only {} of {} tokens can be masked, the others are marks; at least {} are "
+                    "needed",
                     candidates.size(), tokens.size(), count),
         fmt::format("{} sample {}", kSplitNames[static_cast<std::size_t>(at.split)], at.sample),
-        "a text with fewer marks, or a longer model.context");
+        "use a text with fewer marks, or a longer model.context");
   return count;
 }
 
@@ -164,7 +164,7 @@ void MaskedTokens::write(const SampleAt& at, std::span<const View> views) const 
   const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   const Rng rng(at.seed, Purpose::mask);
   targets.assign(tokens.size(), kIgnored);
-  for (std::int64_t i = 0; i < count; ++i) {  // Fisher and Yates' shuffle, as far as it is needed
+  for (std::int64_t i = 0; i < count; ++i) {  // partial Fisher-Yates shuffle
     const auto words = rng.words(low(at.epoch), low(at.sample), low(at.sample >> 32), low(i));
     const auto left = static_cast<std::uint64_t>(std::ssize(places) - i);
     std::swap(places[i], places[i + static_cast<std::int64_t>(words[0] % left)]);

@@ -1,6 +1,6 @@
-// Samples for masked language models, made of those of another dataset (Devlin et al., 2019, 3.1).
-// Invariant: which tokens are masked is a pure function of (seed, epoch, sample): others in each
-// epoch of training, the same each time in held-out splits.
+// Samples for masked language models, derived from another dataset (Devlin et al., 2019, 3.1).
+// Invariant: the masked tokens are a pure function of (seed, epoch, sample). They differ between
+// epochs of training and are fixed in held-out splits.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace concertina {
 
-/// `dataset`, which has tokens, with types and lengths where it lacks them, and with targets [T]:
-/// the token as it was where it was chosen, else kIgnored. Of those chosen, 80% are read as the
-/// mask, 10% as any token that is no mark, 10% as they are. Marks of sentences and padding are
-/// never chosen. `tokenizer`: for the ids of marks; null: bytes. Input errors: no tokens; fewer
-/// than masked_count() of a sample are no marks.
+/// Wraps `dataset`, which must have tokens; adds types and lengths if it lacks them, and targets
+/// [T]: the original token if chosen, otherwise kIgnored. Of the chosen ones, 80% are replaced by
+/// the mask, 10% by a random token that is not a mark, and 10% are unchanged. Sentence marks and
+/// padding are never chosen. `tokenizer` provides the ids of marks; null: bytes. Throws
+/// Error{bad_input} without tokens or if a sample has fewer than masked_count() non-mark tokens.
 std::shared_ptr<const Dataset> masked_tokens(std::shared_ptr<const Dataset> dataset,
                                              std::shared_ptr<const Tokenizer> tokenizer);
 

@@ -9,8 +9,8 @@
 namespace concertina {
 namespace {
 
-/// Weights times a power of ten, where that makes whole numbers of them with a small enough sum;
-/// else rounded to parts of the longest period, each at least one part.
+/// Scales weights by a power of ten if that makes them whole numbers with a small enough sum;
+/// otherwise rounds them to parts of the longest period, each at least one part.
 std::vector<std::uint64_t> whole_parts(std::span<const double> weights) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<std::uint64_t> parts(weights.size());
@@ -33,15 +33,14 @@ std::vector<std::uint64_t> whole_parts(std::span<const double> weights) {
     parts[i] = std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(std::floor(
                weights[i] / sum * static_cast<double>(MixOrder::kLongestPeriod - weights.size()))));
-  // What rounding down left goes to the largest.
+  // The largest weight receives what was lost by rounding down.
   const std::uint64_t total = std::accumulate(parts.begin(), parts.end(), std::uint64_t{0});
   *std::ranges::max_element(parts) += MixOrder::kLongestPeriod - total;
   return parts;
 }
 
-/// At sample n (from 1 on) a source of share a/P that was drawn x times is due where n a/P - x is
-/// at least 1/(2S-2), and late from the n on at which it is 1 - 1/(2S-2): n = P/a (x + 1 -
-/// 1/(2S-2)).
+/// At sample n (from 1), a source with share a/P that has been drawn x times is due if n a/P - x >=
+/// 1/(2S-2), and overdue from the n where this is 1 - 1/(2S-2): n = P/a (x + 1 - 1/(2S-2)).
 std::vector<std::uint16_t> order_of(std::span<const std::uint64_t> parts) {
   const std::uint64_t period = std::accumulate(parts.begin(), parts.end(), std::uint64_t{0});
   const auto slack = static_cast<std::int64_t>(parts.size() > 1 ? 2 * parts.size() - 2 : 1);
@@ -71,7 +70,7 @@ std::vector<std::uint16_t> order_of(std::span<const std::uint64_t> parts) {
 MixOrder::MixOrder(std::span<const double> weights) {
   CONCERTINA_CHECK(!weights.empty() && weights.size() <= kMostSources &&
                        std::ranges::all_of(weights, [](double w) { return w > 0 && w < 1e300; }),
-                   "{} weights", weights.size());
+                   "invalid set of {} weights", weights.size());
   parts_ = whole_parts(weights);
   order_ = order_of(parts_);
   std::vector<std::uint32_t> drawn(parts_.size());

@@ -1,7 +1,7 @@
-// Which of several weighted sources each sample of a run is drawn from.
-// Invariants: a pure function of the weights and the sample's number, found in constant time from a
-// table of one period, however long the run; after any number of samples each source has been drawn
-// its share of them, to less than one sample.
+// The order in which samples are drawn from several weighted sources. Invariants: a pure function
+// of the weights and the sample's number, looked up in constant time in a table of one period,
+// however long the run. After any number of samples, each source has been drawn in proportion to
+// its weight, within one sample.
 #pragma once
 
 #include <cstddef>
@@ -11,34 +11,34 @@
 
 namespace concertina {
 
-/// Tijdeman's solution of the chairman assignment problem ("The chairman assignment problem",
-/// Discrete Mathematics 32, 1980): of the sources that are due, the one whose next sample would be
-/// late first. Greedy rules such as the largest deficit (Megatron-LM's BlendedDataset) stray by
-/// more than one sample where there are many sources. With whole weights it repeats itself after as
-/// many samples as they sum up to.
+/// Implements Tijdeman's solution of the chairman assignment problem ("The chairman assignment
+/// problem", Discrete Mathematics 32, 1980): of the sources that are due, draws the one with the
+/// earliest deadline. Greedy rules such as the largest deficit (Megatron-LM's BlendedDataset)
+/// deviate by more than one sample if there are many sources. The period is the sum of the whole
+/// weights.
 class MixOrder {
  public:
-  /// Weights are above 0 and finite, at most kMostSources. Those that are no ratio of whole numbers
-  /// with a sum of at most kLongestPeriod are rounded to parts of that.
+  /// Weights must be positive and finite, and at most kMostSources. Unless they are a ratio of
+  /// whole numbers with a sum of at most kLongestPeriod, they are rounded to parts of that.
   explicit MixOrder(std::span<const double> weights);
 
   static constexpr std::size_t kMostSources = 1000;
   static constexpr std::uint64_t kLongestPeriod = std::uint64_t{1} << 20;
 
-  /// The weights as whole numbers without a common divisor; their sum is the period.
+  /// Returns the weights as coprime whole numbers; their sum is the period.
   std::span<const std::uint64_t> parts() const { return parts_; }
   std::uint64_t period() const { return order_.size(); }
-  /// The source of sample `n`.
+  /// Returns the source of sample `n`.
   std::size_t source(std::uint64_t n) const { return order_[n % period()]; }
-  /// Samples of `source` among the first `n`.
+  /// Returns how many of the first `n` samples are from `source`.
   std::uint64_t before(std::uint64_t n, std::size_t source) const;
 
  private:
-  static constexpr std::uint64_t kRun = 1024;  // samples from one count of all sources to the next
+  static constexpr std::uint64_t kRun = 1024;  // samples between two checkpoints of the counts
 
   std::vector<std::uint64_t> parts_;
-  std::vector<std::uint16_t> order_;   // of a period
-  std::vector<std::uint32_t> counts_;  // of each source before each run, run by run
+  std::vector<std::uint16_t> order_;   // for one period
+  std::vector<std::uint32_t> counts_;  // of each source before each run, in sequence
 };
 
 }  // namespace concertina

@@ -12,19 +12,19 @@
 namespace concertina {
 namespace {
 
-/// The checked weights.
+/// Returns the weights after checking them.
 std::vector<double> weights_of(std::span<const MixSource> sources) {
   if (sources.size() > MixOrder::kMostSources)
-    throw_input(fmt::format("{} sources", sources.size()), "data.weights",
-                fmt::format("at most {}", MixOrder::kMostSources));
+    throw_input(fmt::format("too many sources: {}", sources.size()), "data.weights",
+                fmt::format("use at most {}", MixOrder::kMostSources));
   std::vector<double> weights;
   for (const MixSource& source : sources) weights.push_back(source.weight);
   const double largest = *std::ranges::max_element(weights);
   for (const MixSource& source : sources)
     if (!(source.weight > 0) || source.weight < 1e-4 * largest / 10)
-      throw_input(fmt::format("the weight {} of {} is not above a 100,000th of the largest",
+      throw_input(fmt::format("the weight {} of {} is not above 1/100,000 of the largest",
                               source.weight, source.name),
-                  "data.weights", "larger weights, or no such source");
+                  "data.weights", "increase the weight, or remove the source");
   return weights;
 }
 
@@ -33,11 +33,11 @@ void check_fields(std::span<const MixSource> sources) {
     const std::span<const Field> fields = source.dataset->fields(),
                                  first = sources[0].dataset->fields();
     if (field_index(*source.dataset, "targets") < 0)
-      throw_input(fmt::format("{} has labels, and what is mixed by weight is text", source.name),
-                  "data.weights", "a language model (model.task), or no data.weights");
+      throw_input(fmt::format("{} has labels, but only text can be mixed by weight", source.name),
+                  "data.weights", "use a language model (model.task), or no data.weights");
     if (!std::ranges::equal(fields, first))
       throw_input(fmt::format("{} and {} have different fields", sources[0].name, source.name),
-                  "data.weights", "sources of one kind");
+                  "data.weights", "use sources of the same kind");
   }
 }
 

@@ -1,6 +1,6 @@
-// Several sources of samples as one dataset, each drawn by its weight (data.weights).
-// Invariant: sample n of a run is a pure function of the sources, the weights, the seed and n; a
-// source is shuffled by itself, and each of its samples comes once before any comes again.
+// Several sources of samples as one dataset, sampled by weight (data.weights). Invariant: sample n
+// of a run is a pure function of the sources, the weights, the seed and n. Each source is shuffled
+// separately, and none of its samples repeats before all have been drawn.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@
 namespace concertina {
 
 struct MixSource {
-  std::string name;  // for logs and figures
+  std::string name;  // for logs and metrics
   std::shared_ptr<const Dataset> dataset;
   double weight = 0;
 };
 
-/// Samples of a split are numbered through the sources: sample i of source s is number first(split,
-/// s) + i. In training, SampleAt::epoch is that of the source. An epoch of all is as many samples
-/// as the sources have together.
+/// Numbers the samples of a split across sources: sample i of source s is number first(split, s) +
+/// i. In training, SampleAt::epoch is the epoch of the source. An epoch of the mixture has as many
+/// samples as all sources together.
 class Mixture final : public FileDataset {
  public:
-  /// Input errors: sources of different fields, or of other samples than texts; what is wrong with
-  /// a weight.
+  /// Throws Error{bad_input} if sources have different fields or samples other than text, or a
+  /// weight is invalid.
   explicit Mixture(std::vector<MixSource> sources);
 
   std::span<const MixSource> sources() const { return sources_; }
   const MixOrder& order() const { return order_; }
   std::uint64_t first(Split split, std::size_t source) const;
-  /// The seed of a source: sources of one size would else have one order.
+  /// Returns the seed of a source: sources of equal size must not be shuffled identically.
   static std::uint64_t seed_of(std::uint64_t seed, std::size_t source);
 
   std::span<const Field> fields() const override { return sources_[0].dataset->fields(); }
@@ -47,16 +47,16 @@ class Mixture final : public FileDataset {
   std::vector<std::string> notes(std::uint64_t samples) const override;
 
  private:
-  /// The source of a sample, which becomes the number within it.
+  /// Returns the source of a sample, and replaces `sample` by the number within it.
   std::size_t find(Split split, std::uint64_t& sample) const;
 
   std::vector<MixSource> sources_;
   MixOrder order_;
-  std::array<std::vector<std::uint64_t>, 3> first_;  // of each split, by source; the last: in all
+  std::array<std::vector<std::uint64_t>, 3> first_;  // per split and source, then the total
   std::shared_ptr<const Corpus> corpus_;             // of all sources
 };
 
-/// Null: `dataset` is no mixture.
+/// Returns null if `dataset` is not a mixture.
 const Mixture* mixture_of(const Dataset& dataset);
 
 }  // namespace concertina

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// The room of samples, in a tree whose inner nodes have the larger of two.
+/// The free space of samples, in a tree whose inner nodes store the maximum of their children.
 class RoomTree {
  public:
   explicit RoomTree(std::size_t samples)
@@ -24,7 +24,7 @@ class RoomTree {
     while (node /= 2) room_[node] = std::max(room_[2 * node], room_[2 * node + 1]);
   }
   std::uint32_t room(std::size_t sample) const { return room_[leaves_ + sample]; }
-  /// The first sample with so much room; `samples` or more: none.
+  /// Returns the first sample with at least `room` free tokens, or a value >= `samples`.
   std::size_t find(std::uint32_t room) const {
     if (room_[1] < room) return leaves_;
     std::size_t node = 1;
@@ -40,8 +40,8 @@ class RoomTree {
 std::vector<PackedPiece> pieces_of(std::span<const std::uint64_t> bounds, std::uint64_t tokens) {
   std::vector<PackedPiece> pieces;
   for (std::size_t d = 0; d + 1 < bounds.size(); ++d) {
-    CONCERTINA_CHECK(bounds[d] <= bounds[d + 1], "documents at {}, then {}", bounds[d],
-                     bounds[d + 1]);
+    CONCERTINA_CHECK(bounds[d] <= bounds[d + 1], "document bounds {} and {} do not ascend",
+                     bounds[d], bounds[d + 1]);
     for (std::uint64_t at = bounds[d]; at + 1 < bounds[d + 1]; at += tokens)
       pieces.push_back({at, static_cast<std::uint32_t>(std::min(tokens, bounds[d + 1] - 1 - at))});
   }
@@ -81,7 +81,7 @@ class PackedDataset final : public FileDataset {
   std::array<PackedPieces, 3> packed_;
 };
 
-/// The bounds of the documents that lie within tokens [begin, end).
+/// Returns the bounds of the documents within tokens [begin, end).
 std::span<const std::uint64_t> bounds_within(std::span<const std::uint64_t> bounds,
                                              std::uint64_t begin, std::uint64_t end) {
   const auto low = std::ranges::lower_bound(bounds, begin);
@@ -98,11 +98,11 @@ PackedDataset::PackedDataset(const DataOptions& options, WindowedTokens parts,
     const std::uint64_t end = begin + parts_.sizes[s];
     packed_[s] = pack_documents(bounds_within(bounds, begin, end), tokens_);
     if (parts_.sizes[s] > 0 && packed_[s].samples() == 0)
-      throw_input(
-          fmt::format("no document of two tokens is for {}", s == 0 ? "training" : kSplitNames[s]),
-          std::string(find_format(options.format).files_key),
-          s == 0 ? "longer documents, or more of them"
-                 : "more documents, another share of them, or files of its own");
+      throw_input(fmt::format("no document of at least two tokens for {}",
+                              s == 0 ? "training" : kSplitNames[s]),
+                  std::string(find_format(options.format).files_key),
+                  s == 0 ? "use longer documents, or more of them"
+                         : "use more documents, another share, or separate files");
     begin = end;
   }
 }
@@ -130,7 +130,7 @@ std::string PackedDataset::packing_text() const {
   const PackedPieces& train = of(Split::train);
   const double room = static_cast<double>(train.samples()) * static_cast<double>(tokens_);
   return fmt::format(
-      "training: {} pieces of documents packed in {} samples of {} tokens, {:.2f}% padding",
+      "training: {} pieces of documents packed into {} samples of {} tokens, {:.2f}% padding",
       train.pieces.size(), train.samples(), tokens_,
       100 * (1 - static_cast<double>(train.targets.back()) / room));
 }

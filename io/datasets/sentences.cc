@@ -33,7 +33,7 @@ SentenceEncoder::SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer, boo
     last.type = 1;
     marks_.pair.push_back(last);
   }
-  // Many files name the token that ends texts as their padding, too.
+  // Many files also use the end-of-text token as padding.
   const bool ends = std::ranges::any_of(marks_.pair, [&](const Marks::Part& part) {
     return part.text < 0 && part.token == padding_;
   });
@@ -57,7 +57,7 @@ void write_sentences(const SentenceEncoder& encoder, std::span<const std::int32_
                      std::span<const std::int32_t> b, bool pair, std::int64_t room, View tokens,
                      View types, View length) {
   std::int64_t used = encoder.marks(pair) + std::ssize(a) + (pair ? std::ssize(b) : 0);
-  CONCERTINA_CHECK(used <= room, "{} tokens in {}", used, room);
+  CONCERTINA_CHECK(used <= room, "{} tokens do not fit into {}", used, room);
   if (!length.empty()) *length.i32() = static_cast<std::int32_t>(used);
   if (!types.empty()) std::fill_n(types.i32(), room, 0);
   if (!tokens.empty()) std::fill_n(tokens.i32() + used, room - used, encoder.padding());

@@ -10,24 +10,24 @@
 namespace concertina {
 namespace {
 
-// Four rounds make a Feistel network a pseudo-random permutation (Luby and Rackoff, 1988); two
-// more, because small domains have small halves.
+// Four rounds make a Feistel network a pseudo-random permutation (Luby and Rackoff, 1988). Two more
+// rounds compensate for the small halves of small domains.
 constexpr std::uint32_t kRounds = 6;
 
 void check_request(std::int64_t step, std::int64_t first, std::int64_t count, std::int64_t batch,
                    std::span<const Field> fields, std::span<const View> views) {
   CONCERTINA_CHECK(step >= 0 && first >= 0 && count >= 0 && first <= batch - count,
                    "samples [{}, +{}) of {} in step {}", first, count, batch, step);
-  CONCERTINA_CHECK(views.size() == fields.size(), "{} views of {} fields", views.size(),
+  CONCERTINA_CHECK(views.size() == fields.size(), "{} views for {} fields", views.size(),
                    fields.size());
   for (std::size_t f = 0; f < fields.size(); ++f)
     CONCERTINA_CHECK(
         views[f].empty() || (views[f].dtype == fields[f].type &&
                              std::cmp_greater_equal(views[f].count, count * fields[f].elements())),
-        "a view of {} elements for {} samples of {}", views[f].count, count, fields[f].name);
+        "invalid view of {} elements for {} samples of {}", views[f].count, count, fields[f].name);
 }
 
-/// The parts of `views` that sample number `i` of them has.
+/// Selects the part of `views` that belongs to sample `i`.
 void select_row(std::span<const Field> fields, std::span<const View> views, std::int64_t i,
                 std::span<View> row) {
   for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -60,9 +60,9 @@ std::uint64_t Permutation::encrypt(std::uint64_t value) const {
 }
 
 std::uint64_t Permutation::operator()(std::uint64_t index) const {
-  CONCERTINA_CHECK(index < n_, "index {} of {}", index, n_);
-  // The domain is less than 4n, so this takes fewer than four turns on average, and it ends: the
-  // cycle that holds `index` comes back to it.
+  CONCERTINA_CHECK(index < n_, "index {} is not in [0, {})", index, n_);
+  // The domain has less than 4n elements, so this takes fewer than four iterations on average. It
+  // terminates because the cycle with `index` returns to it.
   std::uint64_t value = encrypt(index);
   while (value >= n_) value = encrypt(value);
   return value;
@@ -92,7 +92,7 @@ TrainingSource::TrainingSource(std::shared_ptr<const Dataset> dataset, std::uint
       seed_(seed),
       global_batch_(global_batch),
       row_(dataset_->fields().size()) {
-  CONCERTINA_CHECK(global_batch >= 1, "batch of {}", global_batch);
+  CONCERTINA_CHECK(global_batch >= 1, "invalid batch size {}", global_batch);
   if (mixture_ == nullptr) rows_.emplace_back(dataset_, seed);
   for (std::size_t s = 0; mixture_ != nullptr && s < mixture_->sources().size(); ++s)
     rows_.emplace_back(mixture_->sources()[s].dataset, Mixture::seed_of(seed, s));
@@ -101,7 +101,7 @@ TrainingSource::TrainingSource(std::shared_ptr<const Dataset> dataset, std::uint
 std::uint64_t TrainingSource::index_of(std::int64_t step, std::int64_t place) const {
   CONCERTINA_CHECK(step >= 0 && step < std::numeric_limits<std::int64_t>::max() / global_batch_ &&
                        place >= 0 && place < global_batch_,
-                   "sample {} of step {}", place, step);
+                   "invalid sample {} of step {}", place, step);
   return static_cast<std::uint64_t>(step * global_batch_ + place);
 }
 
@@ -134,13 +134,13 @@ std::int64_t TrainingSource::first_step(std::uint64_t epoch) const {
 }
 
 std::uint64_t TrainingSource::sample(std::int64_t step, std::int64_t place) const {
-  CONCERTINA_CHECK(dataset_->repeats(), "samples that differ by epoch have no numbers");
+  CONCERTINA_CHECK(dataset_->repeats(), "samples that differ between epochs have no numbers");
   const Place at = this->place(index_of(step, place));
   return at.epoch % dataset_->views() * samples_per_epoch() + at.sample;
 }
 
 std::uint64_t TrainingSource::samples_per_epoch() const {
-  CONCERTINA_CHECK(dataset_->repeats(), "samples differ by epoch");
+  CONCERTINA_CHECK(dataset_->repeats(), "samples differ between epochs");
   return dataset_->samples(Split::train);
 }
 
@@ -173,7 +173,7 @@ ValidationSource::ValidationSource(std::shared_ptr<const Dataset> dataset, std::
       row_(dataset_->fields().size()) {
   CONCERTINA_CHECK(batch >= 1 && most >= 0, "batch of {}, {} targets", batch, most);
   if (most > 0) targets_ = std::min(targets_, most);
-  // The fewest samples that have so many targets.
+  // Find the smallest number of samples with this many targets.
   auto low = std::int64_t{0}, high = static_cast<std::int64_t>(dataset_->samples(split));
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
@@ -183,7 +183,7 @@ ValidationSource::ValidationSource(std::shared_ptr<const Dataset> dataset, std::
       high = middle;
   }
   samples_ = low;
-  // Without a target to count them by, as rows without labels.
+  // There are no targets to count, for example in rows without labels.
   if (targets_ == 0 && split == Split::test)
     samples_ = static_cast<std::int64_t>(dataset_->samples(split));
 }
@@ -193,7 +193,7 @@ std::int64_t ValidationSource::before(std::int64_t sample) const {
 }
 
 std::int64_t ValidationSource::samples(std::int64_t step) const {
-  CONCERTINA_CHECK(step >= 0 && step < batches(), "batch {} of {}", step, batches());
+  CONCERTINA_CHECK(step >= 0 && step < batches(), "batch {} is not in [0, {})", step, batches());
   return std::min(batch_, samples_ - step * batch_);
 }
 

@@ -1,6 +1,6 @@
-// The samples of a dataset as the batches of steps (core/model/batch.h).
-// Invariants: what a step holds is a pure function of (dataset, seed, step); an epoch visits each
-// of its samples once; only the train split is trained on.
+// The samples of a dataset as batches of steps (core/model/batch.h). Invariants: the content of a
+// step is a pure function of (dataset, seed, step). An epoch visits each of its samples once. Only
+// the train split is used for training.
 //
 // Dimensions: B samples of a batch.
 #pragma once
@@ -13,16 +13,16 @@
 
 namespace concertina {
 
-/// A pseudo-random permutation of [0, n) that is computed, not stored: O(1) memory, any element at
-/// any time. Balanced Feistel network over Philox (core/rng.h) with cycle walking: Black and
-/// Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002.
+/// A pseudo-random permutation of [0, n) that is computed, not stored: O(1) memory and random
+/// access. Balanced Feistel network over Philox (core/rng.h) with cycle walking: Black and Rogaway,
+/// "Ciphers with Arbitrary Finite Domains", CT-RSA 2002.
 class Permutation {
  public:
-  /// 1 <= n <= 2^62. Equal (seed, epoch, n) give equal permutations.
+  /// Requires 1 <= n <= 2^62. Equal (seed, epoch, n) give equal permutations.
   Permutation(std::uint64_t seed, std::uint64_t epoch, std::uint64_t n);
 
   std::uint64_t size() const { return n_; }
-  /// The image of `index` in [0, n); a bijection.
+  /// Returns the image of `index` in [0, n); a bijection.
   std::uint64_t operator()(std::uint64_t index) const;
 
  private:
@@ -33,8 +33,8 @@ class Permutation {
   int half_bits_ = 1;
 };
 
-/// The samples of a dataset as an endless row of epochs, each of which takes all its samples in a
-/// random order. Not for several threads at once.
+/// The samples of a dataset as an endless sequence of epochs, each in a random order. Not
+/// thread-safe.
 class EpochRow {
  public:
   EpochRow(std::shared_ptr<const Dataset> dataset, std::uint64_t seed);
@@ -43,19 +43,19 @@ class EpochRow {
     std::uint64_t number = 0, first = 0;  // `first`: index of its first sample
     Permutation order;
   };
-  /// The epoch of the sample with this index. Takes time in proportion to the epochs from the last
-  /// one asked for, or from the first where that is nearer.
+  /// Returns the epoch of the sample with this index. The time is proportional to the number of
+  /// epochs since the last call or from the start, whichever is fewer.
   const Epoch& at(std::uint64_t index);
   Epoch make_epoch(std::uint64_t number, std::uint64_t first) const;
 
  private:
   std::shared_ptr<const Dataset> dataset_;
   std::uint64_t seed_;
-  Epoch epoch_;  // of the last sample asked for
+  Epoch epoch_;  // of the last requested sample
 };
 
-/// Sample k of step s is number s * B + k of an EpochRow; of a mixture (io/datasets/mixture.h) it
-/// is the next one in the row of the source that is drawn. Not for several threads at once.
+/// Sample k of step s is number s * B + k of an EpochRow; for a mixture (io/datasets/mixture.h),
+/// the next sample in the row of the drawn source. Not thread-safe.
 class TrainingSource final : public BatchSource {
  public:
   TrainingSource(std::shared_ptr<const Dataset> dataset, std::uint64_t seed,
@@ -66,63 +66,63 @@ class TrainingSource final : public BatchSource {
             std::span<const View> views) override;
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
-  /// Which sample number `index` = s * B + k is, in which epoch; of a mixture that of its source.
+  /// The epoch and sample of number `index` = s * B + k; for a mixture, within its source.
   struct Place {
     std::uint64_t epoch = 0, sample = 0;
   };
   Place place(std::uint64_t index) const;
-  /// Whole epochs of which all samples are in the first `steps` steps.
+  /// Returns the number of epochs that are completely within the first `steps` steps.
   std::int64_t epochs_done(std::int64_t steps) const {
     return static_cast<std::int64_t>(position(steps).epoch);
   }
 
-  /// How far a run is before a step: `done` of the `samples` of epoch `epoch`; done < samples.
+  /// The progress before a step: `done` of the `samples` of epoch `epoch`; done < samples.
   struct Position {
     std::uint64_t epoch = 0, done = 0, samples = 0;
   };
   Position position(std::int64_t step) const;
-  /// The first step that begins in epoch `epoch` or later. An epoch may end within a step: the rest
-  /// of that step's samples are of the next one. Takes time in proportion to `epoch`.
+  /// Returns the first step that begins in epoch `epoch` or later. If an epoch ends within a step,
+  /// the rest of the step belongs to the next one. The time is proportional to `epoch`.
   std::int64_t first_step(std::uint64_t epoch) const;
 
-  /// The order of an epoch's samples; not of a mixture.
+  /// Returns the order of the samples of an epoch. Not for a mixture.
   Permutation order(std::uint64_t epoch) const { return rows_[0].make_epoch(epoch, 0).order; }
 
-  /// Which sample stands at `place` in [0, B) of the batch of `step`: the same number for the same
-  /// sample in the same view, whatever the epoch, in [0, samples_of_views()). Only where
+  /// Returns the sample at `place` in [0, B) of the batch of `step` as a number in [0,
+  /// samples_of_views()) that is the same in every epoch for the same sample and view. Requires
   /// dataset.repeats().
   std::uint64_t sample(std::int64_t step, std::int64_t place) const;
-  /// Only where dataset.repeats().
+  /// Requires dataset.repeats().
   std::uint64_t samples_per_epoch() const;
-  /// The same, over as many epochs as there are views.
+  /// Returns the number of samples over as many epochs as there are views.
   std::uint64_t samples_of_views() const { return dataset_->views() * samples_per_epoch(); }
 
  private:
   std::uint64_t index_of(std::int64_t step, std::int64_t place) const;
 
   std::shared_ptr<const Dataset> dataset_;
-  const Mixture* mixture_;  // null: the dataset is none
+  const Mixture* mixture_;  // null if the dataset is not a mixture
   std::uint64_t seed_;
   std::int64_t global_batch_;
-  mutable std::vector<EpochRow> rows_;  // of the dataset, or of the sources of a mixture
+  mutable std::vector<EpochRow> rows_;  // of the dataset, or of each source of a mixture
   std::vector<View> row_;               // of one sample
 };
 
-/// The start of a held-out split in order: `step` is the number of a batch. What is left over in
-/// the last batch is blank (blank_sample()). Which targets there are follows from the dataset and
-/// `most` alone, whatever `batch` is.
+/// The start of a held-out split in order; `step` is the index of a batch. The remainder of the
+/// last batch is blank (blank_sample()). The targets depend only on the dataset and `most`, not on
+/// `batch`.
 class ValidationSource final : public BatchSource {
  public:
-  /// The first `most` targets; 0: all.
+  /// Uses the first `most` targets; 0: all.
   ValidationSource(std::shared_ptr<const Dataset> dataset, std::int64_t batch,
                    std::int64_t most = 0, Split split = Split::validation);
 
-  /// Targets in all; 0 if there is no such split.
+  /// Returns the total number of targets; 0 if the split does not exist.
   std::int64_t targets() const { return targets_; }
   std::int64_t batches() const { return samples_ / batch_ + (samples_ % batch_ != 0); }
-  /// The samples of batch `step` that are not blank.
+  /// Returns the number of samples of batch `step` that are not blank.
   std::int64_t samples(std::int64_t step) const;
-  /// The targets of batch `step` that count.
+  /// Returns the number of counted targets of batch `step`.
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
   std::span<const Field> fields() const override { return dataset_->fields(); }

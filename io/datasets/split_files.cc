@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kSplitCount = 3;
 
-/// What a held-out split is: its name, its keys, and whether it comes out of data.files.
+/// A held-out split: its name, its keys, and whether it is taken from data.files.
 constexpr std::string_view kStratified = "stratified";
 
 struct HeldOutPart {
@@ -33,8 +33,8 @@ struct HeldOutPart {
 
 std::array<HeldOutPart, kSplitCount> parts_of(const DataOptions& options) {
   if (options.test > 0 && !options.test_files.empty())
-    throw_input("data.test and data.test_files both say what is tested on", "data.test",
-                "data.test = 0, or no data.test_files");
+    throw_input("data.test and data.test_files are mutually exclusive", "data.test",
+                "use data.test = 0, or no data.test_files");
   return {HeldOutPart{},
           {kSplitNames[1], options.validation, !options.validation_files.empty()},
           {kSplitNames[2], options.test, !options.test_files.empty()}};
@@ -48,15 +48,15 @@ std::string_view part_name(std::size_t split) {
   return split == 0 ? "training" : kSplitNames[split];
 }
 
-/// The split of each item of data.files.
+/// Returns the split of each item of data.files.
 std::vector<Split> split_of_training_files(const DataOptions& options,
                                            const std::array<HeldOutPart, kSplitCount>& parts,
                                            std::uint64_t count, std::span<const ItemKey> keys) {
   const double validation = parts[1].is_drawn() ? parts[1].share : 0;
   const double test = parts[2].is_drawn() ? parts[2].share : 0;
   if (validation + test >= 1)
-    throw_input(fmt::format("the shares {} and {} leave nothing to train on", validation, test),
-                "data.validation, data.test", "shares that add up to less than 1");
+    throw_input(fmt::format("the shares {} and {} leave no training data", validation, test),
+                "data.validation, data.test", "use shares that add up to less than 1");
   if (is_stratified(options) && !keys.empty() && validation + test > 0)
     return draw_split(keys.first(count), {validation, test},
                       static_cast<std::uint64_t>(options.own<std::int64_t>("split_seed")));
@@ -69,7 +69,7 @@ std::vector<Split> split_of_training_files(const DataOptions& options,
   return split;
 }
 
-/// Numbers of items by their split, in their order.
+/// Returns the numbers of items by split, in order.
 std::vector<std::uint64_t> sorted_items(const std::vector<Split>& split,
                                         const std::array<std::uint64_t, kSplitCount>& sizes) {
   std::array<std::uint64_t, kSplitCount> next{0, sizes[0], sizes[0] + sizes[1]};
@@ -82,15 +82,15 @@ std::vector<std::uint64_t> sorted_items(const std::vector<Split>& split,
 void check_sizes(const DataOptions& options, const Splits& splits,
                  const std::array<HeldOutPart, kSplitCount>& parts, std::uint64_t count) {
   if (splits.sizes[0] == 0)
-    throw_input("no sample is left to train on", std::string(find_format(options.format).files_key),
-                "files with samples in them, or a smaller data.validation");
+    throw_input("no training samples left", std::string(find_format(options.format).files_key),
+                "use files that contain samples, or a smaller data.validation");
   for (std::size_t s = 1; s < kSplitCount; ++s)
     if (parts[s].is_wanted() && splits.sizes[s] == 0)
-      throw_input(fmt::format("none of {} samples is held out", count), parts[s].key(),
+      throw_input(fmt::format("none of {} samples can be held out", count), parts[s].key(),
                   parts[s].has_files
-                      ? "files with samples in them"
-                      : fmt::format("more samples of each class (one of each is kept to train on), "
-                                    "a larger share, or 0 for no {}",
+                      ? "use files that contain samples"
+                      : fmt::format("use more samples of each class (one is kept for training), "
+                                    "a larger share, or 0 to disable {}",
                                     parts[s].name));
 }
 
@@ -119,9 +119,9 @@ void digest_content(Splits& splits, const ItemFacts& facts) {
   }
 }
 
-/// Counts what is held out of contents that are trained on.
+/// Counts held-out items whose content is also in the training data.
 void count_trained(Splits& splits, const ItemFacts& facts) {
-  std::unordered_map<std::uint64_t, bool> trained;  // by content of what is held out
+  std::unordered_map<std::uint64_t, bool> trained;  // by content of held-out items
   const auto content = [&](std::size_t s, std::uint64_t i) {
     return facts.keys[splits.item(static_cast<Split>(s), i)].content;
   };
@@ -141,25 +141,25 @@ void check_overlap(const DataOptions& options, const Splits& splits, const HeldO
   const double share = splits.overlap(split);
   if (share <= options.most_overlap) return;
   const double allowed = std::ceil(share * 100) / 100;
-  throw_input(fmt::format("{} of {} {}s of {} ({:.1f}%) are {}: figures on them say little",
+  throw_input(fmt::format("{} of {} {}s of {} ({:.1f}%) are {}: metrics on them are unreliable",
                           splits.trained[static_cast<std::size_t>(split)], splits.size(split),
                           splits.words.item, part.name, share * 100, splits.words.overlaps),
               part.has_files ? part.key() : "data.split",
               fmt::format("{}, or data.most_overlap = {} to allow it",
-                          part.has_files ? "files without what data.files holds"
-                                         : "data.split = \"stratified\"",
+                          part.has_files ? "use files that do not overlap data.files"
+                                         : "use data.split = \"stratified\"",
                           allowed));
 }
 
-/// What would give `part` the class that it lacks.
+/// Returns advice on how `part` could have the class that it lacks.
 std::string class_fix(const DataOptions& options, const HeldOutPart& part, std::string_view item) {
   const bool at_end = part.is_drawn() && !is_stratified(options);
   return fmt::format("{}, or data.missing_classes = true to allow it",
-                     at_end ? "data.split = \"stratified\""
-                            : fmt::format("{}s of each class in each split", item));
+                     at_end ? "use data.split = \"stratified\""
+                            : fmt::format("use {}s of each class in each split", item));
 }
 
-/// A class of some split must be in each.
+/// Requires each class of a split to be in all splits.
 void check_classes(const DataOptions& options, const Splits& splits, const ItemFacts& facts,
                    const std::array<HeldOutPart, kSplitCount>& parts) {
   if (options.own<bool>("missing_classes")) return;
@@ -168,7 +168,7 @@ void check_classes(const DataOptions& options, const Splits& splits, const ItemF
     const std::size_t first = has(0) ? 0 : has(1) ? 1 : 2;
     for (std::size_t s = 0; s < kSplitCount && has(first); ++s) {
       if (splits.sizes[s] == 0 || has(s)) continue;
-      throw_input(fmt::format("none of the {} {}s of {} has the class '{}', of which {} has {}",
+      throw_input(fmt::format("none of the {} {}s of {} has the class '{}', but {} has {} of it",
                               splits.sizes[s], splits.words.item, part_name(s), facts.classes[c],
                               part_name(first), splits.of_class[first][c]),
                   s == 0               ? std::string(find_format(options.format).files_key)
@@ -179,7 +179,7 @@ void check_classes(const DataOptions& options, const Splits& splits, const ItemF
   }
 }
 
-/// No class is in what is held out alone. Items from `trained` on are of held-out files.
+/// Requires each held-out class to be trained on. Items from `trained` on are in held-out files.
 void check_learned(const DataOptions& options, const Splits& splits, const ItemFacts& facts,
                    std::uint64_t trained) {
   const bool may_miss = options.own<bool>("missing_classes") || !facts.classes.empty();
@@ -193,17 +193,16 @@ void check_learned(const DataOptions& options, const Splits& splits, const ItemF
         const auto c = static_cast<std::size_t>(label);
         learned[c] = learned[c] || split == Split::train;
         if (!learned[c] && !(drawn && may_miss))
-          throw_input(
-              fmt::format("the label '{}' is that of no {} {}", facts.names[c].substr(0, 60),
-                          splits.words.item, drawn ? "to train on" : "of data.files"),
-              facts.place_of(item),
-              drawn ? "data.missing_classes = true to allow it"
-                    : "labels that the model is trained on");
+          throw_input(fmt::format("no {1} {2} has the label '{0}'", facts.names[c].substr(0, 60),
+                                  splits.words.item, drawn ? "in training" : "of data.files"),
+                      facts.place_of(item),
+                      drawn ? "use data.missing_classes = true to allow it"
+                            : "use labels that the model is trained on");
       }
     }
 }
 
-/// " (bad: 450, good: 450)"; of many classes " (100 classes, 45 to 50 of each)".
+/// Returns " (bad: 450, good: 450)", or for many classes " (100 classes, 45 to 50 of each)".
 std::string classes_text(const std::vector<std::uint64_t>& counts,
                          std::span<const std::string> classes) {
   constexpr std::size_t kNamed = 10;
@@ -222,7 +221,7 @@ std::string classes_text(const std::vector<std::uint64_t>& counts,
 std::string overlap_text(const Splits& splits, Split split) {
   if (split == Split::train || !splits.compared) return "";
   const std::uint64_t trained = splits.trained[static_cast<std::size_t>(split)];
-  return trained == 0 ? fmt::format("; none is {}", splits.words.overlaps)
+  return trained == 0 ? fmt::format("; none are {}", splits.words.overlaps)
                       : fmt::format("; {} of them ({:.1f}%) are {}", trained,
                                     100 * splits.overlap(split), splits.words.overlaps);
 }
@@ -231,18 +230,16 @@ std::string overlap_text(const Splits& splits, Split split) {
 
 std::vector<Option> split_options() {
   return {choice("split", kStratified,
-                 "which items of data.files are held out: drawn at random, of each class its "
-                 "share, with items of equal content on one side (stratified), or the last ones "
-                 "(end)",
+                 "which items of data.files are held out: a random share of each class, keeping "
+                 "items of equal content together (stratified), or the last ones (end)",
                  {kStratified, "end"}),
           {"split_seed", std::int64_t{0},
-           "of that draw; run.seed and data.seed have no part in it, so that runs of all "
-           "seeds, and a fine-tuning after a pretraining, hold out the same items",
+           "seed of the stratified split, independent of run.seed and data.seed, so that all "
+           "runs, including fine-tuning after pretraining, hold out the same items",
            0},
           {.name = "missing_classes",
            .usual = false,
-           .help = "whether a class may be missing in training, validation or test where another "
-                   "has it",
+           .help = "whether training, validation or test may lack a class of another split",
            .only_checks = true}};
 }
 
@@ -262,7 +259,7 @@ SplitFiles split_files(const DataOptions& options) {
 }
 
 std::uint64_t Splits::item(Split split, std::uint64_t sample) const {
-  CONCERTINA_CHECK(sample < size(split), "sample {} of {}", sample, size(split));
+  CONCERTINA_CHECK(sample < size(split), "sample {} is not in [0, {})", sample, size(split));
   for (std::size_t s = 0; s < static_cast<std::size_t>(split); ++s) sample += sizes[s];
   return items.empty() ? sample : items[sample];
 }
@@ -277,7 +274,7 @@ Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3
                    const ItemFacts& facts) {
   const std::array<HeldOutPart, kSplitCount> parts = parts_of(options);
   const std::uint64_t all = counts[0] + counts[1] + counts[2];
-  CONCERTINA_CHECK(facts.keys.empty() || facts.keys.size() == all, "{} keys of {} items",
+  CONCERTINA_CHECK(facts.keys.empty() || facts.keys.size() == all, "{} keys for {} items",
                    facts.keys.size(), all);
   std::vector<Split> split = split_of_training_files(options, parts, counts[0], facts.keys);
   split.resize(counts[0] + counts[1], Split::validation);

@@ -1,7 +1,6 @@
-// Which files a dataset of countable items reads, and which of its items are held out.
-// Invariant: items are numbered through the splits' files: those of training first, then
-// validation, test; each item is in one split, and a split has its items in the order of their
-// numbers.
+// The files of a dataset of countable items, and which items are held out. Invariant: items are
+// numbered across the files of the splits: training, then validation, then test. Each item is in
+// one split, in the order of the numbers.
 #pragma once
 
 #include <array>
@@ -18,12 +17,12 @@
 
 namespace concertina {
 
-/// The files of each split, in their order, and all of them as one corpus.
+/// The files of each split, in order, and all of them as one corpus.
 struct SplitFiles {
   std::array<std::vector<std::string>, 3> of{};
   std::shared_ptr<const Corpus> corpus{};
 
-  /// Calls read(path) for each file, and returns by how much size() grew with those of each split.
+  /// Calls read(path) for each file, and returns by how much size() grew for each split.
   template <class Read, class Size>
   std::array<std::uint64_t, 3> read(const Read& read, const Size& size) const {
     std::array<std::uint64_t, 3> counts{};
@@ -36,38 +35,38 @@ struct SplitFiles {
   }
 };
 
-/// Input errors as of Corpus, with the key that names the files.
+/// Throws like Corpus, with the key that names the files.
 SplitFiles split_files(const DataOptions& options);
 
-/// The options of formats whose items split_items() splits; they read data.test too.
+/// Returns the options of formats that use split_items(); these read data.test too.
 std::vector<Option> split_options();
 
-/// What an item is called, and what a held-out one does whose content is that of another to train
-/// on.
+/// The name of an item, and what to say about a held-out item with the same content as a training
+/// item.
 struct SplitWords {
-  std::string item = "item", overlaps = "trained on too";
+  std::string item = "item", overlaps = "also in the training data";
 };
 
 struct Splits {
-  std::array<std::uint64_t, 3> sizes{};  // items
-  std::vector<std::uint64_t> items{};    // of the splits, one after the other; empty: all, in order
-  std::array<std::vector<std::uint64_t>, 3> of_class{};  // items of each class; empty: no classes
-  std::array<std::uint64_t, 3> trained{};  // held-out items whose content is trained on too
-  bool compared = false;                   // `trained` says something
+  std::array<std::uint64_t, 3> sizes{};  // numbers of items
+  std::vector<std::uint64_t> items{};    // of the splits, in sequence; empty: all, in order
+  std::array<std::vector<std::uint64_t>, 3> of_class{};  // items per class; empty: no classes
+  std::array<std::uint64_t, 3> trained{};  // held-out items that are also in the training data
+  bool compared = false;                   // whether `trained` is valid
   std::array<SplitContent, 3> content{};   // of held-out splits; empty without keys
   SplitWords words{};
 
   std::uint64_t size(Split split) const { return sizes[static_cast<std::size_t>(split)]; }
   std::uint64_t all() const { return sizes[0] + sizes[1] + sizes[2]; }
-  /// The item that sample `sample` of a split is.
+  /// Returns the item of sample `sample` of a split.
   std::uint64_t item(Split split, std::uint64_t sample) const;
-  /// The share of a held-out split that is trained on too.
+  /// Returns the share of a held-out split that is also in the training data.
   double overlap(Split split) const;
 };
 
-/// What a split may go by: a key for each item; `classes`, if any, are what their labels number.
-/// Where an item may be of several classes, or its place is known, `names` are all classes,
-/// `classes_of` returns those of an item (below 0: none), and `place_of` says where it is.
+/// What a split may be based on: a key per item, and `classes`, the names of the labels, if any. If
+/// an item may have several classes or a known position, `names` are all classes, `classes_of`
+/// returns those of an item (below 0: none), and `place_of` returns its position.
 struct ItemFacts {
   std::span<const ItemKey> keys{};
   std::span<const std::string> classes{};
@@ -77,23 +76,23 @@ struct ItemFacts {
   std::function<std::string(std::uint64_t item)> place_of{};
 };
 
-/// `counts`: items in the files of each split. Without files of its own, each held-out split gets
-/// its share of the first: drawn as draw_split() does it, or where data.split or the lack of keys
-/// says so, its end. Input errors: nothing left to train on, nothing held out; a held-out split of
-/// which more than data.most_overlap is trained on; a class of `names` that held-out files have and
-/// nothing to train on has; unless data.missing_classes, a class that one split has and another has
-/// not, where items have one class each, or that training has not, where they have several.
+/// `counts` are the items in the files of each split. A held-out split without separate files
+/// receives its share of the first: by draw_split(), or from the end if data.split or missing keys
+/// require it. Throws Error{bad_input} if training or a requested split is empty; more than
+/// data.most_overlap of a held-out split is also in the training data; held-out files have a class
+/// of `names` that the training data lacks; or, unless data.missing_classes, a split lacks a class
+/// that another has (with several classes per item, only training is checked).
 Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3>& counts,
                    const ItemFacts& facts = {});
 
-/// "file  ..." for each of the first 20 files, then "training    n", ... of things called `what`,
-/// and how many are of each class.
+/// Returns "file  ..." for each of the first 20 files, then "training    n", ... where n counts
+/// items called `what`, with the number of items per class.
 std::string split_summary(const Corpus& corpus, const Splits& splits, std::string_view what,
                           std::span<const std::string> classes = {});
 
-/// For a log, one line a split: "training: 900 rows (bad: 450, good: 450)", and of a held-out one
-/// how much of it is trained on too. Without `classes`, as where the task sees none, they are left
-/// out.
+/// Returns one log line per split: "training: 900 rows (bad: 450, good: 450)", with the overlap for
+/// held-out splits. Class counts are omitted if `classes` is empty, as for tasks that do not use
+/// classes.
 std::vector<std::string> split_lines(const Splits& splits, std::span<const std::string> classes);
 
 }  // namespace concertina

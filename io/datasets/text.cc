@@ -1,4 +1,4 @@
-// data.format = "text": files of text, joined; a token is what data.tokenizer makes of it.
+// data.format = "text": concatenated text files, tokenized by data.tokenizer.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -40,7 +40,7 @@ void append_part(const Corpus& corpus, std::uint64_t begin, std::uint64_t size,
     try {
       tokenizer.encode(pieces[i], encoded[i]);
     } catch (const Error& error) {
-      throw_input(fmt::format("{}, counted from byte {}", error.message(),
+      throw_input(fmt::format("{}, relative to byte {}", error.message(),
                               begin + static_cast<std::uint64_t>(pieces[i].data() - text.data())),
                   corpus.files()[0], error.fix());
     }
@@ -51,9 +51,9 @@ void append_part(const Corpus& corpus, std::uint64_t begin, std::uint64_t size,
   }
 }
 
-/// Encodes the corpus part by part, each part for itself, on all cores of this process. `sizes`:
-/// of the parts, one after the other; bytes, then tokens. Input error: a part that is not UTF-8,
-/// with the file and the byte.
+/// Encodes the corpus on all cores of this process, each part separately. `sizes` are the
+/// consecutive sizes of the parts, first in bytes, then in tokens. Throws Error{bad_input} with the
+/// file and byte for a part that is not UTF-8.
 std::unique_ptr<const TokenSequence> encoded_text(const Corpus& corpus, const Tokenizer& tokenizer,
                                                   std::array<std::uint64_t, 3>& sizes) {
   std::vector<std::int32_t> tokens;
@@ -81,7 +81,7 @@ class ByteTokens final : public TokenSequence {
       done += n;
     }
   }
-  void verify(const std::function<void()>&) const override {}  // any byte is a token
+  void verify(const std::function<void()>&) const override {}  // any byte is a valid token
 
  private:
   std::shared_ptr<const Corpus> corpus_;
@@ -94,7 +94,7 @@ std::string beginning_of(const Corpus& corpus) {
   return escape_bytes({reinterpret_cast<const char*>(shown.data()), shown.size()});
 }
 
-/// The files of all splits, in this order, and how many bytes each split has.
+/// Returns the files of all splits, in order, and the number of bytes of each split.
 std::shared_ptr<const Corpus> corpus_of(const DataOptions& options,
                                         std::array<std::uint64_t, 3>& bytes) {
   bytes = {Corpus(options.files, "data.text").size(), 0, 0};
@@ -110,8 +110,8 @@ std::shared_ptr<const Corpus> corpus_of(const DataOptions& options,
   return corpus;
 }
 
-/// Bytes at the end of the first `bytes` of the corpus that the tokens [first, first + count) are;
-/// 0 where the tokenizer does not give the text back as it was.
+/// Returns the bytes at the end of the first `bytes` of the corpus that tokens [first, first +
+/// count) encode, or 0 if the tokenizer does not reproduce the text exactly.
 std::uint64_t bytes_of_last(const Corpus& corpus, std::uint64_t bytes, const TokenSequence& all,
                             std::uint64_t first, std::uint64_t count, const Tokenizer& tokenizer) {
   std::vector<std::int32_t> tokens(count);

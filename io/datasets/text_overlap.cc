@@ -15,13 +15,13 @@ namespace concertina {
 namespace {
 
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 20, kLeastLength = 16;
-constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;  // tokens that one thread looks at
-constexpr std::uint64_t kJoin = 1024;                // and of the next piece, for the last blocks
-constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15;  // of a polynomial hash, modulo 2^64
+constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;  // tokens per work item of a thread
+constexpr std::uint64_t kJoin = 1024;                     // overlap with the next piece
+constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15;       // base of a polynomial hash modulo 2^64
 constexpr int kFilterBits = 25;
 
-/// What is compared of `size` tokens from `begin` on: the bytes of their text in lower case and
-/// without white space; where the tokenizer is not known, the tokens.
+/// Returns what is compared for `size` tokens from `begin` on: the bytes of their text in lower
+/// case without white space, or the tokens if the tokenizer is unknown.
 std::vector<std::int32_t> compared(const WindowedTokens& parts, std::uint64_t begin,
                                    std::uint64_t size) {
   std::vector<std::int32_t> tokens(size);
@@ -46,8 +46,8 @@ std::uint64_t hash_of(std::span<const std::int32_t> block) {
   return hash;
 }
 
-/// The hashes of blocks of tokens [begin, begin + size), ascending. Runs of one value, such as
-/// zeros, are no sign of a copy.
+/// Returns the sorted hashes of blocks of tokens [begin, begin + size). Blocks of one repeated
+/// value, such as zeros, are not evidence of a copy.
 std::vector<std::uint64_t> block_hashes(const WindowedTokens& parts, std::uint64_t begin,
                                         std::uint64_t size, std::uint64_t length,
                                         const std::function<void()>& progress) {
@@ -67,7 +67,7 @@ std::vector<std::uint64_t> block_hashes(const WindowedTokens& parts, std::uint64
   return hashes;
 }
 
-/// How many of `hashes` are those of a block at any place of what is trained on.
+/// Returns how many of `hashes` match a block at any position of the training data.
 std::uint64_t count_found(const WindowedTokens& parts, std::uint64_t length,
                           const std::vector<std::uint64_t>& hashes,
                           const std::function<void()>& progress) {
@@ -76,7 +76,7 @@ std::uint64_t count_found(const WindowedTokens& parts, std::uint64_t length,
   for (const std::uint64_t hash : hashes) filter[slot(hash)] = true;
   std::vector<std::atomic<bool>> seen(hashes.size());
   const std::uint64_t size = parts.sizes[0];
-  std::uint64_t first = 1;  // the weight of a block's first value
+  std::uint64_t first = 1;  // weight of a block's first value
   for (std::uint64_t i = 1; i < length; ++i) first *= kBase;
   for_all((size + kPiece - 1) / kPiece, progress, [&](std::size_t piece) {
     const auto part =
@@ -106,11 +106,11 @@ void compare_part(const WindowedTokens& parts, std::size_t part, std::uint64_t b
   if (found == 0) return;
   const double share = static_cast<double>(found) / static_cast<double>(hashes.size());
   const std::string what = fmt::format(
-      "{:.1f}% of the {} text ({} of {} blocks of {} {} that were compared) is trained on too",
+      "{:.1f}% of the {} text ({} of {} compared blocks of {} {}) is also in the training data",
       100 * share, kSplitNames[part], found, hashes.size(), length, is_text ? "bytes" : "tokens");
   if (parts.own_files[part] && share > parts.most_overlap)
     throw_input(what, fmt::format("data.{}_files", kSplitNames[part]),
-                fmt::format("files without what is trained on, or data.most_overlap = {}",
+                fmt::format("use files without training data, or data.most_overlap = {}",
                             std::ceil(share * 100) / 100));
   log::warn("{}", what);
 }

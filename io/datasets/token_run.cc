@@ -16,21 +16,21 @@
 namespace concertina {
 namespace {
 
-// The format of a file by its first bytes, where a file without a header was expected.
+// Identifies the format of a file by its first bytes, where a file without a header was expected.
 struct KnownStart {
   std::size_t at;
   std::string_view bytes, name;
 };
 
 constexpr KnownStart kKnownStarts[] = {
-    {0, "\x93NUMPY", "an array of NumPy"},
-    {0, "PK\x03\x04", "a zip archive, such as an .npz of NumPy"},
-    {0, "\x1f\x8b", "a file that gzip has packed"},
-    {0, "\x28\xb5\x2f\xfd", "a file that zstd has packed"},
-    {0, "\xfd\x37zXZ", "a file that xz has packed"},
-    {0, "BZh", "a file that bzip2 has packed"},
-    {0, "\x04\x22\x4d\x18", "a file that lz4 has packed"},
-    {0, "7z\xbc\xaf", "a file that 7-Zip has packed"},
+    {0, "\x93NUMPY", "a NumPy array"},
+    {0, "PK\x03\x04", "a zip archive, such as a NumPy .npz"},
+    {0, "\x1f\x8b", "a file compressed by gzip"},
+    {0, "\x28\xb5\x2f\xfd", "a file compressed by zstd"},
+    {0, "\xfd\x37zXZ", "a file compressed by xz"},
+    {0, "BZh", "a file compressed by bzip2"},
+    {0, "\x04\x22\x4d\x18", "a file compressed by lz4"},
+    {0, "7z\xbc\xaf", "a file compressed by 7-Zip"},
     {0, "\x89HDF\r\n\x1a\n", "an HDF5 file"},
     {0, "PAR1", "a Parquet file"},
     {0, "ORC", "an ORC file"},
@@ -41,15 +41,15 @@ constexpr KnownStart kKnownStarts[] = {
     {0, "\x89PNG\r\n", "an image"},
     {0, "\xff\xd8\xff", "an image"},
     {0, "GGUF", "a GGUF file"},
-    {0, "LITPKDS", "a packed dataset of LitGPT"},
-    {0, "\x7f\x45LF", "a program"},
-    {0, "\xff\xfe", "text in UTF-16"},
-    {0, "\xfe\xff", "text in UTF-16"},
-    {5, {"\0\0\0{\"", 5}, "a file of safetensors"},
-    {257, "ustar", "a tar"},
+    {0, "LITPKDS", "a LitGPT packed dataset"},
+    {0, "\x7f\x45LF", "an executable"},
+    {0, "\xff\xfe", "UTF-16 text"},
+    {0, "\xfe\xff", "UTF-16 text"},
+    {5, {"\0\0\0{\"", 5}, "a safetensors file"},
+    {257, "ustar", "a tar archive"},
 };
 
-/// Whether `start` is that of a pickle of protocol 2 to 5: PROTO, then what usually follows it.
+/// Whether `start` begins a pickle of protocol 2 to 5: PROTO, then a usual opcode.
 bool is_pickle(std::string_view start) {
   return start.size() > 2 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5 &&
          std::string_view("\x95\x8a]}(cX").find(start[2]) != std::string_view::npos;
@@ -60,7 +60,7 @@ bool is_text(char c) {
   return byte >= ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-/// Whether nearly all numbers of 16 bits but zeros are characters of ASCII, at either byte order.
+/// Whether nearly all nonzero 16-bit numbers are ASCII characters, in either byte order.
 bool is_wide_text(std::string_view start) {
   std::size_t numbers = 0;
   std::array<std::size_t, 2> characters{};
@@ -72,17 +72,17 @@ bool is_wide_text(std::string_view start) {
   return numbers >= 64 && 20 * std::ranges::max(characters) > 19 * numbers;
 }
 
-/// "an array of NumPy", "a tar", "text", ...; empty: nothing that is known. `start` has up to some
-/// KB, and 256 bytes suffice to recognise text: tokens of 16 bits have bytes below 9, which no text
-/// has; and a vocabulary above 1024 has tokens beyond the characters of ASCII.
+/// Returns "a NumPy array", "a tar archive", "text", ..., or an empty string if unknown. `start`
+/// has up to some KB; 256 bytes suffice to recognize text: 16-bit tokens have bytes below 9, which
+/// text does not have, and with a vocabulary above 1024 there are tokens beyond ASCII.
 std::string_view known_format(std::string_view start, std::int64_t vocabulary) {
   for (const KnownStart& known : kKnownStarts)
     if (start.size() >= known.at && start.substr(known.at).starts_with(known.bytes))
       return known.name;
-  if (is_pickle(start)) return "a pickle of Python";
+  if (is_pickle(start)) return "a Python pickle";
   if (start.size() < 256) return {};
   if (std::ranges::all_of(start, is_text)) return "text";
-  return vocabulary > 1024 && is_wide_text(start) ? "text in UTF-16 or UTF-32" : std::string_view{};
+  return vocabulary > 1024 && is_wide_text(start) ? "UTF-16 or UTF-32 text" : std::string_view{};
 }
 
 static_assert(std::endian::native == std::endian::little);
@@ -104,32 +104,33 @@ std::string some_bytes(const std::string& path, std::uint64_t from, std::uint64_
 constexpr std::int32_t kLlmcU16 = 20240520, kLlmcU32 = 20240801, kLlmcEval = 20240522;
 constexpr std::uint64_t kLlmcHeader = 1024;
 
-/// Whether the header is one of llm.c's; `run` is then what it says.
+/// Whether the file has a header of llm.c, which is then stored in `run`.
 bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
   const std::string header = some_bytes(path, 0, kLlmcHeader);
   if (header.size() < 4) return false;
   const auto magic = number_at<std::int32_t>(header, 0);
   if (magic == kLlmcEval)
-    refuse_tokens("this is an evaluation file of llm.c, no text", path, 0, "its train or val file");
+    refuse_tokens("this is an evaluation file of llm.c, not text", path, 0,
+                  "use its train or val file");
   if (magic != kLlmcU16 && magic != kLlmcU32) return false;
-  if (header.size() < kLlmcHeader) refuse_tokens("llm.c's header has 1024 bytes", path, bytes);
+  if (header.size() < kLlmcHeader) refuse_tokens("a llm.c header has 1024 bytes", path, bytes);
   const auto version = number_at<std::int32_t>(header, 4);
   if (version != (magic == kLlmcU16 ? 1 : 7))
-    refuse_tokens(fmt::format("version {} of llm.c's format is unknown", version), path, 4);
+    refuse_tokens(fmt::format("unknown version {} of llm.c's format", version), path, 4);
   run.width = magic == kLlmcU16 ? 2 : 4;
   run.offset = kLlmcHeader;
   const auto said = number_at<std::int32_t>(header, 8);
   if (said < 0 || static_cast<std::uint64_t>(said) * run.width != bytes - kLlmcHeader)
-    refuse_tokens(fmt::format("the header says {} tokens of {} bytes, and {} bytes follow it", said,
-                              run.width, bytes - kLlmcHeader),
+    refuse_tokens(fmt::format("the header specifies {} tokens of {} bytes, but {} bytes follow it",
+                              said, run.width, bytes - kLlmcHeader),
                   path, 8);
   for (std::uint64_t at = 12; at < kLlmcHeader; ++at)
-    if (header[at] != 0) refuse_tokens("the rest of llm.c's header is 0", path, at);
+    if (header[at] != 0) refuse_tokens("expected zeros in the rest of llm.c's header", path, at);
   run.size = static_cast<std::uint64_t>(said);
   return true;
 }
 
-/// Whether `start` is llm.c's header but for its magic number, or with it and numbers big-endian.
+/// Whether `start` is a llm.c header except for its magic number, or a big-endian one.
 bool has_llmc_header(std::string_view start, std::uint64_t bytes) {
   if (start.size() < kLlmcHeader) return false;
   const auto swapped =
@@ -140,7 +141,7 @@ bool has_llmc_header(std::string_view start, std::uint64_t bytes) {
          start.substr(12, kLlmcHeader - 12).find_first_not_of('\0') == std::string_view::npos;
 }
 
-/// Whether numbers of type T are the halves of wider ones: every second one is far smaller than the
+/// Whether numbers of type T are halves of wider ones: every second one is far smaller than the
 /// others. The upper halves of 32-bit tokens are below 16 for any vocabulary of up to 2^20.
 template <class T>
 bool has_halves(std::string_view bytes) {
@@ -154,7 +155,7 @@ bool has_halves(std::string_view bytes) {
   return upper <= kMostUpper && larger >= kEnough;
 }
 
-/// Refuses a file without a header whose tokens seem to have another width than `width`.
+/// Throws Error{bad_input} if the tokens of a file without a header seem to have another width.
 void require_width(const std::string& path, std::uint64_t bytes, int width, std::int64_t vocabulary,
                    const std::string& kinds) {
   for (const std::uint64_t from : {std::uint64_t{0}, bytes / 16 * 8}) {
@@ -164,42 +165,42 @@ void require_width(const std::string& path, std::uint64_t bytes, int width, std:
     for (std::uint64_t at = 0; at + 4 <= some.size() && width == 4 && found == 2; at += 4)
       differs = differs || number_at<std::uint32_t>(some, at) >= vocabulary;
     if (differs)
-      refuse_tokens(fmt::format("the file looks like {}-bit tokens; without a header, those of a "
-                                "vocabulary of {} have {} bits",
+      refuse_tokens(fmt::format("the file seems to have {}-bit tokens, but for a vocabulary of {} "
+                                "they must have {} bits without a header",
                                 8 * found, vocabulary, 8 * width),
                     path, from, kinds);
   }
   if (bytes % static_cast<std::uint64_t>(width) != 0)
-    refuse_tokens(fmt::format("tokens of {} bytes do not make a file of {}", width, bytes), path,
-                  bytes, kinds);
+    refuse_tokens(fmt::format("tokens of {} bytes do not match the file size {}", width, bytes),
+                  path, bytes, kinds);
 }
 
-/// The bytes of a token of a file without a header, which follow from the vocabulary alone; so what
-/// looks like another kind is refused.
+/// Returns the token width of a file without a header, which follows only from the vocabulary.
+/// Files that look like another format are therefore rejected.
 int bare_width(const std::string& path, std::uint64_t bytes, std::int64_t vocabulary) {
   const int width = TokenFileInfo::width_of(static_cast<std::uint64_t>(vocabulary));
   const std::string kinds = fmt::format(
-      "a file of {}-bit tokens without a header, llm.c's, Megatron's .bin beside its .idx, or one "
-      "of `data prepare`",
+      "use a file of {}-bit tokens without a header, or one of llm.c, Megatron (.bin and .idx) or "
+      "`data prepare`",
       8 * width);
   const std::string start = some_bytes(path, 0, 1 << 16);
   if (const std::string_view known = known_format(start, vocabulary); !known.empty())
     refuse_tokens(fmt::format("this is {}, not tokens", known), path, 0, kinds);
   if (has_llmc_header(start, bytes))
-    refuse_tokens(fmt::format("{} is no magic number of llm.c, and the rest is its header",
+    refuse_tokens(fmt::format("the header looks like llm.c's, but has the unknown magic number {}",
                               number_at<std::int32_t>(start, 0)),
                   path, 0);
   require_width(path, bytes, width, vocabulary, kinds);
   return width;
 }
 
-/// Width of Megatron's type `code`; 0: not one of tokens.
+/// Returns the width of Megatron's type `code`, or 0 if it is not an integer type.
 int megatron_width(int code) {
   constexpr std::array kWidths{0, 1, 1, 2, 4, 8, 0, 0, 2};
   return code >= 1 && code <= 8 ? kWidths[static_cast<std::size_t>(code)] : 0;
 }
 
-/// Sequences lie one after the other, and documents are of whole sequences.
+/// Requires sequences to be contiguous, and documents to consist of whole sequences.
 void check_megatron(const std::string& index, const std::string& path, std::uint64_t sequences,
                     std::uint64_t documents, int width, std::uint64_t bytes) {
   const std::uint64_t lengths = 34, offsets = lengths + 4 * sequences,
@@ -208,24 +209,25 @@ void check_megatron(const std::string& index, const std::string& path, std::uint
   for (std::uint64_t s = 0; s < sequences; ++s) {
     const auto length = number_at<std::int32_t>(index, lengths + 4 * s);
     if (length < 0)
-      refuse_tokens(fmt::format("sequence {} has length {}", s, length), path, lengths + 4 * s);
+      refuse_tokens(fmt::format("sequence {} has the invalid length {}", s, length), path,
+                    lengths + 4 * s);
     if (const auto offset = number_at<std::uint64_t>(index, offsets + 8 * s); offset != end)
-      refuse_tokens(fmt::format("sequence {} begins at byte {} of the .bin file, the one before it "
-                                "ends at {}",
+      refuse_tokens(fmt::format("sequence {} begins at byte {} of the .bin file, but the "
+                                "previous one ends at {}",
                                 s, offset, end),
                     path, offsets + 8 * s);
     end += static_cast<std::uint64_t>(length) * width;
   }
   if (end != bytes)
-    refuse_tokens(fmt::format("its sequences have {} bytes, the .bin file has {}", end, bytes),
+    refuse_tokens(fmt::format("the sequences have {} bytes, but the .bin file has {}", end, bytes),
                   path, offsets);
   std::uint64_t last = 0;
   for (std::uint64_t d = 0; d < documents; ++d) {
     const auto at = number_at<std::uint64_t>(index, bounds + 8 * d);
     if (at < last || at > sequences || (d == 0 && at != 0) ||
         (d + 1 == documents && at != sequences))
-      refuse_tokens(fmt::format("document {} begins with sequence {} of {}; they ascend from 0 to "
-                                "the number of sequences",
+      refuse_tokens(fmt::format("document {} begins at sequence {} of {}; expected values "
+                                "ascending from 0 to the number of sequences",
                                 d, at, sequences),
                     path, bounds + 8 * d);
     last = at;
@@ -235,29 +237,28 @@ void check_megatron(const std::string& index, const std::string& path, std::uint
 void read_megatron(const std::string& path, std::uint64_t bytes, TokenRun& run) {
   const std::string index = read_file(path, std::uint64_t{16} << 30);
   constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
-  if (!index.starts_with(kMagic)) refuse_tokens("it does not begin with MMIDIDX", path, 0);
-  if (index.size() < 34) refuse_tokens("the header has 34 bytes", path, index.size());
+  if (!index.starts_with(kMagic)) refuse_tokens("the file does not begin with MMIDIDX", path, 0);
+  if (index.size() < 34) refuse_tokens("expected a header of 34 bytes", path, index.size());
   if (const auto version = number_at<std::uint64_t>(index, 9); version != 1)
-    refuse_tokens(fmt::format("version {} is unknown", version), path, 9);
+    refuse_tokens(fmt::format("unknown version {}", version), path, 9);
   const int code = static_cast<unsigned char>(index[17]);
   run.width = megatron_width(code);
-  if (run.width == 0)
-    refuse_tokens(fmt::format("type {} is not one of whole numbers", code), path, 17);
+  if (run.width == 0) refuse_tokens(fmt::format("type {} is not an integer type", code), path, 17);
   run.is_signed = code >= 2 && code <= 5;
   const auto sequences = number_at<std::uint64_t>(index, 18);
   const auto documents = number_at<std::uint64_t>(index, 26);
   const std::uint64_t room = index.size() - 34;
   if (sequences > room / 12 || documents > (room - 12 * sequences) / 8 ||
       12 * sequences + 8 * documents != room)
-    refuse_tokens(fmt::format("{} sequences and {} document bounds do not make a file of {} bytes",
+    refuse_tokens(fmt::format("{} sequences and {} document bounds do not match {} bytes",
                               sequences, documents, index.size()),
-                  path, 18, "an index of text (multimodal ones, which have modes, are not read)");
+                  path, 18, "use an index of text (multimodal indexes are not supported)");
   check_megatron(index, path, sequences, documents, run.width, bytes);
   run.size = bytes / static_cast<std::uint64_t>(run.width);
   run.parted = true;
 }
 
-/// Documents are of whole sequences, whose lengths are known to be sound.
+/// Documents consist of whole sequences, whose lengths have been checked.
 std::vector<std::uint64_t> megatron_bounds(const std::string& path) {
   const std::string index = read_file(path, std::uint64_t{16} << 30);
   const auto sequences = number_at<std::uint64_t>(index, 18);

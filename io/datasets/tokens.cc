@@ -1,5 +1,5 @@
-// data.format = "tokens": text that has been made tokens of (io/datasets/token_run.h says by whom).
-// Documents follow each other; what is between them is what their maker has written there.
+// data.format = "tokens": tokenized text (see io/datasets/token_run.h for the formats). Documents
+// are contiguous; separators are tokens in the files.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -45,7 +45,7 @@ class TokenFiles final : public TokenSequence {
     static constexpr std::uint64_t kPiece = 1 << 20;
     for_all((size() + kPiece - 1) / kPiece, progress, [this](std::uint64_t piece) {
       std::vector<std::int32_t> tokens(std::min(kPiece, size() - piece * kPiece));
-      read(piece * kPiece, tokens);  // refuses one beyond the vocabulary
+      read(piece * kPiece, tokens);  // throws for one outside the vocabulary
     });
   }
 
@@ -64,7 +64,7 @@ class TokenFiles final : public TokenSequence {
           refuse_tokens(
               fmt::format("token {} is not in the vocabulary [0, {})", token, vocabulary_),
               run.path, run.offset + (at + done + i) * width,
-              "model.vocab = that of the tokenizer that made the file");
+              "set model.vocab to that of the file's tokenizer");
         tokens[done + i] = static_cast<std::int32_t>(token);
       }
       done += n;
@@ -76,7 +76,7 @@ class TokenFiles final : public TokenSequence {
   std::int64_t vocabulary_;
 };
 
-/// A tokenizer of this fingerprint, for a person who compares it with `other`.
+/// Describes the tokenizer of this fingerprint in a comparison with `other`.
 std::string called(const std::string& fingerprint, const std::string& other) {
   if (fingerprint == or_bytes(nullptr)->fingerprint())
     return fmt::format("\"{}\"", kBytesTokenizer);
@@ -86,26 +86,26 @@ std::string called(const std::string& fingerprint, const std::string& other) {
   return fmt::format("the one whose fingerprint is {}...", fingerprint.substr(0, kShown));
 }
 
-/// Where files say which tokenizer made them, it is one, and the one of data.tokenizer.
+/// Requires files that name their tokenizer to have the same one, namely data.tokenizer.
 void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions& options) {
   const TokenRun* first = nullptr;
   for (const TokenRun& run : runs) {
     if (run.tokenizer.empty()) continue;
     if (first == nullptr) first = &run;
     if (run.tokenizer != first->tokenizer)
-      throw_input(fmt::format("{} and {} were made by different tokenizers", first->path, run.path),
-                  std::string(find_format(options.format).files_key), "files of one tokenizer");
+      throw_input(fmt::format("{} and {} have different tokenizers", first->path, run.path),
+                  std::string(find_format(options.format).files_key), "use files of one tokenizer");
   }
   if (first == nullptr || options.tokenizer == nullptr) return;
   const std::string given = options.tokenizer->fingerprint();
   if (given != first->tokenizer)
     throw_input(
-        fmt::format("{} was made by another tokenizer: {}, and data.tokenizer is {}", first->path,
-                    called(first->tokenizer, given), called(given, first->tokenizer)),
-        "data.tokenizer", "data.tokenizer = the tokenizer that the file was prepared with");
+        fmt::format("{} was written with another tokenizer: {}, but data.tokenizer is {}",
+                    first->path, called(first->tokenizer, given), called(given, first->tokenizer)),
+        "data.tokenizer", "set data.tokenizer to the tokenizer of the file");
 }
 
-/// How the text begins, where data.tokenizer is what made it.
+/// Returns the start of the text if it was tokenized with data.tokenizer.
 std::string begins_with(const TokenSequence& tokens, const std::vector<TokenRun>& runs,
                         const DataOptions& options) {
   constexpr std::size_t kShown = 72;  // bytes
@@ -117,13 +117,13 @@ std::string begins_with(const TokenSequence& tokens, const std::vector<TokenRun>
   return escape_bytes(options.tokenizer->decode(start).substr(0, kShown));
 }
 
-/// Where the documents of all files begin, and the end.
+/// Returns the starts of the documents of all files, and the end.
 std::vector<std::uint64_t> bounds_of(const std::vector<TokenRun>& runs) {
   std::vector<std::uint64_t> bounds{0};
   for (const TokenRun& run : runs) {
     if (!run.parted)
-      throw_input(fmt::format("{} does not say where documents begin", run.path), "data.documents",
-                  "data.documents = \"joined\", or files of `data prepare` or Megatron");
+      throw_input(fmt::format("{} lacks document boundaries", run.path), "data.documents",
+                  "use data.documents = \"joined\", or files of `data prepare` or Megatron");
     append_bounds(run, bounds);
   }
   return bounds;
@@ -147,7 +147,7 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
       sizes[split] += run.size;
       if (run.size > 0) runs.push_back(std::move(run));
     }
-  for (std::size_t i = all.size(); i-- > 0;)  // an index decides what its tokens are
+  for (std::size_t i = all.size(); i-- > 0;)  // an index determines the meaning of its tokens
     if (std::string index = index_beside(all[i]); !index.empty()) all.push_back(std::move(index));
   if (options.validation_files.empty()) {
     sizes[1] = held_out(sizes[0], options.validation);

@@ -1,5 +1,5 @@
-// Samples whose chance comes again: masks, crops, flips and offsets of windows.
-// Invariant: epoch e of training holds what epoch e % k of the dataset does, in another order.
+// Samples whose random variation repeats: masks, crops, flips and offsets of windows. Invariant:
+// epoch e of training has the samples of epoch e % k of the dataset, in another order.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace concertina {
 
-/// `dataset` with so many views of each sample of training (data.views), by turns of the epochs; as
-/// it is where its samples come again anyway, or with 0.
+/// Returns `dataset` with `views` variants of each training sample (data.views), used in successive
+/// epochs. Returns it unchanged if its samples repeat anyway or `views` is 0.
 std::shared_ptr<const Dataset> with_views(std::shared_ptr<const Dataset> dataset,
                                           std::uint64_t views);
 

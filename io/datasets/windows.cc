@@ -17,16 +17,16 @@ std::uint64_t WindowCut::offset(std::uint64_t seed, std::uint64_t epoch) const {
   const auto word =
       Rng(seed, Purpose::offset)
           .words(static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32), 0, 0);
-  // A text of less than two samples still has one sequence whatever the offset. 64 random bits:
-  // the modulo's bias is below 2^-32 for any sample that fits memory.
+  // A text of less than two samples still has one window at any offset. With 64 random bits, the
+  // modulo's bias is below 2^-32 for any sample that fits into memory.
   return (std::uint64_t{word[0]} << 32 | word[1]) % std::min(length, tokens - length);
 }
 
 std::vector<Option> window_options() {
   return {choice("windows", kWindowsNames[0],
-                 "whether each epoch cuts the text into samples from another random offset "
-                 "(shifted), or all from its start, so that they hold the same samples, each "
-                 "time in a new order (fixed)",
+                 "whether each epoch splits the text into samples from a new random offset "
+                 "(shifted) or always from its start, so that it has the same samples in a "
+                 "new order (fixed)",
                  {std::begin(kWindowsNames), std::end(kWindowsNames)})};
 }
 
@@ -47,7 +47,7 @@ std::optional<Variation> windows_vary(const DataOptions& options) {
 std::uint64_t held_out(std::uint64_t tokens, double share) {
   if (!(share >= 0 && share < 1))
     throw_input(fmt::format("the validation share {} is not in [0, 1)", share), "data.validation",
-                "0.1 keeps the last tenth of the text for validation, 0 none");
+                "use 0.1 to hold out the last tenth of the text, or 0 for no validation");
   return static_cast<std::uint64_t>(static_cast<double>(tokens) * share);
 }
 
@@ -60,7 +60,7 @@ class WindowedDataset final : public FileDataset {
         cut_{parts_.sizes[0], static_cast<std::uint64_t>(options.tokens_per_sample),
              windows_are_fixed(options)},
         fields_(text_fields(options.tokens_per_sample)) {
-    CONCERTINA_CHECK(options.tokens_per_sample >= 1, "{} tokens a sample",
+    CONCERTINA_CHECK(options.tokens_per_sample >= 1, "invalid sample of {} tokens",
                      options.tokens_per_sample);
     check_sizes(options);
   }
@@ -75,7 +75,7 @@ class WindowedDataset final : public FileDataset {
   }
 
   std::uint64_t samples(Split split) const override {
-    const std::uint64_t last = cut_.length - 1;  // a window may be part padding, but for training
+    const std::uint64_t last = cut_.length - 1;  // only training windows must be full
     return (targets_in(split) + (split == Split::train ? 0 : last)) / cut_.length;
   }
   std::uint64_t samples_of_epoch(std::uint64_t seed, std::uint64_t epoch) const override {
@@ -93,7 +93,7 @@ class WindowedDataset final : public FileDataset {
 
  private:
   std::uint64_t size(Split split) const { return parts_.sizes[static_cast<std::size_t>(split)]; }
-  /// Tokens that have one before them.
+  /// Number of tokens that have a predecessor.
   std::uint64_t targets_in(Split split) const { return size(split) == 0 ? 0 : size(split) - 1; }
   void check_sizes(const DataOptions& options) const;
 
@@ -107,27 +107,27 @@ void WindowedDataset::check_sizes(const DataOptions& options) const {
   const std::uint64_t train = size(Split::train), all = parts_.tokens->size();
   if (train < cut_.length + 1)
     throw_input(fmt::format("the text is shorter than one sample: {} of its {} {}s are for "
-                            "training, a sample of {} tokens and its last target take {}",
+                            "training, but a sample of {} tokens and its last target need {}",
                             train, all, word, cut_.length, cut_.length + 1),
                 std::string(find_format(options.format).files_key),
                 train < 2
-                    ? "a longer text"
-                    : fmt::format("a longer text, or model.context of at most {}", train - 1));
+                    ? "use a longer text"
+                    : fmt::format("use a longer text, or model.context of at most {}", train - 1));
   for (const Split split : {Split::validation, Split::test}) {
     const std::string name(kSplitNames[static_cast<std::size_t>(split)]);
     const auto& own = split == Split::test ? options.test_files : options.validation_files;
     const bool shared = split == Split::validation && own.empty();
     if ((shared ? options.validation > 0 : !own.empty()) && size(split) < 2)
-      throw_input(
-          fmt::format("the {} part has {} of {} {}s, at least 2 are needed", name, size(split), all,
-                      word),
-          shared ? "data.validation" : fmt::format("data.{}_files", name),
-          shared ? "a longer text, a larger share, or 0 for no validation" : "a longer text");
+      throw_input(fmt::format("the {} part has {} of {} {}s, but at least 2 are needed", name,
+                              size(split), all, word),
+                  shared ? "data.validation" : fmt::format("data.{}_files", name),
+                  shared ? "use a longer text, a larger share, or 0 for no validation"
+                         : "use a longer text");
   }
 }
 
-/// Token i of the row is token begin + i, its target the one after it; the row is padded after
-/// `valid` of them.
+/// Token i of the row is token begin + i and its target is the next one. The row is padded after
+/// `valid` tokens.
 void WindowedDataset::write(const SampleAt& at, std::span<const View> views) const {
   std::int32_t* const tokens = views[0].i32();
   std::int32_t* const targets = views[1].i32();
@@ -178,8 +178,8 @@ std::string WindowedDataset::summary() const {
   else
     for (const std::string& file : corpus().files()) lines += fmt::format("file        {}\n", file);
   lines += fmt::format("{:<12}{}\n", parts_.word + "s", parts_.tokens->size());
-  lines += fmt::format("training    {} {}s, {} samples of {} tokens an epoch\n", size(Split::train),
-                       parts_.word, samples(Split::train), cut_.length);
+  lines += fmt::format("training    {} {}s, {} samples of {} tokens per epoch\n",
+                       size(Split::train), parts_.word, samples(Split::train), cut_.length);
   lines += fmt::format("validation  {} {}s\n", size(Split::validation), parts_.word);
   if (size(Split::test) > 0)
     lines += fmt::format("test        {} {}s\n", size(Split::test), parts_.word);

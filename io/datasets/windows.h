@@ -1,5 +1,5 @@
-// Long runs of tokens, cut into samples of T tokens and the token after each.
-// Invariants: an epoch has each of its windows once; no held-out token is ever trained on.
+// Long token sequences, split into samples of T tokens and the token following each. Invariants: an
+// epoch has each of its windows once; held-out tokens are never used for training.
 //
 // Dimensions: T tokens of a sample, N tokens of the training part.
 #pragma once
@@ -19,18 +19,18 @@
 
 namespace concertina {
 
-/// Tokens by number, from wherever they are.
+/// Random access to a sequence of tokens.
 class TokenSequence {
  public:
   virtual ~TokenSequence() = default;
   virtual std::uint64_t size() const = 0;
-  /// Tokens [begin, begin + tokens.size()). For several threads at once.
+  /// Reads tokens [begin, begin + tokens.size()). Thread-safe.
   virtual void read(std::uint64_t begin, std::span<std::int32_t> tokens) const = 0;
-  /// As Dataset::verify().
+  /// See Dataset::verify().
   virtual void verify(const std::function<void()>& progress) const = 0;
 };
 
-/// Tokens in memory: 4 bytes per token.
+/// Tokens in memory, with 4 bytes per token.
 class TokenList final : public TokenSequence {
  public:
   explicit TokenList(std::vector<std::int32_t> tokens) : tokens_(std::move(tokens)) {}
@@ -39,14 +39,14 @@ class TokenList final : public TokenSequence {
     std::copy_n(tokens_.begin() + static_cast<std::ptrdiff_t>(begin), tokens.size(),
                 tokens.begin());
   }
-  void verify(const std::function<void()>&) const override {}  // the tokenizer has read all
+  void verify(const std::function<void()>&) const override {}  // the tokenizer has read all of it
 
  private:
   std::vector<std::int32_t> tokens_;
 };
 
-/// Epoch e cuts N tokens into floor((N - 1 - offset_e) / T) windows from a random offset_e in
-/// [0, T) on; where they are fixed offset_e is 0, and the last (N - 1) mod T targets are in none.
+/// Epoch e has floor((N - 1 - offset_e) / T) windows, starting at a random offset_e in [0, T). If
+/// they are fixed, offset_e is 0, and the last (N - 1) mod T targets are unused.
 struct WindowCut {
   std::uint64_t tokens = 0, length = 1;  // N, T
   bool fixed = false;
@@ -55,45 +55,45 @@ struct WindowCut {
   std::uint64_t count(std::uint64_t seed, std::uint64_t epoch) const {
     return (tokens - 1 - offset(seed, epoch)) / length;
   }
-  /// The token that window `sample` begins with.
+  /// Returns the first token of window `sample`.
   std::uint64_t begin(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample) const {
     return offset(seed, epoch) + sample * length;
   }
 };
 
-/// The tokens of a WindowedDataset and their origin. `sizes`: tokens of the splits, one after the
-/// other in `tokens`.
+/// The tokens of a WindowedDataset and their origin. `sizes` are the token counts of the splits,
+/// which are contiguous in `tokens`.
 struct WindowedTokens {
   std::shared_ptr<const Corpus> corpus;
   std::unique_ptr<const TokenSequence> tokens;
   std::array<std::uint64_t, 3> sizes{};
-  std::array<std::uint64_t, 3> text{};  // bytes of the corpus likewise; 0: not known
+  std::array<std::uint64_t, 3> text{};  // bytes of the corpus per split; 0: unknown
   std::int64_t vocabulary = 0;
-  std::string word = "byte";                     // what a token is called
-  std::string begins;                            // how the text begins, for a person
-  std::string columns{};                         // of tables: a line that says which were read
-  std::shared_ptr<const Splits> splits{};        // of documents; null: it is one text
-  std::shared_ptr<const Tokenizer> tokenizer{};  // of all tokens; null: not known
-  double most_overlap = 1;          // of a held-out part, with training (data.most_overlap)
-  std::array<bool, 3> own_files{};  // whether a held-out part has files of its own
+  std::string word = "byte";                     // name of a token in messages
+  std::string begins;                            // human-readable start of the text
+  std::string columns{};                         // of tables: a line with the columns read
+  std::shared_ptr<const Splits> splits{};        // of documents; null for one text
+  std::shared_ptr<const Tokenizer> tokenizer{};  // of all tokens; null: unknown
+  double most_overlap = 1;          // of held-out and training data (data.most_overlap)
+  std::array<bool, 3> own_files{};  // whether a held-out part has separate files
 };
 
-/// Whether data.windows says fixed ones; an unknown name is an input error.
+/// Whether data.windows is "fixed". Throws Error{bad_input} for an unknown name.
 bool windows_are_fixed(const DataOptions& options);
-/// How an epoch cuts a long text into samples: each from another random offset, so that every cut
-/// is seen, or all from the start, so that the same samples come again.
+/// How an epoch splits a long text into samples: from a new random offset each time, so that every
+/// split occurs, or always from the start, so that samples repeat.
 inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
-/// The option of long texts.
+/// Returns the option of long texts.
 std::vector<Option> window_options();
 std::optional<Variation> windows_vary(const DataOptions& options);
-/// For WindowedTokens.
+/// Returns WindowedTokens::own_files.
 inline std::array<bool, 3> own_files(const DataOptions& options) {
   return {true, !options.validation_files.empty(), !options.test_files.empty()};
 }
-/// Tokens at the end of `tokens` that the share data.validation holds out.
+/// Returns the number of tokens at the end of `tokens` that data.validation holds out.
 std::uint64_t held_out(std::uint64_t tokens, double share);
 
-/// Input errors: a split too short.
+/// Throws Error{bad_input} if a split is too short.
 std::unique_ptr<Dataset> windowed_dataset(const DataOptions& options, WindowedTokens parts);
 
 }  // namespace concertina

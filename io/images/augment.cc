@@ -12,10 +12,10 @@
 namespace concertina {
 namespace {
 
-/// Which four words an option draws; RandAugment's n-th operation draws those of kRandAugment + n.
+/// Numbers of draws of four words; the n-th operation of RandAugment uses kRandAugment + n.
 enum Draw : std::uint32_t { kMove = 0, kColours = 1, kRandAugment = 2, kPart = 128 };
 
-/// Words 0 to 3 of `draw`. Epochs are below 2^56.
+/// Returns words 0 to 3 of `draw`. Epochs must be below 2^56.
 std::array<std::uint32_t, 4> words_of(const SampleAt& at, std::uint32_t draw) {
   const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   return Rng(at.seed, Purpose::augment)
@@ -26,7 +26,7 @@ double uniform(std::uint32_t word, double from, double to) {
   return from + (to - from) * 0x1p-32 * word;
 }
 
-/// A place in [0, places).
+/// Returns a uniform position in [0, places).
 std::int64_t place(std::uint32_t word, std::int64_t places) {
   return static_cast<std::int64_t>(
       static_cast<std::uint64_t>(word) * static_cast<std::uint64_t>(places) >> 32);

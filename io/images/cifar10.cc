@@ -1,4 +1,4 @@
-// data.format = "cifar10": files of CIFAR-10's binary version, 10 classes.
+// data.format = "cifar10": CIFAR-10's binary version, 10 classes.
 #include "io/images/cifar_records.h"
 
 namespace concertina::dataset_makers {

@@ -1,4 +1,4 @@
-// data.format = "cifar100-coarse": files of CIFAR-100's binary version, the 20 coarse classes.
+// data.format = "cifar100-coarse": CIFAR-100's binary version, 20 coarse classes.
 #include "io/images/cifar_records.h"
 
 namespace concertina::dataset_makers {

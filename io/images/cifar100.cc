@@ -1,4 +1,4 @@
-// data.format = "cifar100": files of CIFAR-100's binary version, the 100 fine classes.
+// data.format = "cifar100": CIFAR-100's binary version, 100 fine classes.
 #include "io/images/cifar_records.h"
 
 namespace concertina::dataset_makers {

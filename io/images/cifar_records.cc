@@ -15,10 +15,11 @@ constexpr std::size_t kPixels = kChannels * kSide * kSide;
 
 [[noreturn]] void refuse_cifar(const std::string& what, const std::string& path, std::size_t at,
                                std::size_t record) {
-  throw_input(what, fmt::format("{}: byte {}", path, at),
-              fmt::format("a file of CIFAR's binary version as it was published: records of {} "
-                          "bytes; the formats are cifar10, cifar100 and cifar100-coarse",
-                          record));
+  throw_input(
+      what, fmt::format("{}: byte {}", path, at),
+      fmt::format("use an original file of CIFAR's binary version with records of {} bytes; "
+                  "the formats are cifar10, cifar100 and cifar100-coarse",
+                  record));
 }
 
 /// Appends the records of a file to `store`.
@@ -27,7 +28,7 @@ void append_records(const std::string& path, std::span<const CifarLabel> labels,
   const std::string bytes = read_maybe_gzip(path);
   const std::size_t record = labels.size() + kPixels, extra = bytes.size() % record;
   if (bytes.empty() || extra != 0)
-    refuse_cifar(fmt::format("{} bytes are no whole number of images", bytes.size()), path,
+    refuse_cifar(fmt::format("{} bytes are not a whole number of images", bytes.size()), path,
                  bytes.size() - extra, record);
   for (std::size_t at = 0; at < bytes.size(); at += record) {
     for (std::size_t l = 0; l < labels.size(); ++l) {
@@ -43,12 +44,12 @@ void append_records(const std::string& path, std::span<const CifarLabel> labels,
   }
 }
 
-/// The names of `path`, one for each class.
+/// Returns the names in `path`, one per class.
 std::vector<std::string> names_in(const std::string& path, int classes) {
   std::vector<std::string> names = class_names_in(path);
   if (std::ssize(names) != classes)
-    throw_input(fmt::format("{} names for {} classes", names.size(), classes), path,
-                "one line for each class, or no such file: classes are numbers then");
+    throw_input(fmt::format("got {} names for {} classes", names.size(), classes), path,
+                "use one line per class, or remove the file to use numbers");
   return names;
 }
 

@@ -1,4 +1,4 @@
-// Files of CIFAR's binary version: records of some label bytes and an image of 3 x 32 x 32.
+// CIFAR's binary version: records of label bytes and an image of 3 x 32 x 32.
 #pragma once
 
 #include <memory>
@@ -9,20 +9,20 @@
 
 namespace concertina {
 
-/// One label byte of a record: below `classes`, whose names are the lines of `names_file`.
+/// One label byte of a record, below `classes`. `names_file` has the class names, one per line.
 struct CifarLabel {
-  std::string_view word;  // what the label is called in errors
+  std::string_view word;  // name of the label in errors
   int classes = 0;
   std::string_view names_file;
 };
 
-/// Images and label number `used` of the files of `options`, plain or gzip. A record has a byte per
-/// element of `labels`, then 1,024 bytes each of red, green and blue, row by row. The classes have
-/// their names if `names_file` is in the folder of the first file, else they are numbers.
-/// Input errors name the file and the byte: no whole number of records, a label out of range; or
-/// the line of the file of names.
-/// Source: Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009, and the
-/// page of its data.
+/// Loads images and label number `used` from the files of `options`, plain or gzip. A record has
+/// one byte per element of `labels`, then 1,024 bytes each of red, green and blue in row-major
+/// order. Class names are read from `names_file` if it is in the folder of the first file;
+/// otherwise they are numbers. Throws Error{bad_input} with the byte for an incomplete record or a
+/// label out of range, or with the line of the names file.
+/// Source: Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009, and the web
+/// page of the dataset.
 std::unique_ptr<Dataset> cifar_dataset(const DataOptions& options,
                                        std::span<const CifarLabel> labels, std::size_t used);
 

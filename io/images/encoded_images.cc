@@ -9,12 +9,12 @@
 namespace concertina {
 namespace {
 
-/// Where the pixel (y, x) that is seen is stored: at first + y * down + x * right.
+/// The stored position of displayed pixel (y, x): first + y * down + x * right.
 struct PixelOrder {
   std::int64_t first, down, right;
 };
 
-/// Exif's orientations (CIPA DC-008, tag 0x112), from 2 to 8, of `height` x `width` stored pixels.
+/// Exif's orientations (CIPA DC-008, tag 0x112) 2 to 8 for `height` x `width` stored pixels.
 PixelOrder order_of(int orientation, std::int64_t height, std::int64_t width) {
   const std::int64_t end = height * width - 1, last_row = end - width + 1, last_column = width - 1;
   const PixelOrder orders[] = {
@@ -23,7 +23,7 @@ PixelOrder order_of(int orientation, std::int64_t height, std::int64_t width) {
   return orientation < 2 || orientation > 8 ? PixelOrder{0, width, 1} : orders[orientation - 2];
 }
 
-/// The shape as it is seen.
+/// Returns the displayed shape.
 ImageShape seen(const ImageShape& stored) {
   if (stored.orientation < 5) return {stored.channels, stored.height, stored.width};
   return {stored.channels, stored.width, stored.height};
@@ -34,18 +34,16 @@ ImageShape seen(const ImageShape& stored) {
 void require_codec(const ImageCodec& codec, const std::string& place) {
   if (!codec.available())
     throw_input(fmt::format("this program was built without {}", codec.library), place,
-                fmt::format("install {} and build again", codec.package));
+                fmt::format("install {} and rebuild", codec.package));
 }
 
 void EncodedImages::add(const EncodedImage& image, const std::string& place) {
   const ImageShape shape = seen(image.shape);
   if (items_.empty()) shape_ = shape;
   if (fit_.size == 0 && (shape.height != shape_.height || shape.width != shape_.width))
-    throw_input(fmt::format("an image of {} x {} among others of {} x {}", shape.height,
+    throw_input(fmt::format("got an image of {} x {} after images of {} x {}", shape.height,
                             shape.width, shape_.height, shape_.width),
-                place,
-                "images of one height and width; or data.size, the side of the square that each "
-                "is scaled and cut to");
+                place, "use images of the same size, or set data.size to scale all of them");
   check_fit(fit_, shape.height, shape.width, place);
   shape_.channels = std::max(shape_.channels, shape.channels);
   items_.push_back(image);
@@ -56,8 +54,8 @@ void EncodedImages::verify(const std::function<void()>& progress) const {
   const std::uint64_t every = pixels_ / kMostDecoded + 1;
   if (every > 1)
     log::info(
-        "1 of every {} images is decoded before training, as all have {} pixels: one of the "
-        "others that cannot be decoded ends the run after a checkpoint",
+        "checking 1 of every {} images before training, because they have {} pixels in total; an "
+        "unreadable image among the others will stop the run after a checkpoint",
         every, pixels_);
   for_all((size() + every - 1) / every, progress, [&](std::size_t i) { read(i * every); });
 }

@@ -1,4 +1,4 @@
-// Images as files of PNG or JPEG have them, decoded when they are read.
+// PNG and JPEG images, decoded on demand.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// What is known of an image before it is decoded.
+/// The properties of an image before decoding.
 struct EncodedImage {
   const ImageCodec* codec = nullptr;
   ImageShape shape{};
@@ -23,18 +23,18 @@ struct EncodedImage {
   std::uint64_t content = 0;  // see packed_content()
 };
 
-/// Throws an input error for `place` where the program was built without the codec's library.
+/// Throws Error{bad_input} with `place` if this build lacks the codec's library.
 void require_codec(const ImageCodec& codec, const std::string& place);
 
-/// A hash of an image's file of `size` bytes; of a large one of its ends and middle, so that few
-/// pages are read. `bytes_at(offset, count)` are bytes of it.
+/// Returns a hash of an image file of `size` bytes. For a large file, only the ends and the middle
+/// are read. `bytes_at(offset, count)` returns bytes of the file.
 template <class BytesAt>
 std::uint64_t packed_content(std::uint64_t size, const BytesAt& bytes_at);
 
-/// Pixels that are decoded before training, about half a minute of one core.
+/// Maximum number of pixels to decode before training, about half a minute on one core.
 inline constexpr std::uint64_t kMostDecoded = std::uint64_t{1} << 32;
 
-/// Images turned as their Exif says, grey ones as colour where others have colour.
+/// Images rotated according to Exif; grayscale images become RGB if others are RGB.
 class EncodedImages : public ImageStore {
  public:
   explicit EncodedImages(PictureFit fit) : fit_(std::move(fit)) {}
@@ -42,25 +42,25 @@ class EncodedImages : public ImageStore {
   Picture read(std::uint64_t item) const final;
   std::int32_t label(std::uint64_t item) const final { return items_[item].label; }
   std::uint64_t content(std::uint64_t item) const final { return items_[item].content; }
-  /// Decodes each image; of more than kMostDecoded pixels in all every n-th one.
+  /// Decodes each image, or every n-th one if there are more than kMostDecoded pixels.
   void verify(const std::function<void()>& progress) const final;
   std::uint64_t size() const { return items_.size(); }
   const ImageShape& shape() const final { return shape_; }
-  /// For messages.
+  /// Returns the location of an image for messages.
   virtual std::string place(std::uint64_t item) const = 0;
 
  protected:
-  /// The file of an image, in `buffer` or where it lives as long as this.
+  /// Returns the file of an image, stored in `buffer` or owned by this object.
   virtual std::span<const std::byte> bytes(std::uint64_t item, std::string& buffer) const = 0;
-  /// Input errors, for `place`: an image of another size than the first, where data.size = 0; one
-  /// that is too long to be scaled.
+  /// Throws Error{bad_input} with `place` if data.size = 0 and the size differs from the first
+  /// image, or if the image is too elongated to be scaled.
   void add(const EncodedImage& image, const std::string& place);
 
  private:
   PictureFit fit_;
   std::vector<EncodedImage> items_;
   ImageShape shape_;
-  std::uint64_t pixels_ = 0;  // of all
+  std::uint64_t pixels_ = 0;  // of all images
 };
 
 template <class BytesAt>

@@ -1,6 +1,6 @@
-// data.format = "image-folder": a folder of images (png, jpg, jpeg) for each class, as
-// torchvision's ImageFolder reads them, which follows links; or such folders in train/, and those
-// that are held out in val/ and test/.
+// data.format = "image-folder": a folder of images (png, jpg, jpeg) per class, as in torchvision's
+// ImageFolder, which follows links; or such folders in train/ and, for held-out data, in val/ and
+// test/.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -18,12 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of a file
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // per file
 constexpr std::uint64_t kHeaderBytes = 1 << 16;               // most headers are shorter
 constexpr const char* kLayout =
-    "ROOT/CLASS/IMAGE.png, .jpg or .jpeg; or ROOT/train/CLASS/..., with ROOT/val and ROOT/test "
-    "where there are any";
-/// What other programs read as images: none is passed over without a word.
+    "use ROOT/CLASS/IMAGE.png, .jpg or .jpeg; or ROOT/train/CLASS/..., with optional ROOT/val and "
+    "ROOT/test";
+/// Image formats of other programs, which are reported instead of being silently skipped.
 constexpr std::string_view kOtherImages[] = {"avif", "bmp", "gif", "heic", "jp2",
                                              "pgm",  "ppm", "tif", "tiff", "webp"};
 
@@ -40,30 +40,29 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
-/// Whether `path` is an image that is read. Input error: one that is not.
+/// Whether `path` is a readable image. Throws Error{bad_input} for an unsupported image format.
 bool is_image(const fs::path& path) {
   const std::string extension = extension_of(path);
   if (is_hidden(path)) return false;
   if (std::ranges::find(kOtherImages, extension) != std::end(kOtherImages))
-    throw_input(fmt::format("no images of .{} are read", extension), path.string(),
-                "PNG or JPEG: convert it, or move it elsewhere");
+    throw_input(fmt::format("unsupported image format .{}", extension), path.string(),
+                "convert it to PNG or JPEG, or move it elsewhere");
   return codec_of(extension) != nullptr;
 }
 
-/// The folders in `root`, by name; an image beside them is an error.
+/// Returns the folders in `root` by name. Throws Error{bad_input} for an image next to them.
 std::map<std::string, fs::path> folders_in(const std::string& root, const std::string& key) {
-  if (!fs::is_directory(root)) throw_input(fmt::format("'{}' is no folder", root), key, kLayout);
+  if (!fs::is_directory(root)) throw_input(fmt::format("'{}' is not a folder", root), key, kLayout);
   std::map<std::string, fs::path> folders;
   for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
     if (entry.is_directory() && !is_hidden(entry.path()))
       folders.emplace(entry.path().filename().string(), entry.path());
     else if (!is_hidden(entry.path()) && !entry.exists())
-      throw_input("a link to nothing", entry.path().string(), kLayout);
+      throw_input("broken link", entry.path().string(), kLayout);
     else if (is_image(entry.path()))
-      throw_input("an image that is in no folder of a class", entry.path().string(), kLayout);
+      throw_input("an image outside of a class folder", entry.path().string(), kLayout);
   }
-  if (folders.empty())
-    throw_input(fmt::format("'{}' has no folders of classes", root), key, kLayout);
+  if (folders.empty()) throw_input(fmt::format("'{}' has no class folders", root), key, kLayout);
   return folders;
 }
 
@@ -74,21 +73,21 @@ std::vector<std::string> images_below(const fs::path& folder) {
     const fs::path& path = at->path();
     if (is_hidden(path)) {
       at.disable_recursion_pending();
-    } else if (!at->is_directory()) {  // throws where links lead back to a folder above
+    } else if (!at->is_directory()) {  // throws for a link to a parent folder
       if (!at->is_regular_file())
-        throw_input("neither a folder nor a file, nor a link to one", path.string(), kLayout);
+        throw_input("not a file, a folder, or a link to one", path.string(), kLayout);
       if (is_image(path)) images.push_back(path.string());
     }
   }
   std::ranges::sort(images);
   if (images.empty())
-    throw_input("a class without an image", folder.string(),
-                "images (.png, .jpg, .jpeg) of it, or no such folder");
+    throw_input("a class without images", folder.string(),
+                "add images (.png, .jpg, .jpeg), or remove the folder");
   return images;
 }
 
-/// The folders of data.files, where these are such as have train/: they become train/, and val/ and
-/// test/ are held out unless other keys name what is.
+/// Replaces roots in data.files that contain train/ by that folder; their val/ and test/ are held
+/// out unless other keys name held-out files.
 DataOptions with_parts(const DataOptions& options) {
   static constexpr std::pair<std::string_view, int> kParts[] = {
       {"train", 0}, {"val", 1}, {"valid", 1}, {"validation", 1}, {"test", 2}};
@@ -117,15 +116,15 @@ class ImagesInFolders final : public EncodedImages {
  public:
   using EncodedImages::EncodedImages;
 
-  /// The classes are the folders of the first roots that are added, in the order of their bytes.
+  /// The classes are the folders of the first roots added, in bytewise order.
   void add_roots(const std::vector<std::string>& roots, const std::string& key) {
     const bool is_first = classes_.empty();
     const std::size_t before = paths_.size();
-    std::map<std::string, std::vector<std::string>> images;  // of a class
+    std::map<std::string, std::vector<std::string>> images;  // by class
     for (const std::string& root : roots)
       for (const auto& [name, path] : folders_in(root, key)) {
         if (!is_utf8(name))
-          throw_input("the name of a class is not UTF-8", path.string(), "a name in UTF-8");
+          throw_input("the class name is not UTF-8", path.string(), "use a name in UTF-8");
         std::vector<std::string>& of_class = images[name];
         std::ranges::move(images_below(path), std::back_inserter(of_class));
       }
@@ -134,8 +133,8 @@ class ImagesInFolders final : public EncodedImages {
     for (const auto& [name, paths] : images) {
       const auto found = std::ranges::find(classes_, name);
       if (found == classes_.end())
-        throw_input(fmt::format("'{}' is no class of data.files", name), paths.front(),
-                    "folders of the same names as there");
+        throw_input(fmt::format("'{}' is not a class of data.files", name), paths.front(),
+                    "use the same folder names as there");
       add_images(paths, static_cast<std::int32_t>(found - classes_.begin()));
     }
     require_distinct({paths_.begin() + static_cast<std::ptrdiff_t>(before), paths_.end()}, key);
@@ -156,7 +155,7 @@ class ImagesInFolders final : public EncodedImages {
     }
   }
 
-  /// Reads the header and a few pages.
+  /// Reads the header and some pages.
   static EncodedImage look_at(const std::string& path) {
     const ImageCodec& codec = *codec_of(extension_of(path));
     require_codec(codec, path);
@@ -178,11 +177,11 @@ class ImagesInFolders final : public EncodedImages {
                              const BytesAt& bytes_at) {
     if (size > kHeaderBytes && size <= kMostBytes) try {
         return codec.shape(bytes_at(0, kHeaderBytes), path);
-      } catch (const Error&) {  // a long header, or what the whole file will say again
+      } catch (const Error&) {  // a long header, or an error that is reported for the whole file
       }
     if (size > kMostBytes)
-      throw_input(fmt::format("the image has {} bytes", size), path,
-                  fmt::format("at most {} bytes", kMostBytes));
+      throw_input(fmt::format("the image is too large: {} bytes", size), path,
+                  fmt::format("use at most {} bytes", kMostBytes));
     return codec.shape(bytes_at(0, size), path);
   }
 
@@ -192,7 +191,7 @@ class ImagesInFolders final : public EncodedImages {
   }
 
   std::vector<std::string> classes_;
-  std::vector<std::string> paths_;  // of the images
+  std::vector<std::string> paths_;  // paths of the images
 };
 
 std::unique_ptr<Dataset> make_image_folder(const DataOptions& options) {
@@ -221,7 +220,7 @@ std::unique_ptr<Dataset> make(const DataOptions& options) {
     return make_image_folder(options);
   } catch (const fs::filesystem_error& error) {
     throw_input(error.code().message(), error.path1().string(),
-                "a folder that can be read, and no link that leads back to it");
+                "use a readable folder without links to parent folders");
   }
 }
 

@@ -10,7 +10,7 @@ int exif_orientation(std::span<const std::byte> block) {
   constexpr std::size_t kHeader = 8, kEntry = 12;
   constexpr std::uint32_t kOrientation = 0x112, kShort = 3;
   const bool is_little = !block.empty() && block[0] == std::byte{'I'};
-  // What is cut off reads as zeros.
+  // Bytes beyond the end are read as zeros.
   const auto number = [&](std::size_t at, std::size_t bytes) {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < bytes && at + bytes <= block.size(); ++i)
@@ -30,8 +30,8 @@ int exif_orientation(std::span<const std::byte> block) {
 
 void check_pixels(std::uint64_t width, std::uint64_t height, const std::string& where) {
   if (width == 0 || height == 0 || height > kMostPixels / width)
-    throw_input(fmt::format("the header says {} x {} pixels", width, height), where,
-                fmt::format("an image of at least 1 and at most {} pixels", kMostPixels));
+    throw_input(fmt::format("invalid image size of {} x {} pixels", width, height), where,
+                fmt::format("use an image of at least 1 and at most {} pixels", kMostPixels));
 }
 
 const ImageCodec* codec_of(std::string_view extension) {

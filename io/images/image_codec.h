@@ -1,5 +1,5 @@
-// Compressed images: what their headers say, and their pixels.
-// Invariant: no memory is allocated for an image before its header was found to be reasonable.
+// Decoding of compressed images. Invariant: no memory is allocated for an image before its header
+// has been found plausible.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,24 @@
 
 namespace concertina {
 
-/// C = 1 (grey) or 3 (red, green, blue).
+/// C = 1 (grayscale) or 3 (RGB).
 struct ImageShape {
-  std::int64_t channels = 0, height = 0, width = 0;  // as the pixels are stored
-  int orientation = 1;                               // Exif's: how it is to be seen; 1: as it is
+  std::int64_t channels = 0, height = 0, width = 0;  // of the stored pixels
+  int orientation = 1;                               // Exif orientation; 1: upright
   bool operator==(const ImageShape&) const = default;
 };
 
-/// No larger image is read, whatever its header says: 2^26 pixels.
+/// Larger images are rejected based on their header: 2^26 pixels.
 inline constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 26;
 
-/// A format of images. Both functions throw input errors that name `where`: no such image, more
-/// than kMostPixels, kinds that are not 8 bits of grey or colour, and, for `decode`, any damage.
-/// Both are null where the library is missing.
+/// An image format. Both functions throw Error{bad_input} with `where` for a different format, more
+/// than kMostPixels, or pixels that are not 8-bit grayscale or RGB; `decode` also for any damage.
+/// Both are null if the library is missing.
 struct ImageCodec {
-  std::string_view library;  // that reads it
-  std::string_view package;  // of Debian, to build it with
+  std::string_view library;  // name of the decoding library
+  std::string_view package;  // its Debian package
   ImageShape (*shape)(std::span<const std::byte> file, const std::string& where) = nullptr;
-  /// Writes pixels [H, W, C] as shape() says; `pixels` has that many bytes.
+  /// Writes pixels [H, W, C] of shape() to `pixels`, which has that many bytes.
   void (*decode)(std::span<const std::byte> file, const std::string& where,
                  std::span<std::uint8_t> pixels) = nullptr;
 
@@ -37,14 +37,14 @@ struct ImageCodec {
 const ImageCodec& png_codec();
 const ImageCodec& jpeg_codec();
 
-/// Throws an input error for an image of no or of too many pixels.
+/// Throws Error{bad_input} for an image with zero or too many pixels.
 void check_pixels(std::uint64_t width, std::uint64_t height, const std::string& where);
 
-/// The orientation (1 to 8) that a block of Exif says, from its TIFF header on; 1 where it says
-/// none.
+/// Returns the orientation (1 to 8) in a block of Exif data, which starts at the TIFF header; 1 if
+/// there is none.
 int exif_orientation(std::span<const std::byte> block);
 
-/// The codec of files that end in `.extension` (lower case), or null.
+/// Returns the codec for files named *.`extension` (lower case), or null.
 const ImageCodec* codec_of(std::string_view extension);
 
 }  // namespace concertina

@@ -1,8 +1,8 @@
-// JPEG by libjpeg-turbo. Its errors leave by longjmp: the functions that call setjmp() hold nothing
-// that has a destructor, and all that they own is in the JpegReader of their caller.
+// JPEG decoding with libjpeg-turbo. It reports errors by longjmp: functions that call setjmp() must
+// not have objects with destructors; these are in the JpegReader of their caller.
 #include <cstddef>
 #include <cstdio>
-// jpeglib.h needs what is above.
+// jpeglib.h needs the headers above.
 #include <jpeglib.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct JpegReader {
     jpeg->err->format_message(jpeg, reader->message);
     std::longjmp(reader->jump, 1);
   }
-  /// Damage is a warning to libjpeg, which then makes up pixels.
+  /// libjpeg only warns about damage, and then makes up pixels.
   static void warn(j_common_ptr jpeg, int level) {
     if (level < 0) fail(jpeg);
   }
@@ -54,10 +54,10 @@ struct JpegReader {
   char message[JMSG_LENGTH_MAX] = {};
 };
 
-/// False after an error, whose message is in `reader`.
+/// Returns false after an error, with the message in `reader`.
 bool read_jpeg_header(JpegReader& reader) {
   if (setjmp(reader.jump) != 0) return false;
-  // Both keep `err` and `client_data`.
+  // Both functions preserve `err` and `client_data`.
   ::jpeg_create_decompress(&reader.jpeg);
   reader.jpeg.progress = &reader.progress;
   ::jpeg_mem_src(&reader.jpeg, reinterpret_cast<const unsigned char*>(reader.file.data()),
@@ -71,7 +71,7 @@ bool read_jpeg_rows(JpegReader& reader, std::uint8_t* out) {
   if (setjmp(reader.jump) != 0) return false;
   jpeg_decompress_struct& jpeg = reader.jpeg;
   jpeg.out_color_space = jpeg.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg.dct_method = JDCT_ISLOW;  // the same bits with any instructions
+  jpeg.dct_method = JDCT_ISLOW;  // identical results with all instruction sets
   ::jpeg_start_decompress(&jpeg);
   const std::size_t row =
       std::size_t{jpeg.output_width} * static_cast<std::size_t>(jpeg.output_components);
@@ -95,19 +95,19 @@ int jpeg_orientation(const jpeg_decompress_struct& jpeg) {
 }
 
 [[noreturn]] void refuse_jpeg(const JpegReader& reader, const std::string& where) {
-  throw_input(fmt::format("the JPEG image cannot be read: {}", reader.message), where,
-              "an image that is whole");
+  throw_input(fmt::format("cannot decode the JPEG image: {}", reader.message), where,
+              "use an undamaged image");
 }
 
 ImageShape jpeg_shape_of(JpegReader& reader, const std::string& where) {
-  if (reader.file.empty()) throw_input("the JPEG image is empty", where, "an image that is whole");
+  if (reader.file.empty()) throw_input("the JPEG image is empty", where, "use an undamaged image");
   if (!read_jpeg_header(reader)) refuse_jpeg(reader, where);
   const jpeg_decompress_struct& jpeg = reader.jpeg;
   check_pixels(jpeg.image_width, jpeg.image_height, where);
   const J_COLOR_SPACE kind = jpeg.jpeg_color_space;
   if (kind != JCS_GRAYSCALE && kind != JCS_YCbCr && kind != JCS_RGB)
-    throw_input("the JPEG image is neither grey nor of red, green and blue", where,
-                "an image of 1 or 3 channels");
+    throw_input("the JPEG image is neither grayscale nor RGB", where,
+                "use an image of 1 or 3 channels");
   return {kind == JCS_GRAYSCALE ? 1 : 3, jpeg.image_height, jpeg.image_width,
           jpeg_orientation(jpeg)};
 }
@@ -123,7 +123,7 @@ void decode_jpeg(std::span<const std::byte> file, const std::string& where,
   const ImageShape shape = jpeg_shape_of(reader, where);
   CONCERTINA_CHECK(
       pixels.size() == static_cast<std::size_t>(shape.channels * shape.height * shape.width),
-      "{} bytes for an image of {} x {}", pixels.size(), shape.height, shape.width);
+      "buffer of {} bytes for an image of {} x {}", pixels.size(), shape.height, shape.width);
   if (!read_jpeg_rows(reader, pixels.data())) refuse_jpeg(reader, where);
 }
 

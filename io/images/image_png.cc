@@ -1,5 +1,5 @@
-// PNG by libpng. Its errors leave by longjmp: the functions that call setjmp() hold nothing that
-// has a destructor, and all that they own is in the PngReader of their caller.
+// PNG decoding with libpng. It reports errors by longjmp: functions that call setjmp() must not
+// have objects with destructors; these are in the PngReader of their caller.
 #include <png.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ struct PngReader {
     if (png != nullptr) info = ::png_create_info_struct(png);
     if (info == nullptr) {
       ::png_destroy_read_struct(&png, nullptr, nullptr);
-      throw_failure("libpng cannot start", "a PNG image", "more memory");
+      throw_failure("libpng could not be initialized", "a PNG image", "free some memory");
     }
     ::png_set_read_fn(png, this, &take);
     ::png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
@@ -34,7 +34,7 @@ struct PngReader {
   static void warn(png_structp /*png*/, png_const_charp /*message*/) {}
   static void take(png_structp png, png_bytep out, std::size_t bytes) {
     auto* reader = static_cast<PngReader*>(::png_get_io_ptr(png));
-    if (bytes > reader->left.size()) ::png_error(png, "the file is cut short");
+    if (bytes > reader->left.size()) ::png_error(png, "the file is truncated");
     std::memcpy(out, reader->left.data(), bytes);
     reader->left = reader->left.subspan(bytes);
   }
@@ -45,7 +45,7 @@ struct PngReader {
   char message[128] = {};
 };
 
-/// False after an error, whose message is in `reader`.
+/// Returns false after an error, with the message in `reader`.
 bool read_png_header(PngReader& reader) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   ::png_read_info(reader.png, reader.info);
@@ -54,7 +54,7 @@ bool read_png_header(PngReader& reader) {
 
 bool read_png_rows(PngReader& reader, png_bytepp rows) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
-  ::png_set_expand(reader.png);  // palettes to colours, 1, 2 and 4 bits to 8
+  ::png_set_expand(reader.png);  // palettes to colors, 1, 2 and 4 bits to 8
   ::png_set_interlace_handling(reader.png);
   ::png_read_update_info(reader.png, reader.info);
   ::png_read_image(reader.png, rows);
@@ -63,8 +63,8 @@ bool read_png_rows(PngReader& reader, png_bytepp rows) {
 }
 
 [[noreturn]] void refuse_png(const PngReader& reader, const std::string& where) {
-  throw_input(fmt::format("the PNG image cannot be read: {}", reader.message), where,
-              "an image that is whole");
+  throw_input(fmt::format("cannot decode the PNG image: {}", reader.message), where,
+              "use an undamaged image");
 }
 
 ImageShape png_shape_of(PngReader& reader, const std::string& where) {
@@ -76,8 +76,8 @@ ImageShape png_shape_of(PngReader& reader, const std::string& where) {
   const bool clear = (kind & PNG_COLOR_MASK_ALPHA) != 0 ||
                      ::png_get_valid(reader.png, reader.info, PNG_INFO_tRNS) != 0;
   if (clear || ::png_get_bit_depth(reader.png, reader.info) > 8)
-    throw_input(clear ? "the PNG image is transparent" : "the PNG image has 16 bits per channel",
-                where, "8 bits of grey or of red, green and blue, without transparency");
+    throw_input(clear ? "the PNG image has transparency" : "the PNG image has 16 bits per channel",
+                where, "use 8-bit grayscale or RGB without transparency");
   png_bytep exif = nullptr;
   png_uint_32 bytes = 0;
   ::png_get_eXIf_1(reader.png, reader.info, &bytes, &exif);
@@ -96,7 +96,7 @@ void decode_png(std::span<const std::byte> file, const std::string& where,
   const ImageShape shape = png_shape_of(reader, where);
   const auto row = static_cast<std::size_t>(shape.width * shape.channels);
   CONCERTINA_CHECK(pixels.size() == row * static_cast<std::size_t>(shape.height),
-                   "{} bytes for an image of {} x {}", pixels.size(), shape.height, row);
+                   "buffer of {} bytes for an image of {} x {}", pixels.size(), shape.height, row);
   std::vector<png_bytep> rows;
   for (std::size_t at = 0; at < pixels.size(); at += row) rows.push_back(pixels.data() + at);
   if (!read_png_rows(reader, rows.data())) refuse_png(reader, where);

@@ -37,7 +37,7 @@ Augmentation augmentation_of(const DataOptions& options) {
           .magnitude = whole("magnitude")};
 }
 
-/// Augmented images differ in each epoch.
+/// Returns the option that makes images differ between epochs, if any.
 std::optional<Variation> images_vary(const DataOptions& options) {
   const Augmentation how = augmentation_of(options);
   const auto number = [](const char* key, double value, int never) -> std::optional<Variation> {
@@ -70,8 +70,8 @@ class ImageDataset final : public FileDataset {
     const auto& deviations = options.own<std::vector<double>>("deviation");
     for (const double deviation : deviations)
       if (!(deviation > 0))
-        throw_input(fmt::format("a deviation of {}", deviation), "data.deviation",
-                    "a number above 0");
+        throw_input(fmt::format("invalid deviation {}", deviation), "data.deviation",
+                    "use a number above 0");
     for (std::int64_t c = 0; c < shape().channels; ++c) {
       const double mean = of_channel(means, c, "data.mean");
       const double deviation = of_channel(deviations, c, "data.deviation");
@@ -108,8 +108,8 @@ class ImageDataset final : public FileDataset {
     picture = at.split == Split::train && varies_
                   ? augmented(std::move(picture), augmentation_, fit_, at)
                   : fitted(std::move(picture), fit_);
-    CONCERTINA_CHECK(std::ssize(picture.pixels) == fields_[0].elements(), "image of {} x {}",
-                     picture.height, picture.width);
+    CONCERTINA_CHECK(std::ssize(picture.pixels) == fields_[0].elements(),
+                     "unexpected image of {} x {}", picture.height, picture.width);
     float* out = views[0].f32();
     const std::uint8_t* pixel = picture.pixels.data();
     for (const std::array<float, 256>& table : tables_)
@@ -124,8 +124,8 @@ class ImageDataset final : public FileDataset {
     if (values.size() != 1 && std::ssize(values) != shape().channels)
       throw_input(
           fmt::format("{} numbers for images of {} channels", values.size(), shape().channels), key,
-          shape().channels == 1 ? std::string("one number")
-                                : fmt::format("one number, or {}", shape().channels));
+          shape().channels == 1 ? std::string("use one number")
+                                : fmt::format("use one number, or {}", shape().channels));
     return values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
   }
 
@@ -135,13 +135,13 @@ class ImageDataset final : public FileDataset {
   Augmentation augmentation_;
   std::vector<Field> fields_;
   bool varies_;
-  std::vector<std::array<float, 256>> tables_;  // of a channel: what a pixel is read as
+  std::vector<std::array<float, 256>> tables_;  // per channel: value of each pixel level
 };
 
 }  // namespace
 
 Picture ImagesInMemory::read(std::uint64_t item) const {
-  CONCERTINA_CHECK(item < labels.size(), "image {} of {}", item, labels.size());
+  CONCERTINA_CHECK(item < labels.size(), "image {} is not in [0, {})", item, labels.size());
   const std::int64_t bytes = size.channels * size.height * size.width;
   const auto first = pixels.begin() + static_cast<std::ptrdiff_t>(item) * bytes;
   return {size.channels, size.height, size.width, {first, first + bytes}};
@@ -169,64 +169,66 @@ std::vector<Option> pixel_options() {
   const std::vector<double> half{0.5};
   return {
       {"mean", half,
-       "of an image: a pixel p in [0, 1] is read as (p - mean) / deviation; one number for all "
-       "channels, or a list with one of each"},
-      {.name = "deviation", .usual = half, .help = "see data.mean", .low = 0, .above_low = true},
+       "mean of the pixels: a pixel p in [0, 1] becomes (p - mean) / deviation; one number for "
+       "all channels, or a list with one per channel"},
+      {.name = "deviation",
+       .usual = half,
+       .help = "standard deviation of the pixels; see data.mean",
+       .low = 0,
+       .above_low = true},
       {"size", Whole{0},
-       "images of any size become squares with so many pixels a side; 0: they stay as they are, "
-       "and have one size",
+       "side in pixels of the squares to which images are scaled; 0: images are not scaled and "
+       "must have the same size",
        0, 4096},
       {"resize", Whole{0},
-       "pixels of the shorter side of the scaled image of which the middle is cut; 0: data.size", 0,
-       8192},
+       "length in pixels of the shorter side before the center crop; 0: data.size", 0, 8192},
       choice("fit", kFits[0],
-             "how an image becomes a square: the middle of the scaled image (cut), or all of it, "
+             "how an image becomes a square: center crop of the scaled image (cut), or all of it, "
              "distorted (stretch)",
              {std::begin(kFits), std::end(kFits)}),
       choice("interpolation", kInterpolations[0],
-             "what a pixel of a scaled image is made by, over all pixels that it replaces, as "
-             "Pillow does",
+             "interpolation filter for scaling, with antialiasing, as in "
+             "Pillow",
              {std::begin(kInterpolations), std::end(kInterpolations)})};
 }
 
 std::vector<Option> augmentation_options() {
   return {
       {"crop", Whole{0},
-       "each epoch reads an image from a random place, up to so many pixels off, with zeros around "
-       "it",
+       "maximum random shift of an image in pixels, different in each epoch and padded with "
+       "zeros",
        0, 1024},
-      {"flip", false, "each epoch mirrors an image, left to right, by chance"},
+      {"flip", false, "whether to mirror images horizontally at random in each epoch"},
       {.name = "scale",
        .usual = 1.0,
-       .help = "each epoch reads a random part of an image, of at least this share of its area and "
-               "sides of 3:4 to 4:3, in the size of the whole (torchvision's RandomResizedCrop); "
-               "1: all of it",
+       .help = "smallest share of the area of a random crop in each epoch, with an aspect "
+               "ratio from 3:4 to 4:3, scaled to full size (torchvision's RandomResizedCrop); "
+               "1: no crop",
        .low = 0,
        .high = 1,
        .above_low = true},
-      {"rotate", 0.0, "each epoch turns an image by a random angle, up to so many degrees", 0, 180},
-      {"brightness", 0.0,
-       "each epoch takes an image's brightness times a random factor, up to so far from 1", 0, 1},
-      {"contrast", 0.0, "likewise its contrast", 0, 1},
-      {"saturation", 0.0, "likewise its saturation", 0, 1},
+      {"rotate", 0.0, "maximum random rotation of an image in degrees", 0, 180},
+      {"brightness", 0.0, "maximum deviation of the random brightness factor from 1", 0, 1},
+      {"contrast", 0.0, "maximum deviation of the random contrast factor from 1", 0, 1},
+      {"saturation", 0.0, "maximum deviation of the random saturation factor from 1", 0, 1},
       {"randaugment", Whole{0},
-       "each epoch changes an image by so many operations, drawn from RandAugment's 14 (turns, "
-       "shears, shifts, colours); 0: none",
+       "number of random operations on an image in each epoch, from RandAugment's 14 (rotations, "
+       "shears, shifts, colors); 0: none",
        0, 16},
-      {"magnitude", Whole{9}, "how strong these operations are", 0, kMostMagnitude}};
+      {"magnitude", Whole{9}, "strength of the operations of data.randaugment", 0, kMostMagnitude}};
 }
 
 void check_options(const OptionValues& options) {
   const auto size = option<std::int64_t>(options, "size");
   const auto resize = option<std::int64_t>(options, "resize");
   if (resize != 0 && resize < size)
-    throw_input(fmt::format("the middle of {} pixels of an image of {}", size, resize),
-                "data.resize", "data.resize >= data.size, or 0");
+    throw_input(fmt::format("cannot crop {} pixels from an image of {}", size, resize),
+                "data.resize", "use data.resize >= data.size, or 0");
   if (size == 0 && (resize != 0 || option<std::string>(options, "fit") != kFits[0]))
     throw_input(
-        "data.resize and data.fit say how images become squares, and data.size = 0 that they do "
-        "not",
-        "data.size", "data.size, such as 224");
+        "data.resize and data.fit have no effect with data.size = 0, which disables "
+        "scaling",
+        "data.size", "set data.size, for example to 224");
 }
 
 }  // namespace

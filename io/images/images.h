@@ -1,5 +1,5 @@
-// Labelled images as samples: brought to one size, augmented in training (io/images/augment.h),
-// pixels normalised to fp32.
+// Labelled images as samples: resized to a common size, augmented in training
+// (io/images/augment.h), and normalized to fp32.
 //
 // Dimensions: C channels, H rows, W columns.
 #pragma once
@@ -15,22 +15,22 @@
 
 namespace concertina {
 
-/// Images of one number of channels and their labels, by number through all splits.
+/// Images with the same number of channels and their labels, numbered across all splits.
 class ImageStore {
  public:
   virtual ~ImageStore() = default;
-  /// Channels of all images; height and width of the first, and of all where data.size = 0.
+  /// Channels of all images, and height and width of the first, or of all if data.size = 0.
   virtual const ImageShape& shape() const = 0;
-  /// For several threads at once.
+  /// Thread-safe.
   virtual Picture read(std::uint64_t item) const = 0;
   virtual std::int32_t label(std::uint64_t item) const = 0;
-  /// A hash (io/datasets/content_hash.h) of what the image is made of.
+  /// Returns a hash (io/datasets/content_hash.h) of the image data.
   virtual std::uint64_t content(std::uint64_t item) const = 0;
-  /// As Dataset::verify().
+  /// See Dataset::verify().
   virtual void verify(const std::function<void()>& progress) const = 0;
 };
 
-/// Images that are in memory, one after the other.
+/// Images stored contiguously in memory.
 class ImagesInMemory final : public ImageStore {
  public:
   std::vector<std::uint8_t> pixels;
@@ -41,7 +41,7 @@ class ImagesInMemory final : public ImageStore {
   Picture read(std::uint64_t item) const override;
   std::int32_t label(std::uint64_t item) const override { return labels[item]; }
   std::uint64_t content(std::uint64_t item) const override;
-  void verify(const std::function<void()>&) const override {}  // they are decoded
+  void verify(const std::function<void()>&) const override {}  // already decoded
 };
 
 struct ImageSet {
@@ -51,14 +51,14 @@ struct ImageSet {
   std::array<std::uint64_t, 3> counts{};  // images in the files of each split
 };
 
-/// Fields image [C, H, W] = (pixel / 255 - mean) / deviation, these of the channel, and label. H =
-/// W = data.size, if any; in training images are augmented. Input errors: as many means or
-/// deviations as are neither one nor C; a deviation that is not above 0; images too long for their
-/// size; those of split_items().
+/// Returns a dataset with the fields image [C, H, W] = (pixel / 255 - mean) / deviation, with the
+/// values of the channel, and label. H = W = data.size if that is set. Training images are
+/// augmented. Throws Error{bad_input} if the number of means or deviations is neither 1 nor C, a
+/// deviation is not positive, images are too elongated, or split_items() throws.
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set);
-/// A format of images, with their options.
+/// Returns an image format with the common options.
 DatasetFormat image_format(std::unique_ptr<Dataset> (*make)(const DataOptions& options));
-/// How its images get one size.
+/// Returns how images are brought to a common size.
 PictureFit fit_of(const DataOptions& options);
 
 }  // namespace concertina

@@ -10,11 +10,11 @@
 namespace concertina {
 namespace {
 
-/// Weights are whole multiples of 2^-22, as Pillow's: 8 bits of a pixel and 2 of headroom are left.
+/// Weights are multiples of 2^-22, as in Pillow, which leaves 8 bits for a pixel and 2 of headroom.
 constexpr int kWeightBits = 32 - 8 - 2;
 
 struct ScaleFilter {
-  double support;  // weights are 0 beyond
+  double support;  // weights beyond it are 0
   double (*weight)(double distance);
 };
 
@@ -35,13 +35,13 @@ ScaleFilter filter_of(std::string_view interpolation) {
   return interpolation == kInterpolations[0] ? ScaleFilter{1, bilinear} : ScaleFilter{2, bicubic};
 }
 
-/// What one pixel of the scaled row is a sum of: pixels [first, first + weights.size()).
+/// The weighted sum for one pixel of the scaled row: pixels [first, first + weights.size()).
 struct PixelSum {
   std::int64_t first = 0;
   std::vector<std::int32_t> weights{};
 };
 
-/// precompute_coeffs() and normalize_coeffs_8bpc() of Resample.c.
+/// Like precompute_coeffs() and normalize_coeffs_8bpc() in Resample.c.
 std::vector<PixelSum> sums_of(std::int64_t from, std::int64_t to, const ScaleFilter& filter) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double wide = std::max(scale, 1.0), support = filter.support * wide;
@@ -97,12 +97,12 @@ void scale_rows(const Picture& from, const std::vector<PixelSum>& sums, Picture&
     }
 }
 
-/// The place of a middle part, rounded as Python's round() does: halves to the even number.
+/// Returns the offset of a centered part, rounded half to even like Python's round().
 std::int64_t middle(std::int64_t whole, std::int64_t part) {
   return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(whole - part) / 2));
 }
 
-/// Height and width of the picture whose shorter side is as `fit` says.
+/// Returns height and width after scaling the shorter side according to `fit`.
 std::pair<std::int64_t, std::int64_t> scaled_sides(const PictureFit& fit, std::int64_t height,
                                                    std::int64_t width) {
   const std::int64_t side = fit.shorter_side > 0 ? fit.shorter_side : fit.size;
@@ -137,8 +137,8 @@ Picture cut(const Picture& picture, const PictureBox& box) {
 
 Picture resized(const Picture& picture, std::int64_t height, std::int64_t width,
                 std::string_view interpolation) {
-  CONCERTINA_CHECK(picture.plane() > 0 && height > 0 && width > 0, "{} x {} to {} x {}",
-                   picture.height, picture.width, height, width);
+  CONCERTINA_CHECK(picture.plane() > 0 && height > 0 && width > 0,
+                   "cannot scale {} x {} to {} x {}", picture.height, picture.width, height, width);
   const ScaleFilter filter = filter_of(interpolation);
   Picture out = picture;
   if (width != picture.width) {
@@ -160,7 +160,7 @@ void check_fit(const PictureFit& fit, std::int64_t height, std::int64_t width,
     throw_input(fmt::format("an image of {} x {} would be scaled to {} x {}", height, width,
                             scaled_height, scaled_width),
                 where,
-                fmt::format("an image that is less long, of at most {} pixels then; or data.fit = "
+                fmt::format("use images with at most {} pixels after scaling, or data.fit = "
                             "\"stretch\"",
                             kMostPixels));
 }

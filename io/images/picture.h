@@ -1,5 +1,5 @@
-// Pictures of 8 bits per channel, and how they are scaled and cut to one size.
-// Invariant: the bytes are those that Pillow and torchvision make with the same options.
+// Images of 8 bits per channel, and how they are scaled and cropped to a common size. Invariant:
+// the result is byte-identical to that of Pillow and torchvision with the same options.
 //
 // Dimensions: C channels, H rows, W columns.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// C = 1 (grey) or 3 (red, green, blue).
+/// C = 1 (grayscale) or 3 (RGB).
 struct Picture {
   std::int64_t channels = 0, height = 0, width = 0;
   std::vector<std::uint8_t> pixels{};  // [C, H, W]
@@ -19,41 +19,41 @@ struct Picture {
   std::int64_t plane() const { return height * width; }
 };
 
-/// A picture of value 0.
+/// Returns an image of zeros.
 Picture black_picture(std::int64_t channels, std::int64_t height, std::int64_t width);
 
-/// A part of a picture; it may reach beyond it.
+/// A part of an image; may extend beyond it.
 struct PictureBox {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-/// The pixels of `box`; those outside of the picture are 0.
+/// Returns the pixels of `box`; those outside the image are 0.
 Picture cut(const Picture& picture, const PictureBox& box);
 
-/// How a pixel is made of those around it when a picture is scaled (data.interpolation).
+/// Interpolation filters for scaling (data.interpolation).
 inline constexpr std::string_view kInterpolations[] = {"bilinear", "bicubic"};
 
-/// The picture in another size, both sides at least 1, with the filter widened where it shrinks
-/// (antialiasing): Pillow's Image.resize(), in its fixed-point arithmetic (libImaging/Resample.c).
+/// Scales an image to a positive size, with the filter widened for downscaling (antialiasing), like
+/// Pillow's Image.resize() in its fixed-point arithmetic (libImaging/Resample.c).
 Picture resized(const Picture& picture, std::int64_t height, std::int64_t width,
                 std::string_view interpolation);
 
-/// How pictures of any size get one: the middle of the scaled picture, or all of it, distorted.
+/// How images are brought to a common size: center crop after scaling, or distortion.
 inline constexpr std::string_view kFits[] = {"cut", "stretch"};
 
 struct PictureFit {
-  std::int64_t size = 0;  // of a side of the square that is made; 0: pictures stay as they are
-  std::int64_t shorter_side = 0;  // of the picture of which the middle is cut; 0: `size`
-  std::string fit = "cut";        // of kFits
+  std::int64_t size = 0;          // side of the resulting square; 0: unchanged
+  std::int64_t shorter_side = 0;  // before the center crop; 0: `size`
+  std::string fit = "cut";        // one of kFits
   std::string interpolation = "bilinear";
 };
 
-/// Throws an input error for `where` if a picture of this size is too long to be scaled so.
+/// Throws Error{bad_input} with `where` if an image of this size is too elongated to be scaled.
 void check_fit(const PictureFit& fit, std::int64_t height, std::int64_t width,
                const std::string& where);
 
-/// The square: torchvision's Resize(shorter_side) and CenterCrop(size), with its rounding, or
-/// Resize((size, size)).
+/// Returns the square: torchvision's Resize(shorter_side) and CenterCrop(size) with its rounding,
+/// or Resize((size, size)).
 Picture fitted(Picture picture, const PictureFit& fit);
 
 }  // namespace concertina

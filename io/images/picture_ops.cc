@@ -12,12 +12,12 @@
 namespace concertina {
 namespace {
 
-/// Pixel (y, x) of the new picture is (d x + e y + f, a x + b y + c) of the old one, of centres.
+/// Pixel (y, x) of the new image is (d x + e y + f, a x + b y + c) of the old one, at centers.
 struct AffineMap {
   double a = 1, b = 0, c = 0, d = 0, e = 1, f = 0;
 };
 
-/// affine_fixed() of Pillow's Geometry.c: 16 bits after the point.
+/// Like affine_fixed() of Pillow's Geometry.c: 16 fractional bits.
 void map_affine(Picture& picture, const AffineMap& map) {
   const auto fixed = [](double v) {
     return static_cast<std::int64_t>(std::floor(v * 65536 + 0.5));
@@ -38,7 +38,7 @@ void map_affine(Picture& picture, const AffineMap& map) {
   picture = std::move(out);
 }
 
-/// Image.rotate(): counterclockwise about the middle. Python rounds sine and cosine to 15 digits.
+/// Like Image.rotate(): counterclockwise about the center. Python rounds sine and cosine.
 void rotate(Picture& picture, double degrees) {
   const double angle = -degrees * std::numbers::pi / 180;
   const auto digits = [](double v) { return std::nearbyint(v * 1e15) / 1e15; };
@@ -49,13 +49,13 @@ void rotate(Picture& picture, double degrees) {
                        -sine * -x + cosine * -y + y});
 }
 
-/// Image.blend(): of `other` and the picture, which has the share `factor`.
+/// Like Image.blend(): `factor` is the share of `own`.
 std::uint8_t blended(std::uint8_t other, std::uint8_t own, float factor) {
   const float value = static_cast<float>(other) + factor * static_cast<float>(own - other);
   return static_cast<std::uint8_t>(std::clamp(value, 0.0F, 255.0F));
 }
 
-/// `other_at(i)` is that of pixel i.
+/// `other_at(i)` returns the value to blend with pixel i.
 template <class Other>
 void blend(Picture& picture, double strength, const Other& other_at) {
   const auto factor = static_cast<float>(1 + strength);
@@ -63,7 +63,7 @@ void blend(Picture& picture, double strength, const Other& other_at) {
     picture.pixels[i] = blended(other_at(i), picture.pixels[i], factor);
 }
 
-/// Image.convert("L"): ITU-R 601-2 luma.
+/// Like Image.convert("L"): ITU-R 601-2 luma.
 std::vector<std::uint8_t> grey_of(const Picture& picture) {
   if (picture.channels == 1) return picture.pixels;
   const auto plane = static_cast<std::size_t>(picture.plane());
@@ -92,7 +92,7 @@ void contrast(Picture& picture, double strength) {
   blend(picture, strength, [&](std::size_t) { return mean; });
 }
 
-/// Blends with ImageFilter.SMOOTH: weights 1, in the middle 5, of 13; edges stay.
+/// Blends with ImageFilter.SMOOTH: weights of 1, 5 in the center, out of 13; edges are unchanged.
 void sharpen(Picture& picture, double strength) {
   Picture smooth = picture;
   for (std::int64_t c = 0; c < picture.channels; ++c)
@@ -118,7 +118,7 @@ ValueTable identity_table() {
   return table;
 }
 
-/// Each channel by the table that `table_of` makes of its histogram.
+/// Maps each channel by the table that `table_of` computes from its histogram.
 template <class TableOf>
 void map_channels(Picture& picture, const TableOf& table_of) {
   const auto plane = static_cast<std::size_t>(picture.plane());
@@ -131,7 +131,7 @@ void map_channels(Picture& picture, const TableOf& table_of) {
   }
 }
 
-/// ImageOps.autocontrast() without a cutoff.
+/// Like ImageOps.autocontrast() without a cutoff.
 ValueTable widest_table(const Histogram& histogram) {
   ValueTable table = identity_table();
   const auto is_there = [](std::uint64_t count) { return count > 0; };
@@ -147,7 +147,7 @@ ValueTable widest_table(const Histogram& histogram) {
   return table;
 }
 
-/// ImageOps.equalize().
+/// Like ImageOps.equalize().
 ValueTable flattest_table(const Histogram& histogram) {
   ValueTable table = identity_table();
   const auto last =
@@ -163,7 +163,7 @@ ValueTable flattest_table(const Histogram& histogram) {
   return table;
 }
 
-/// Keeps so many high bits of a value.
+/// Keeps `bits` high bits of each value.
 void posterize(Picture& picture, double bits) {
   const int mask = ~((1 << (8 - static_cast<int>(bits))) - 1);
   for (std::uint8_t& value : picture.pixels) value = static_cast<std::uint8_t>(value & mask);
@@ -211,7 +211,7 @@ std::span<const PictureOp> picture_ops() {
 
 const PictureOp& picture_op(std::string_view name) {
   const auto found = std::ranges::find(picture_ops(), name, &PictureOp::name);
-  CONCERTINA_CHECK(found != picture_ops().end(), "operation {}", name);
+  CONCERTINA_CHECK(found != picture_ops().end(), "unknown operation {}", name);
   return *found;
 }
 

@@ -1,4 +1,4 @@
-// Tar files by libarchive.
+// Reading of tar files with libarchive.
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
@@ -15,22 +15,22 @@ namespace {
 constexpr std::uint64_t kMostUnpacked = std::uint64_t{4} << 30;
 constexpr std::size_t kEndMark = 1024;  // two blocks of zeros (POSIX.1-2001, pax)
 
-/// libarchive's reader of one file in memory.
+/// A libarchive reader of one file in memory.
 class TarReader {
  public:
   TarReader(std::span<const std::byte> file, const std::string& path)
       : file_(file), path_(path), archive_(::archive_read_new(), &::archive_read_free) {
     archive* const reader = archive_.get();
-    if (reader == nullptr) throw_failure("libarchive cannot start", path, "more memory");
+    if (reader == nullptr) throw_failure("libarchive failed to start", path, "free memory");
     ::archive_read_support_filter_gzip(reader);
     ::archive_read_support_filter_zstd(reader);
     ::archive_read_support_format_tar(reader);
-    // A block of zeros in the middle is then no end: what follows is read or refused.
+    // Do not stop at a block of zeros in the middle: what follows is read or rejected.
     ::archive_read_set_options(reader, "tar:read_concatenated_archives");
     check(::archive_read_open_memory(reader, file.data(), file.size()));
   }
 
-  /// The next entry, or null at the end.
+  /// Returns the next entry, or null at the end.
   archive_entry* next() {
     archive_entry* entry = nullptr;
     const int code = ::archive_read_next_header(archive_.get(), &entry);
@@ -38,7 +38,7 @@ class TarReader {
     check(code);
     const char* name = ::archive_entry_pathname(entry);
     if (name == nullptr) name = ::archive_entry_pathname_utf8(entry);
-    if (name == nullptr) refuse("the name of a member cannot be read");
+    if (name == nullptr) refuse("unreadable member name");
     name_ = name;
     return entry;
   }
@@ -46,8 +46,8 @@ class TarReader {
   const std::string& name() const { return name_; }
   bool compressed() const { return ::archive_filter_count(archive_.get()) > 1; }
 
-  /// Where the bytes of the entry are. Those that do not lie in the file are appended to
-  /// `unpacked`.
+  /// Returns the location of the bytes of the entry. Bytes that are not in the file itself are
+  /// appended to `unpacked`.
   TarMember member(std::uint64_t size, std::string& unpacked) {
     TarMember member{name_, unpacked.size(), 0, true};
     const void* block = nullptr;
@@ -62,14 +62,15 @@ class TarReader {
         refuse("a sparse member has holes");
       append(static_cast<const std::byte*>(block), bytes, member, unpacked);
     }
-    if (member.size != size) refuse(fmt::format("a member of {} bytes has {}", size, member.size));
+    if (member.size != size)
+      refuse(fmt::format("expected a member of {} bytes, got {}", size, member.size));
     return member;
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
-    throw_input(fmt::format("the tar cannot be read: {}", why),
+    throw_input(fmt::format("cannot read the tar file: {}", why),
                 name_.empty() ? path_ : fmt::format("{}: member '{}'", path_, name_),
-                "a tar file, plain or compressed by gzip or zstd, that is whole");
+                "use an undamaged tar file, plain or compressed by gzip or zstd");
   }
 
  private:
@@ -79,7 +80,7 @@ class TarReader {
     refuse(why != nullptr ? why : "it is damaged");
   }
 
-  /// libarchive hands out what is not compressed where it lies: in the mapped file.
+  /// libarchive returns uncompressed data in place: in the mapped file.
   void append(const std::byte* block, std::size_t bytes, TarMember& member,
               std::string& unpacked) const {
     const auto base = reinterpret_cast<std::uintptr_t>(file_.data());
@@ -90,10 +91,10 @@ class TarReader {
       member.unpacked = false;
     }
     if (!member.unpacked) {
-      if (!mapped || at - base != member.begin + member.size) refuse("a member lies in pieces");
+      if (!mapped || at - base != member.begin + member.size) refuse("a member is fragmented");
     } else {
       if (bytes > kMostUnpacked - unpacked.size())
-        refuse("more than 4 GiB unpacked: unpack the tar itself, a plain one is read in place");
+        refuse("more than 4 GiB unpacked; decompress the tar, since a plain one is read in place");
       unpacked.append(reinterpret_cast<const char*>(block), bytes);
     }
     member.size += bytes;
@@ -129,8 +130,8 @@ std::vector<TarMember> list_tar(std::span<const std::byte> file, const std::stri
     else
       members.push_back({reader.name(), 0, 0, true});
   }
-  // A plain tar that was cut between two members has no other sign of it.
-  if (!reader.compressed() && !ends_as_tar(file)) reader.refuse("the mark of its end is missing");
+  // This is the only sign of a plain tar that was truncated between two members.
+  if (!reader.compressed() && !ends_as_tar(file)) reader.refuse("missing end-of-archive mark");
   return members;
 }
 

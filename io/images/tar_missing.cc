@@ -11,7 +11,7 @@ std::vector<TarMember> list_tar(std::span<const std::byte> /*file*/, const std::
                                 bool (* /*wanted*/)(std::string_view name),
                                 std::string& /*unpacked*/) {
   throw_input("this program was built without libarchive", path,
-              "install libarchive-dev and build again");
+              "install libarchive-dev and rebuild");
 }
 
 }  // namespace concertina

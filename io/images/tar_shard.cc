@@ -11,7 +11,7 @@ namespace concertina {
 TarShard::TarShard(std::string path, bool (*wanted)(std::string_view name))
     : file_(std::move(path), File::Mode::read) {
   const std::uint64_t size = file_.size();
-  if (size == 0) throw_input("the file is empty", this->path(), "a tar file");
+  if (size == 0) throw_input("the file is empty", this->path(), "use a tar file");
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_.descriptor(), 0);
   if (data == MAP_FAILED) throw_io("mmap", this->path());
   mapped_ = {static_cast<const std::byte*>(data), size};
@@ -36,9 +36,9 @@ TarShard::TarShard(TarShard&& other) noexcept
 std::span<const std::byte> TarShard::bytes(const TarMember& member) const {
   if (member.unpacked)
     return std::as_bytes(std::span(unpacked_)).subspan(member.begin, member.size);
-  // Touching what is gone would be a bus error.
+  // Accessing truncated pages would raise SIGBUS.
   if (file_.size() < mapped_.size())
-    throw_failure("the file became shorter since it was opened", path(), "the file as it was");
+    throw_failure("the file was truncated while in use", path(), "restore the file");
   return mapped_.subspan(member.begin, member.size);
 }
 

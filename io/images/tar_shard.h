@@ -1,5 +1,5 @@
-// The members of a tar file, plain or compressed by gzip or zstd.
-// Invariant: members are those of the file in its order, regular files alone.
+// The members of a tar file, plain or compressed by gzip or zstd. Invariant: members are regular
+// files, in the order of the tar.
 #pragma once
 
 #include <cstddef>
@@ -13,29 +13,28 @@
 
 namespace concertina {
 
-/// One regular file of a tar. `begin`: where its bytes begin, in the file or in what was unpacked
-/// of it.
+/// One regular file of a tar. `begin` is its offset in the tar or in the unpacked data.
 struct TarMember {
   std::string name;
   std::uint64_t begin = 0, size = 0;
   bool unpacked = false;
 };
 
-/// Whether this program was built with libarchive.
+/// Whether this build has libarchive.
 bool has_libarchive();
 
-/// The members of the tar that `file` holds. What a compressed one has of the members that `wanted`
-/// chooses is appended to `unpacked`; others are listed with size 0 and no bytes.
-/// Input errors name `path` and the member after which it stopped: no tar, damaged, cut short,
-/// sparse, more than 4 GiB unpacked; or no libarchive.
+/// Lists the members of the tar in `file`. If it is compressed, the content of members selected by
+/// `wanted` is appended to `unpacked`; others have size 0. Throws Error{bad_input} with `path` and
+/// the last member if this is not a tar, is damaged, truncated or sparse, has more than 4 GiB
+/// unpacked, or if libarchive is missing.
 std::vector<TarMember> list_tar(std::span<const std::byte> file, const std::string& path,
                                 bool (*wanted)(std::string_view name), std::string& unpacked);
 
-/// A tar file that is read at random: a plain one stays on disk, mapped; of a compressed one the
-/// wanted members are unpacked into memory once.
+/// Random access to a tar file: a plain one is mapped, and the wanted members of a compressed one
+/// are unpacked into memory once.
 class TarShard {
  public:
-  /// Input errors as of list_tar().
+  /// Throws like list_tar().
   TarShard(std::string path, bool (*wanted)(std::string_view name));
   ~TarShard();
   TarShard(TarShard&& other) noexcept;
@@ -43,8 +42,8 @@ class TarShard {
 
   const std::string& path() const { return file_.path(); }
   const std::vector<TarMember>& members() const { return members_; }
-  /// The bytes of a wanted member, valid while the shard lives. For several threads at once. A file
-  /// that was cut short since it was opened is an error.
+  /// Returns the bytes of a wanted member, valid while the shard exists. Thread-safe. Throws if the
+  /// file has been truncated since it was opened.
   std::span<const std::byte> bytes(const TarMember& member) const;
 
  private:

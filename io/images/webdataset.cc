@@ -42,7 +42,7 @@ class ImagesInTars final : public EncodedImages {
   std::string place(std::uint64_t item) const override {
     return member_place(*samples_[item].shard, *samples_[item].members.image);
   }
-  /// Where the label of an item is.
+  /// Returns the location of the label of an item.
   std::string label_place(std::uint64_t item) const {
     return member_place(*samples_[item].shard, *samples_[item].members.label);
   }
@@ -66,8 +66,8 @@ class ImagesInTars final : public EncodedImages {
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (code != std::errc{} || end != text.data() + text.size() || number < 0 ||
         number >= kMostClasses)
-      throw_input("the label is not the number of a class", member_place(shard, member),
-                  fmt::format("a whole number in [0, {}) in decimal digits", kMostClasses));
+      throw_input("the label is not a class number", member_place(shard, member),
+                  fmt::format("use a decimal integer in [0, {})", kMostClasses));
     return number;
   }
 
@@ -89,8 +89,8 @@ DataOptions expanded(const DataOptions& options) {
   return all;
 }
 
-/// The classes: the lines of classes.txt beside the first tar, else the numbers up to the largest
-/// label of the first `training` items. Throws for a label that is none of them.
+/// Returns the classes: the lines of classes.txt next to the first tar, or numbers up to the
+/// largest label of the first `training` items. Throws for any other label.
 std::vector<std::string> classes_of(const ImagesInTars& store, std::uint64_t training,
                                     const std::string& first_tar) {
   const auto path = std::filesystem::path(first_tar).parent_path() / kNamesFile;
@@ -105,11 +105,11 @@ std::vector<std::string> classes_of(const ImagesInTars& store, std::uint64_t tra
   }
   for (std::uint64_t i = 0; i < store.size(); ++i)
     if (store.label(i) >= std::ssize(classes))
-      throw_input(
-          fmt::format("label {} is not in [0, {})", store.label(i), classes.size()),
-          store.label_place(i),
-          named ? fmt::format("a class of {}", path.string())
-                : fmt::format("a label that data.files has, or all classes in {}", path.string()));
+      throw_input(fmt::format("label {} is not in [0, {})", store.label(i), classes.size()),
+                  store.label_place(i),
+                  named ? fmt::format("use a class in {}", path.string())
+                        : fmt::format("use a label in data.files, or list all classes in {}",
+                                      path.string()));
   return classes;
 }
 

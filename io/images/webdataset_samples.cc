@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMostFiles = std::uint64_t{1} << 20;
 
-/// The members of one key that have been seen.
+/// The members of one key seen so far.
 struct OpenSample {
   std::string key;
   std::vector<std::string> extensions;
@@ -23,8 +23,8 @@ struct OpenSample {
 [[noreturn]] void refuse_sample(const std::string& what, const TarShard& shard,
                                 const TarMember& member, const std::string& key) {
   throw_input(fmt::format("{} in sample '{}'", what, key), member_place(shard, member),
-              "one image (.png, .jpg or .jpeg) and one label (.cls) for each key, one after the "
-              "other in the tar, as `tar --sort=name` writes them");
+              "use one image (.png, .jpg or .jpeg) and one label (.cls) per key, adjacent "
+              "in the tar, as written by `tar --sort=name`");
 }
 
 void close(const TarShard& shard, const OpenSample& open, std::vector<ShardSample>& samples) {
@@ -37,13 +37,12 @@ void close(const TarShard& shard, const OpenSample& open, std::vector<ShardSampl
 void add(const TarShard& shard, const TarMember& member, const std::string& extension,
          OpenSample& open) {
   if (std::ranges::find(open.extensions, extension) != open.extensions.end())
-    refuse_sample(fmt::format("the extension '{}' comes twice", extension), shard, member,
-                  open.key);
+    refuse_sample(fmt::format("duplicate extension '{}'", extension), shard, member, open.key);
   open.extensions.push_back(extension);
   if (open.first == nullptr) open.first = &member;
   if (extension == "cls") open.sample.label = &member;
   if (codec_of(extension) == nullptr) return;
-  if (open.sample.image != nullptr) refuse_sample("a second image", shard, member, open.key);
+  if (open.sample.image != nullptr) refuse_sample("second image", shard, member, open.key);
   open.sample.image = &member;
 }
 
@@ -58,7 +57,7 @@ std::uint64_t number_of(std::string_view digits) {
   return value;
 }
 
-/// The first {FIRST..LAST} at or after `from`: where it begins, and its two numbers.
+/// The first {FIRST..LAST} at or after `from`: its range and its two numbers.
 struct BraceList {
   std::size_t begin = std::string::npos, end = 0;
   std::string_view first, last;
@@ -86,7 +85,7 @@ MemberKey member_key(std::string_view name) {
   for (std::size_t at = 0; at < name.size(); at = std::min(name.find('/', at), name.size() - 1) + 1)
     if (name[at] == '.' && !name.substr(at).starts_with("./") &&
         !name.substr(at).starts_with("../"))
-      return {};  // hidden, as .ipynb_checkpoints/1.png is
+      return {};  // hidden, like .ipynb_checkpoints/1.png
   const std::size_t slash = name.rfind('/');
   const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
   const std::size_t dot = name.find('.', base);
@@ -109,7 +108,7 @@ std::vector<ShardSample> shard_samples(const TarShard& shard) {
       open = {};
       open.key = key.key;
       if (!keys.insert(key.key).second)
-        refuse_sample("members that do not stand together", shard, member, open.key);
+        refuse_sample("members that are not adjacent", shard, member, open.key);
     }
     add(shard, member, key.extension, open);
   }
@@ -131,12 +130,12 @@ std::vector<std::string> expand_braces(const std::string& pattern, const std::st
   if (list.begin == std::string::npos) return {pattern};
   const std::uint64_t first = number_of(list.first), last = number_of(list.last);
   if (last < first || last - first >= kMostFiles)
-    throw_input(fmt::format("'{}' names no files", pattern), where,
-                fmt::format("{{FIRST..LAST}} that counts up, to at most {} files", kMostFiles));
+    throw_input(fmt::format("'{}' has an invalid range", pattern), where,
+                fmt::format("use an ascending {{FIRST..LAST}} of at most {} files", kMostFiles));
   const std::vector<std::string> rests = expand_braces(pattern.substr(list.end), where);
   if (rests.size() > kMostFiles / (last - first + 1))
-    throw_input(fmt::format("'{}' names too many files", pattern), where,
-                fmt::format("at most {} files", kMostFiles));
+    throw_input(fmt::format("'{}' expands to too many files", pattern), where,
+                fmt::format("use at most {} files", kMostFiles));
   std::vector<std::string> names;
   for (std::uint64_t i = first; i <= last; ++i)
     for (const std::string& rest : rests)

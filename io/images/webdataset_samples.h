@@ -1,4 +1,4 @@
-// The samples of webdataset's shards: tars in which a sample is a run of members with one key.
+// Samples of webdataset shards: tars in which consecutive members with the same key form a sample.
 // Source: github.com/webdataset/webdataset, tariterators.py.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace concertina {
 
-/// A member's name up to the first dot of its base name, and what is after that dot in lower case.
-/// Both are empty for what belongs to no sample: no dot, nothing before it, a root `__*__`, or what
-/// is hidden or in a hidden folder.
+/// The part of a member's path up to the first dot of its base name, and the rest after that dot in
+/// lower case. Both are empty for members outside of samples: names without a dot or with nothing
+/// before it, a root `__*__`, and hidden files or folders.
 struct MemberKey {
   std::string_view key;
   std::string extension;
@@ -25,18 +25,18 @@ struct ShardSample {
   const TarMember* label = nullptr;
 };
 
-/// The samples of `shard` in order. Input errors name the tar, the member and the key: a key
-/// that comes again after another, an extension that comes twice within a key, a sample without an
-/// image or `cls`, or with two images.
+/// Returns the samples of `shard` in order. Throws Error{bad_input} with the tar, member and key if
+/// a key is not contiguous, an extension occurs twice for a key, or a sample lacks an image or
+/// `cls` or has two images.
 std::vector<ShardSample> shard_samples(const TarShard& shard);
-/// Whether shard_samples() needs what is in a member.
+/// Whether shard_samples() needs the content of a member.
 bool is_image_or_label(std::string_view name);
 
-/// "PATH: member 'NAME'".
+/// Returns "PATH: member 'NAME'".
 std::string member_place(const TarShard& shard, const TarMember& member);
 
-/// `pattern` with each {FIRST..LAST} of it counted out, as many digits as FIRST has; 2^20 at most.
-/// Input errors name `where`.
+/// Expands each {FIRST..LAST} in `pattern`, with as many digits as FIRST, to at most 2^20 names.
+/// Throws Error{bad_input} with `where`.
 std::vector<std::string> expand_braces(const std::string& pattern, const std::string& where);
 
 }  // namespace concertina

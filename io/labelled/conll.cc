@@ -1,5 +1,5 @@
-// data.format = "conll": a word and its class in each line, a line without any after each sentence
-// (Tjong Kim Sang and De Meulder 2003).
+// data.format = "conll": a word and its class per line, an empty line after each sentence (Tjong
+// Kim Sang and De Meulder 2003).
 #include "io/labelled/tagged_words.h"
 
 namespace concertina::dataset_makers {

@@ -1,4 +1,4 @@
-// data.format = "csv": the same in rows of comma-separated values (RFC 4180).
+// data.format = "csv": sentences and classes as comma-separated values (RFC 4180).
 #include "io/labelled/sentence_table.h"
 
 namespace concertina::dataset_makers {

@@ -1,4 +1,4 @@
-// data.format = "jsonl": the same in JSON lines: an object a row.
+// data.format = "jsonl": sentences and classes as JSON lines, with an object per row.
 #include "io/labelled/sentence_table.h"
 
 namespace concertina::dataset_makers {

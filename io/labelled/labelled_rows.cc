@@ -58,12 +58,12 @@ void LabelledRows::read(const std::string& path, bool may_lack) {
   const bool pair = columns.text.size() == 2, labelled = columns.label.has_value();
   const bool lacks = may_lack && needs_label_ && labelled_ && !labelled;
   if ((files_.size() > 1 && labelled != labelled_ && !lacks) || (unlabelled_from_ && !lacks))
-    throw_input("some files have labels, others none", path + ":1", "files of one kind");
+    throw_input("only some of the files have labels", path + ":1", "use files of the same kind");
   if (lacks && !unlabelled_from_) unlabelled_from_ = rows_.size();
   labelled_ = labelled || lacks;
   if (files_.size() > 1 && pair != pair_)
-    throw_input("some files have one sentence in a row, others two", path + ":1",
-                "files of one kind");
+    throw_input("some files have one sentence per row, others two", path + ":1",
+                "use files of the same kind");
   pair_ = pair;
   std::vector<std::size_t> wanted = columns.text;
   if (labelled) wanted.push_back(*columns.label);
@@ -75,9 +75,9 @@ void LabelledRows::read(const std::string& path, bool may_lack) {
     for (std::size_t i = 0; i < columns.text.size(); ++i) {
       const CellText& cell = row.cells[i];
       if (cell.kind != CellText::Kind::value)
-        throw_input(fmt::format("'{}' is {}, not a text", table.columns()[columns.text[i]],
+        throw_input(fmt::format("'{}' is {}, expected text", table.columns()[columns.text[i]],
                                 cell.kind == CellText::Kind::missing ? "missing" : "a list"),
-                    fmt::format("{}:{}", path, row.line), "a text in each row");
+                    fmt::format("{}:{}", path, row.line), "use a text in each row");
       read.text[i] = cell.text;
     }
     rows_.push_back(read);

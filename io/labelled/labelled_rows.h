@@ -1,6 +1,5 @@
-// The rows of tables: a text or two, and a label as it is written, where there is one.
-// Invariant: rows are in the order of the files and of their lines; texts are valid as long as the
-// LabelledRows is.
+// Rows of tables: one or two texts, and an optional label as written. Invariant: rows are in the
+// order of files and lines; texts are valid as long as the LabelledRows exists.
 #pragma once
 
 #include <array>
@@ -19,37 +18,37 @@
 namespace concertina {
 
 struct LabelledRow {
-  std::array<std::string_view, 2> text{};  // the second is empty where there are no pairs
+  std::array<std::string_view, 2> text{};  // the second is empty without pairs
   CellText label{};
   std::size_t line = 0;  // of its file
 };
 
 class LabelledRows {
  public:
-  /// `options.format`: of kTableFormats. Columns as find_columns() has them.
+  /// `options.format` must be one of kTableFormats. Columns are chosen by find_columns().
   explicit LabelledRows(const DataOptions& options);
 
-  /// Appends the rows of a file. Input errors: a row that is broken or lacks a text, as of
-  /// find_columns(), a file of pairs among others; or one of labels where others have none. With
-  /// `may_lack` the file may have none: those of its rows are missing.
+  /// Appends the rows of a file. Throws Error{bad_input} for a damaged row or one without text, if
+  /// find_columns() throws, or if only some files have pairs or labels. With `may_lack`, the file
+  /// may have no labels.
   void read(const std::string& path, bool may_lack = false);
 
   std::span<const LabelledRow> rows() const { return rows_; }
-  /// The rows before those of files without labels.
+  /// Returns the number of rows before the files without labels.
   std::size_t labelled_rows() const { return unlabelled_from_.value_or(rows_.size()); }
-  /// Whether a row has two texts.
+  /// Whether rows have two texts.
   bool is_pair() const { return pair_; }
-  /// Whether rows have labels: all, or where the task needs none, those of no file.
+  /// Whether rows have labels. If the task does not need them, no file may have any.
   bool has_labels() const { return labelled_; }
-  /// "FILE:LINE" of a row.
+  /// Returns "FILE:LINE" of a row.
   std::string place_of(std::size_t row) const;
-  /// Lines for a person: the columns, and how the files were read where that is not plain.
+  /// Returns human-readable lines: the columns, and how files were read if that is ambiguous.
   std::string summary() const { return summary_; }
 
  private:
   struct Start {
     std::string file;
-    std::size_t row;  // its first
+    std::size_t row;  // of its first row
   };
 
   TableColumns columns_of(const TableReader& table, const std::string& path, bool may_lack) const;
@@ -58,8 +57,8 @@ class LabelledRows {
   TableFileOptions table_;
   std::vector<std::string> text_columns_;
   std::string label_column_;
-  bool many_;                                        // labels in a row
-  std::vector<std::unique_ptr<TableReader>> files_;  // what rows_ looks into
+  bool many_;                                        // whether a row has several labels
+  std::vector<std::unique_ptr<TableReader>> files_;  // owners of the texts in rows_
   std::vector<Start> starts_;
   std::vector<LabelledRow> rows_;
   std::optional<std::size_t> unlabelled_from_;  // of rows_
@@ -68,9 +67,9 @@ class LabelledRows {
   std::string summary_;
 };
 
-/// The hash by which rows are told to be the same: their texts are, but for case and space.
+/// Returns a hash that is equal for rows whose texts differ only in case and white space.
 std::uint64_t row_hash(const LabelledRow& row, bool pair);
-/// That of all that it holds, as it is written.
+/// Returns a hash of the whole row as written.
 std::uint64_t exact_hash(const LabelledRow& row);
 
 }  // namespace concertina

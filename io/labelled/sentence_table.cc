@@ -45,18 +45,18 @@ class SentenceTable final : public FileDataset {
 
  private:
   using Tokens = std::vector<std::int32_t>;
-  /// Makes tokens of the texts of a row. Input error, with its place: the tokenizer cannot read it.
+  /// Tokenizes the texts of a row. Throws Error{bad_input} with its place if that fails.
   std::array<Tokens, 2> encoded(std::uint64_t row) const;
   void read_labels();
   void read_lists();
-  /// Several classes of a row are no strata.
+  /// Rows with several classes cannot be stratified.
   std::span<const std::string> stratified_classes() const {
     return kind_ == TargetKind::label ? std::span<const std::string>(labels_.names)
                                       : std::span<const std::string>();
   }
-  /// Writes the row's label, or of its scores the first `most`.
+  /// Writes the row's label, or the first `most` of its scores.
   void write_target(std::uint64_t row, std::int64_t most, View target) const;
-  /// The numbers of a row's classes; kIgnored where it has no label.
+  /// Returns the class numbers of a row, or kIgnored without a label.
   std::vector<std::int32_t> classes_of(std::uint64_t row) const;
   std::vector<ItemKey> row_keys() const;
 
@@ -67,8 +67,8 @@ class SentenceTable final : public FileDataset {
   std::string separator_;
   std::vector<std::string> order_;  // of classes
   LabelledRows rows_;
-  ClassLabels labels_;  // numbers where a row has one label
-  ScoreRows scores_;    // else
+  ClassLabels labels_;  // numbers, if a row has one label
+  ScoreRows scores_;    // otherwise
   Splits splits_;
   std::vector<Field> fields_;
 };
@@ -83,7 +83,7 @@ SentenceTable::SentenceTable(const DataOptions& options)
       rows_(options),
       fields_{tokens_field(room_), types_field(room_), lengths_field()} {
   std::array<std::uint64_t, 3> counts{};
-  // An imported run has no data of its own: all rows are those to evaluate on.
+  // An imported run has no dataset; all rows are used for evaluation.
   const bool all_tested = options.most_overlap >= 1 && options.files == options.test_files;
   for (std::size_t split = 0; split < 3; ++split) {
     const std::size_t before = rows_.rows().size();
@@ -92,14 +92,14 @@ SentenceTable::SentenceTable(const DataOptions& options)
       rows_.read(path, evaluated && options.own<bool>("missing_classes"));
     counts[split] = rows_.rows().size() - before;
     if (rows_.labelled_rows() > before && rows_.labelled_rows() < rows_.rows().size())
-      throw_input("some files have labels, others none", files_.of[split].back(),
-                  "files of one kind");
+      throw_input("only some of the files have labels", files_.of[split].back(),
+                  "use files of the same kind");
   }
   const bool pair = rows_.is_pair();
   if (const std::int64_t least = encoder_.marks(pair) + (pair ? 2 : 1); room_ < least)
     throw_input(
-        fmt::format("a sample of {} tokens has no room for a sentence and its marks", room_),
-        "model.context", fmt::format("at least {} tokens", least));
+        fmt::format("a sample of {} tokens has no space for a sentence and its marks", room_),
+        "model.context", fmt::format("use at least {} tokens", least));
   if (rows_.has_labels()) {
     kind_ == TargetKind::label ? read_labels() : read_lists();
     fields_.push_back(kind_ == TargetKind::label ? label_field() : scores_field(scores_.each));
@@ -114,7 +114,7 @@ SentenceTable::SentenceTable(const DataOptions& options)
 
 void SentenceTable::read_lists() {
   if (separator_.empty())
-    throw_input("nothing stands between labels", "data.label_separator", "such as \",\" or \"|\"");
+    throw_input("missing label separator", "data.label_separator", "use \",\" or \"|\"");
   std::vector<CellText> cells;
   for (const LabelledRow& row : rows_.rows().first(rows_.labelled_rows()))
     cells.push_back(row.label);
@@ -131,7 +131,7 @@ void SentenceTable::read_labels() {
   for (std::size_t row = 0; row < rows_.labelled_rows(); ++row) {
     const CellText& label = rows_.rows()[row].label;
     if (label.kind == CellText::Kind::nested)
-      throw_input("the label is a list, not a class", rows_.place_of(row), "one class in each row");
+      throw_input("the label is a list, not a class", rows_.place_of(row), "use one class per row");
     labels.push_back(label.text);
   }
   labels_ = number_classes(
@@ -197,18 +197,18 @@ void SentenceTable::write(const SampleAt& at, std::span<const View> views) const
 std::unique_ptr<Dataset> sentence_table(const DataOptions& options) {
   if (options.targets != TargetKind::tags) return std::make_unique<SentenceTable>(options);
   if (options.format != "jsonl")
-    throw_input(fmt::format("a row of {} has one label, and this task wants one for each word",
-                            options.format),
-                "data.format", "\"conll\", or \"jsonl\" with lists of words and of classes");
+    throw_input(
+        fmt::format("a row of {} has one label, but this task needs one per word", options.format),
+        "data.format", "use \"conll\", or \"jsonl\" with lists of words and of classes");
   return tagged_words(options);
 }
 
-/// The rows of a table as data.documents says.
+/// Creates the dataset that data.documents selects.
 std::unique_ptr<Dataset> table_dataset(const DataOptions& options) {
   return options.documents == "alone" ? sentence_table(options) : table_text(options);
 }
 
-/// As windows_vary(), where rows are documents of one long text.
+/// Like windows_vary(), if rows are documents of one long text.
 std::optional<Variation> rows_vary(const DataOptions& options) {
   return options.documents == "joined" ? windows_vary(options) : std::nullopt;
 }
@@ -218,22 +218,22 @@ std::vector<Option> table_options() {
       {window_options(),
        split_options(),
        {{"text_columns", std::vector<std::string>{},
-         "the column of a table that holds the sentence, or the two of a pair; none: those "
-         "that GLUE's tasks have, sentence, text, ..."},
+         "column of a table with the sentence, or the two columns of a pair; empty: those "
+         "of the GLUE tasks, sentence, text, ..."},
         {"label_column", std::string(),
-         "the column of a table that holds the label; empty: label, gold_label, "
-         "is_duplicate, Quality, score; of multi-label labels; of words ner_tags, tags, "
+         "column of a table with the label; empty: label, gold_label, "
+         "is_duplicate, Quality, score; for multi-label tasks labels; for words ner_tags, tags, "
          "labels, pos_tags"},
         {"label_separator", std::string(","),
-         "what stands between several labels or scores in a cell of a table; a list of "
-         "JSON needs none"}}});
+         "separator of labels or scores in a table cell; not used for JSON "
+         "lists"}}});
 }
 
 }  // namespace
 
 std::vector<Option> header_option() {
   return {{"header", true,
-           "whether the first row of a table names the columns; else they are 1, 2, ..."}};
+           "whether the first row of a table names the columns; otherwise they are 1, 2, ..."}};
 }
 
 DatasetFormat table_format(std::vector<Option> own) {

@@ -1,4 +1,4 @@
-// Sentences, or pairs of them, and their classes, from tables; the formats of tables.
+// Sentences or sentence pairs and their classes from tables, and the table formats.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,15 @@
 
 namespace concertina {
 
-/// The format of a table, with its `own` options besides those of all tables. Its rows are one long
-/// text as of table_text(), or where data.documents says alone: fields tokens, types, lengths, and
-/// where there are labels, or the task needs them, label, or scores where options.targets says so;
-/// with a class per word it is tagged_words(). A sample that is too long is cut as truncate_pair()
-/// says. Input errors: as of LabelledRows, number_classes(), read_scores(), read_label_sets() and
-/// split_items(); a label that is a list; a label of held-out files that none has to train on; a
-/// sample without room for the marks.
+/// Returns a table format with its `own` options and those of all tables. The rows become one long
+/// text by table_text() or, if data.documents is "alone", samples with the fields tokens, types,
+/// lengths and, if there are labels or the task needs them, label, or scores depending on
+/// options.targets; with a class per word, see tagged_words(). Long samples are truncated by
+/// truncate_pair(). Throws Error{bad_input} like LabelledRows, number_classes(), read_scores(),
+/// read_label_sets() and split_items(), for a label that is a list, a held-out label that is not
+/// trained on, and samples without space for marks.
 DatasetFormat table_format(std::vector<Option> own);
-/// The option of tables whose first row may have names.
+/// Returns the option of tables whose first row may have column names.
 std::vector<Option> header_option();
 
 }  // namespace concertina

@@ -1,10 +1,10 @@
-// data.format = "squad": SQuAD 1.1 (Rajpurkar et al., 2016), cut into samples as BERT's own script
-// does it: [CLS] question [SEP] text [SEP], windows of the text that begin data.stride tokens after
-// each other; a window without the whole answer has [CLS] for it.
+// data.format = "squad": SQuAD 1.1 (Rajpurkar et al., 2016), split into samples like BERT's script:
+// [CLS] question [SEP] text [SEP], with windows of the text every data.stride tokens. In a window
+// without the whole answer, the target is [CLS].
 //
-// A text is cut into pieces, at white space and around ASCII punctuation, each of which becomes
-// tokens by itself (with a space before it where the text has one), so that a span of tokens is a
-// span of the text.
+// A text is split at white space and around ASCII punctuation into pieces that are tokenized
+// separately (with a leading space if the text has one), so that a span of tokens is a span of
+// text.
 
 #include <algorithm>
 #include <array>
@@ -23,12 +23,12 @@ namespace {
 
 using SquadJson = nlohmann::json;
 
-constexpr std::size_t kQuestionTokens = 64;  // at most, as BERT's script has it
+constexpr std::size_t kQuestionTokens = 64;  // at most, as in BERT's script
 
-/// Where in a file: "train.json: data[0].paragraphs[3]".
+/// `place` is the position in a file: "train.json: data[0].paragraphs[3]".
 [[noreturn]] void refuse_squad(const std::string& what, const std::string& path,
                                const std::string& place) {
-  throw_input(what, fmt::format("{}: {}", path, place), "SQuAD 1.1's layout");
+  throw_input(what, fmt::format("{}: {}", path, place), "use the layout of SQuAD 1.1");
 }
 
 struct SquadPassage {
@@ -41,31 +41,31 @@ struct SquadQuestion {
   std::size_t passage = 0;
   std::vector<std::int32_t> tokens;
   std::vector<std::string> answers;
-  std::int32_t first = 0, last = 0;  // tokens of the first answer, in the passage
-  std::uint64_t exact = 0;           // a hash of the passage, the question and its answers
+  std::int32_t first = 0, last = 0;  // token range of the first answer in the passage
+  std::uint64_t exact = 0;           // hash of the passage, the question and its answers
 };
 
 struct SquadWindow {
   std::size_t question = 0;
   std::int32_t begin = 0, size = 0;  // tokens of the passage
-  std::uint64_t place = 0;           // of the question in its split
+  std::uint64_t place = 0;           // index of the question in its split
 };
 
-/// Members of an object, by name and kind.
+/// Access to members of an object, by name and type.
 class SquadMembers {
  public:
   explicit SquadMembers(const std::string& path) : path_(path) {}
 
   const SquadJson& member(const SquadJson& object, const char* name, SquadJson::value_t type,
                           const std::string& place) const {
-    if (!object.is_object()) refuse_squad("an object is expected", path_, place);
+    if (!object.is_object()) refuse_squad("expected an object", path_, place);
     const auto found = object.find(name);
     if (found == object.end()) refuse_squad(fmt::format("'{}' is missing", name), path_, place);
     const bool whole = type == SquadJson::value_t::number_unsigned;
     if (whole ? !found->is_number_unsigned() : found->type() != type)
-      refuse_squad(fmt::format("'{}' is {}, not {}", name,
+      refuse_squad(fmt::format("'{}' is {}, expected {}", name,
                                found->is_number() ? found->dump() : found->type_name(),
-                               whole ? "a whole number from 0 on" : SquadJson(type).type_name()),
+                               whole ? "a non-negative integer" : SquadJson(type).type_name()),
                    path_, place);
     return *found;
   }
@@ -89,7 +89,7 @@ bool is_mark_of_text(char c) {
          (c >= 123 && c <= 126);
 }
 
-/// The bytes where the code points of a UTF-8 text begin, and its end.
+/// Returns the byte offsets of the code points of a UTF-8 text, and its end.
 std::vector<std::uint32_t> code_points(const std::string& text) {
   std::vector<std::uint32_t> starts;
   for (std::uint32_t i = 0; i < text.size(); ++i)
@@ -116,7 +116,7 @@ class SquadDataset final : public FileDataset, public QuestionAnswers {
   }
   const Splits* splits() const override { return &asked_; }
   const QuestionAnswers* questions() const override { return this; }
-  void verify(const std::function<void()>&) const override {}  // all is read when it is opened
+  void verify(const std::function<void()>&) const override {}  // everything is read on opening
   void write(const SampleAt& at, std::span<const View> views) const override;
 
   std::uint64_t questions(Split split) const override { return asked_.size(split); }
@@ -144,7 +144,7 @@ class SquadDataset final : public FileDataset, public QuestionAnswers {
     return cut_[windows_.item(split, sample)];
   }
   bool is_best_window(std::size_t index, std::int32_t token) const;
-  /// Tokens of a sample before those of the text.
+  /// Returns the number of tokens of a sample before those of the text.
   std::int32_t tokens_before(const SquadQuestion& question) const {
     return static_cast<std::int32_t>(std::ssize(question.tokens) + encoder_.marks_before(true));
   }
@@ -154,8 +154,8 @@ class SquadDataset final : public FileDataset, public QuestionAnswers {
   std::int64_t room_, stride_;
   std::vector<SquadPassage> passages_;
   std::vector<SquadQuestion> questions_;
-  std::vector<SquadWindow> cut_;  // the windows of the questions of each split, in their order
-  Splits asked_, windows_;        // questions and windows
+  std::vector<SquadWindow> cut_;  // windows of the questions of each split, in order
+  Splits asked_, windows_;        // of questions, of windows
   std::vector<Field> fields_;
 };
 
@@ -167,7 +167,7 @@ SquadDataset::SquadDataset(const DataOptions& options)
       fields_{tokens_field(room_), types_field(room_), lengths_field(), start_field(),
               end_field()} {
   if (stride_ < 1)
-    throw_input(fmt::format("a stride of {}", stride_), "data.stride", "at least 1 token");
+    throw_input(fmt::format("invalid stride {}", stride_), "data.stride", "use at least 1 token");
   asked_ =
       split_questions(options, files_.read([this](const std::string& path) { read_json(path); },
                                            [this] { return questions_.size(); }));
@@ -179,7 +179,7 @@ SquadDataset::SquadDataset(const DataOptions& options)
   }
 }
 
-/// Questions on one text are on one side.
+/// Questions on the same text are in the same split.
 Splits SquadDataset::split_questions(const DataOptions& options,
                                      const std::array<std::uint64_t, 3>& counts) const {
   std::vector<std::uint64_t> contents;
@@ -190,7 +190,7 @@ Splits SquadDataset::split_questions(const DataOptions& options,
   return split_items(
       options, counts,
       {.keys = keys,
-       .words = {.item = "question", .overlaps = "on a text that is trained on too"}});
+       .words = {.item = "question", .overlaps = "on a text that is also in the training data"}});
 }
 
 void SquadDataset::read_json(const std::string& path) {
@@ -228,12 +228,13 @@ void SquadDataset::read_question(const SquadMembers& members, const SquadJson& j
   if (question.tokens.size() > kQuestionTokens) question.tokens.resize(kQuestionTokens);
   const auto marks = static_cast<std::size_t>(encoder_.marks(true));
   if (std::cmp_greater(question.tokens.size() + marks + 1, room_))
-    throw_input(fmt::format("a sample of {} tokens has no room for a question of {} and a text",
+    throw_input(fmt::format("a sample of {} tokens has no space for a question of {} and a text",
                             room_, question.tokens.size()),
-                "model.context", fmt::format("at least {} tokens", kQuestionTokens + marks + 1));
+                "model.context",
+                fmt::format("use at least {} tokens", kQuestionTokens + marks + 1));
   const SquadJson& answers = members.list(json, "answers", place);
   if (answers.empty())
-    refuse_squad("a question has no answer (SQuAD 2.0 has such questions, 1.1 none)", path, place);
+    refuse_squad("a question has no answer (allowed in SQuAD 2.0, but not in 1.1)", path, place);
   const std::string& context = passages_.back().text;
   question.exact = content_hash(fmt::format("{}\n{}\n{}", context, asked, answers.dump()));
   for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -276,8 +277,8 @@ void SquadDataset::encode_passage(SquadPassage& passage) const {
   }
 }
 
-/// The tokens of the pieces that bytes [begin, end) touch, or, where those of the answer alone are
-/// among them, these.
+/// Returns the tokens of the pieces that overlap bytes [begin, end), or only the tokens of the
+/// answer if these are among them.
 void SquadDataset::place_answer(SquadQuestion& question, std::uint32_t begin,
                                 std::uint32_t end) const {
   const SquadPassage& passage = passages_[question.passage];
@@ -327,7 +328,7 @@ void SquadDataset::write(const SampleAt& at, std::span<const View> views) const 
   if (!views[4].empty()) *views[4].i32() = whole ? question.last + before : 0;
 }
 
-/// Whether no other window of the question has more text around a token of its passage.
+/// Whether no other window of the question has more context around a token of its passage.
 bool SquadDataset::is_best_window(std::size_t index, std::int32_t token) const {
   const auto score = [&](const SquadWindow& one) {
     const std::int32_t left = token - one.begin, right = one.begin + one.size - 1 - token;
@@ -336,7 +337,7 @@ bool SquadDataset::is_best_window(std::size_t index, std::int32_t token) const {
   const double own = score(cut_[index]);
   const std::size_t question = cut_[index].question;
   for (std::size_t i = index; i-- > 0 && cut_[i].question == question;)
-    if (score(cut_[i]) >= own) return false;  // the first of equals, as BERT's script
+    if (score(cut_[i]) >= own) return false;  // the first of equals, like BERT's script
   for (std::size_t i = index + 1; i < cut_.size() && cut_[i].question == question; ++i)
     if (score(cut_[i]) > own) return false;
   return true;
@@ -369,8 +370,8 @@ DatasetFormat squad() {
           .keys = {"data.test"},
           .options = joined({split_options(),
                              {{"stride", std::int64_t{128},
-                               "of a text that is longer than a sample: tokens from one "
-                               "window of it to the next",
+                               "number of tokens between the starts of windows of a text that is "
+                               "longer than a sample",
                                1, 1 << 20}}})};
 }
 

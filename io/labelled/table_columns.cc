@@ -14,9 +14,9 @@
 namespace concertina {
 namespace {
 
-using TextNames = std::array<std::string_view, 2>;  // the second is empty: no pair
+using TextNames = std::array<std::string_view, 2>;  // empty second name: no pair
 
-// In order: RTE, WNLI, MNLI and STS-B; QQP; MRPC; QNLI; other sets of pairs; SST-2 and CoLA.
+// In order: RTE, WNLI, MNLI and STS-B; QQP; MRPC; QNLI; other pair datasets; SST-2 and CoLA.
 constexpr TextNames kTextNames[] = {{"sentence1", "sentence2"},
                                     {"question1", "question2"},
                                     {"#1 String", "#2 String"},
@@ -25,7 +25,7 @@ constexpr TextNames kTextNames[] = {{"sentence1", "sentence2"},
                                     {"sentence", ""},
                                     {"text", ""},
                                     {"sentence1", ""}};
-// Most; MNLI; QQP; MRPC; STS-B.
+// Most tasks; MNLI; QQP; MRPC; STS-B.
 constexpr std::string_view kLabelNames[] = {"label", "gold_label", "is_duplicate", "Quality",
                                             "score"};
 
@@ -41,14 +41,13 @@ std::string list_of(std::span<const std::string> names) {
   return fmt::format("{}{}", fmt::join(all, ", "), names.size() > kShown ? ", ..." : "");
 }
 
-/// The place of a column; nothing: no column has that name.
+/// Returns the index of a column, or nothing if no column has the name.
 std::optional<std::size_t> place_of(std::span<const std::string> names, std::string_view name,
                                     const std::string& where) {
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) return std::nullopt;
   if (std::find(found + 1, names.end(), name) != names.end())
-    throw_input(fmt::format("the column '{}' is there twice", shown(name)), where,
-                "each name once");
+    throw_input(fmt::format("duplicate column '{}'", shown(name)), where, "use each name once");
   return static_cast<std::size_t>(found - names.begin());
 }
 
@@ -56,8 +55,8 @@ std::size_t column_of_key(std::span<const std::string> names, const std::string&
                           const std::string& key, const std::string& where) {
   const auto place = place_of(names, name, where);
   if (!place)
-    throw_input(fmt::format("no column is called '{}', which {} names", shown(name), key), where,
-                fmt::format("{} = one of: {}", key, list_of(names)));
+    throw_input(fmt::format("no column named '{}', as set in {}", shown(name), key), where,
+                fmt::format("use {} = one of: {}", key, list_of(names)));
   return *place;
 }
 
@@ -67,7 +66,7 @@ bool has_all(std::span<const std::string> names, const TextNames& wanted) {
   });
 }
 
-/// Whether all that `part` names is in `whole` too.
+/// Whether all names in `part` are also in `whole`.
 bool is_within(const TextNames& part, const TextNames& whole) {
   return part != whole && std::ranges::all_of(part, [&](std::string_view name) {
            return name.empty() || std::ranges::find(whole, name) != whole.end();
@@ -82,19 +81,20 @@ std::vector<std::string> usual_text(std::span<const std::string> names, const st
         }))
       found.push_back(wanted);
   if (found.size() != 1)
-    throw_input(found.empty() ? std::string("no column is known to be the sentence")
-                              : fmt::format("both '{}' and '{}' may be the sentence", found[0][0],
-                                            found[1][0]),
-                where,
-                fmt::format("a column called sentence (or text; of pairs sentence1, sentence2), or "
-                            "data.text_columns = one or two of: {}",
-                            list_of(names)));
+    throw_input(
+        found.empty()
+            ? std::string("cannot identify the sentence column")
+            : fmt::format("both '{}' and '{}' could be the sentence", found[0][0], found[1][0]),
+        where,
+        fmt::format("use a column named sentence (or text; sentence1, sentence2 for pairs), or "
+                    "data.text_columns = one or two of: {}",
+                    list_of(names)));
   std::vector<std::string> text(found[0].begin(), found[0].end());
   std::erase(text, "");
   return text;
 }
 
-/// Empty: there is none, and none is needed.
+/// Returns the label column; empty if there is none and none is needed.
 std::string usual_label(std::span<const std::string> names, const std::string& where, bool needed) {
   std::vector<std::string_view> found;
   for (const std::string_view name : kLabelNames)
@@ -102,10 +102,10 @@ std::string usual_label(std::span<const std::string> names, const std::string& w
   if (found.size() != 1 && !needed) return "";
   if (found.size() != 1)
     throw_input(
-        found.empty() ? std::string("no column is called 'label'")
-                      : fmt::format("both '{}' and '{}' may be the label", found[0], found[1]),
+        found.empty() ? std::string("no column named 'label'")
+                      : fmt::format("both '{}' and '{}' could be the label", found[0], found[1]),
         where,
-        fmt::format("a column called label, or data.label_column = one of: {}", list_of(names)));
+        fmt::format("use a column named label, or data.label_column = one of: {}", list_of(names)));
   return std::string(found[0]);
 }
 
@@ -115,8 +115,8 @@ TableColumns find_columns(std::span<const std::string> names, const std::vector<
                           const std::string& label, const std::string& where, bool needs_label) {
   TableColumns columns;
   if (text.size() > 2)
-    throw_input(fmt::format("{} columns of text", text.size()), "data.text_columns",
-                "one column, or two of a pair");
+    throw_input(fmt::format("got {} text columns", text.size()), "data.text_columns",
+                "use one column, or two for a pair");
   const std::vector<std::string> texts = text.empty() ? usual_text(names, where) : text;
   for (const std::string& name : texts)
     columns.text.push_back(column_of_key(names, name, "data.text_columns", where));

@@ -14,11 +14,11 @@
 namespace concertina {
 namespace {
 
-/// Rows that one thread makes tokens of at a time.
+/// Number of rows that a thread tokenizes at a time.
 constexpr std::size_t kRowsTogether = 256;
 
-/// Appends the rows that `items` name to `tokens`, and to `bounds` where each of them ends, on all
-/// cores of this process.
+/// Appends the tokens of the rows in `items` to `tokens` and their ends to `bounds`, on all cores
+/// of this process.
 void append_rows(const LabelledRows& rows, std::span<const std::uint64_t> items,
                  const Tokenizer& tokenizer, std::vector<std::int32_t>& tokens,
                  std::vector<std::uint64_t>& bounds) {
@@ -71,8 +71,8 @@ LabelledRows rows_of(const DataOptions& options, std::array<std::uint64_t, 3>& c
   counts = files.read([&](const std::string& path) { rows.read(path); },
                       [&] { return rows.rows().size(); });
   if (rows.is_pair())
-    throw_input("a row has two texts, and the documents of a long text have one each",
-                "data.text_columns", "one column");
+    throw_input("rows have two texts, but documents of a long text have only one",
+                "data.text_columns", "use one column");
   return rows;
 }
 

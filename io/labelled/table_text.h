@@ -1,4 +1,4 @@
-// The rows of tables as the documents of one long text.
+// Rows of tables as documents of one long text.
 #pragma once
 
 #include <array>
@@ -10,19 +10,19 @@
 
 namespace concertina {
 
-/// What follows each document that is a row: the tokenizer's end of text; without one its mark
-/// between sentences, else a line break.
+/// Returns what follows each row: the tokenizer's end-of-text token, or its separator, or a line
+/// break.
 std::vector<std::int32_t> end_of_row(const Tokenizer& tokenizer);
 
-/// The rows of all files, one after the other, which have one text each; `counts`: of each split's
-/// own files. Input errors: as of LabelledRows; two columns of text.
+/// Returns the rows of all files, which must have one text each. `counts` are the rows in the files
+/// of each split. Throws Error{bad_input} like LabelledRows, and for two text columns.
 LabelledRows rows_of(const DataOptions& options, std::array<std::uint64_t, 3>& counts);
 
-/// A document is a row's text, and end_of_row(). Rows without text are left out. Which rows are
-/// held out, split_items() says; those of a split follow each other in the order of the files, and
-/// are cut into samples as other long texts are, or packed into them (io/datasets/packed.h). All
-/// tokens are in memory, 4 bytes each. Input errors: as of rows_of(), split_items() and
-/// windowed_dataset(); a text that the tokenizer does not read.
+/// A document is the text of a row followed by end_of_row(). Rows without text are skipped.
+/// split_items() chooses the held-out rows. The rows of a split are concatenated in file order and
+/// split into samples like other long texts, or packed (io/datasets/packed.h). All tokens are in
+/// memory, 4 bytes each. Throws Error{bad_input} like rows_of(), split_items() and
+/// windowed_dataset(), and for a text that the tokenizer rejects.
 std::unique_ptr<Dataset> table_text(const DataOptions& options);
 
 }  // namespace concertina

@@ -23,7 +23,7 @@ namespace {
 
 struct TaggedSentence {
   std::vector<std::int32_t> tokens{};
-  std::vector<std::pair<std::int32_t, std::int32_t>> tags{};  // a word's first token, and its class
+  std::vector<std::pair<std::int32_t, std::int32_t>> tags{};  // first token and class of each word
   std::uint64_t content = 0, exact = 0;
   std::string place{};  // "FILE:LINE"
 };
@@ -41,11 +41,11 @@ class TaggedWords final : public FileDataset {
     return before_[static_cast<std::size_t>(split)][sample];
   }
   bool repeats() const override { return true; }
-  void verify(const std::function<void()>&) const override {}  // all is read when it is opened
+  void verify(const std::function<void()>&) const override {}  // everything is read on opening
   const Corpus& corpus() const override { return *files_.corpus; }
   std::string summary() const override {
     return split_summary(corpus(), splits_,
-                         fmt::format("sentences, a word of one of {} classes", names_.size()));
+                         fmt::format("sentences, words of {} classes", names_.size()));
   }
   void write(const SampleAt& at, std::span<const View> views) const override;
 
@@ -55,8 +55,8 @@ class TaggedWords final : public FileDataset {
   /// Adds a sentence that begins at `place`, "FILE:LINE".
   void add(std::span<const std::string> words, std::span<const std::string> tags,
            const std::string& place);
-  /// What a word is encoded as: with a space before it where the tokenizer makes that part of the
-  /// word, as transformers' add_prefix_space does.
+  /// Decides how words are encoded: with a leading space if the tokenizer treats it as part of the
+  /// word, like add_prefix_space of transformers.
   void choose_space(bool bytes);
   void number_tags(std::span<const std::string> order);
 
@@ -65,9 +65,9 @@ class TaggedWords final : public FileDataset {
   std::int64_t room_;
   std::string space_;
   std::vector<TaggedSentence> sentences_;
-  std::vector<std::string> names_;                        // of classes; until number_tags() as met
-  std::map<std::string, std::int32_t, std::less<>> met_;  // number of each
-  std::vector<std::string> met_at_;                       // place of each
+  std::vector<std::string> names_;                        // of classes, unsorted at first
+  std::map<std::string, std::int32_t, std::less<>> met_;  // number of each class
+  std::vector<std::string> met_at_;                       // first place of each class
   Splits splits_;
   std::array<std::vector<std::int64_t>, 3> before_;  // targets before each sample of a split
   std::vector<Field> fields_;
@@ -79,8 +79,8 @@ TaggedWords::TaggedWords(const DataOptions& options)
       room_(options.tokens_per_sample),
       fields_{tokens_field(room_), types_field(room_), lengths_field(), tags_field(room_)} {
   if (const std::int64_t least = encoder_.marks(false) + 1; room_ < least)
-    throw_input(fmt::format("a sample of {} tokens has no room for a word and its marks", room_),
-                "model.context", fmt::format("at least {} tokens", least));
+    throw_input(fmt::format("a sample of {} tokens has no space for a word and its marks", room_),
+                "model.context", fmt::format("use at least {} tokens", least));
   choose_space(options.tokenizer == nullptr);
   const auto counts = files_.read(
       [&](const std::string& path) {
@@ -118,7 +118,7 @@ void TaggedWords::read_lines(const std::string& path) {
   std::vector<std::string> words, tags;
   std::size_t line = 0, begin = 1, columns = 0;
   const auto place = [&](std::size_t at) { return fmt::format("{}:{}", path, at); };
-  bool numbered = true;  // each sentence so far begins with 1 and has whole numbers alone
+  bool numbered = true;  // whether all sentences so far begin with 1 and have only whole numbers
   const auto end_sentence = [&] {
     if (!words.empty()) {
       numbered = numbered && words[0].starts_with('1') &&
@@ -147,13 +147,14 @@ void TaggedWords::read_lines(const std::string& path) {
     }
     if (columns == 0) columns = cells.size();
     if (cells.size() != columns || columns < 2)
-      throw_input(columns < 2 ? "a word without a class"
-                              : fmt::format("{} columns, where the first line has {}", cells.size(),
-                                            columns),
-                  place(line),
-                  cells[0].starts_with('#')
-                      ? "a file without comments; of CoNLL-U: grep -v '^#' FILE | cut -f 2,4"
-                      : "a word first, its class last, and as many columns in each line");
+      throw_input(
+          columns < 2
+              ? "a word without a class"
+              : fmt::format("got {} columns, but the first line has {}", cells.size(), columns),
+          place(line),
+          cells[0].starts_with('#')
+              ? "use a file without comments; for CoNLL-U: grep -v '^#' FILE | cut -f 2,4"
+              : "put the word first and its class last, with equally many columns per line");
     words.emplace_back(cells.front());
     tags.emplace_back(cells.back());
   }
@@ -162,8 +163,8 @@ void TaggedWords::read_lines(const std::string& path) {
   if (numbered && columns > 2)
     throw_input(
         "the first column is the number of the word, as in CoNLL-U, whose words are in the "
-        "second",
-        place(1), "a word first and its class last: grep -v '^#' FILE | cut -f 2,4");
+        "second column",
+        place(1), "put the word first and its class last: grep -v '^#' FILE | cut -f 2,4");
 }
 
 void TaggedWords::read_objects(const std::string& path, const DataOptions& options) {
@@ -176,8 +177,8 @@ void TaggedWords::read_objects(const std::string& path, const DataOptions& optio
   auto words = options.own<std::vector<std::string>>("text_columns");
   if (words.empty()) words = {usual({"tokens", "words"})};
   if (words.size() > 1)
-    throw_input(fmt::format("{} columns of words", words.size()), "data.text_columns",
-                "one column");
+    throw_input(fmt::format("got {} columns of words", words.size()), "data.text_columns",
+                "use one column");
   auto tags = options.own<std::string>("label_column");
   if (tags.empty()) tags = usual({"ner_tags", "tags", "labels", "pos_tags"});
   const TableColumns columns = find_columns(table->columns(), words, tags, path + ":1");
@@ -187,8 +188,8 @@ void TaggedWords::read_objects(const std::string& path, const DataOptions& optio
     for (const CellText& cell : row.cells)
       if (cell.kind != CellText::Kind::nested)
         throw_input(fmt::format("'{}' is {}", &cell == &row.cells[0] ? words[0] : tags,
-                                cell.kind == CellText::Kind::missing ? "missing" : "no list"),
-                    place, "a list of words and a list of as many classes");
+                                cell.kind == CellText::Kind::missing ? "missing" : "not a list"),
+                    place, "use a list of words and a list of classes with the same length");
     add(list_entries(row.cells[0], "", place), list_entries(row.cells[1], "", place), place);
   }
 }
@@ -196,8 +197,8 @@ void TaggedWords::read_objects(const std::string& path, const DataOptions& optio
 void TaggedWords::add(std::span<const std::string> words, std::span<const std::string> tags,
                       const std::string& place) {
   if (words.size() != tags.size())
-    throw_input(fmt::format("{} classes for {} words", tags.size(), words.size()), place,
-                "a class for each word");
+    throw_input(fmt::format("got {} classes for {} words", tags.size(), words.size()), place,
+                "use one class per word");
   const std::int64_t most = room_ - encoder_.marks(false);
   TaggedSentence sentence;
   std::string folded;
@@ -215,7 +216,7 @@ void TaggedWords::add(std::span<const std::string> words, std::span<const std::s
       sentence.tags.emplace_back(first, found->second);
   }
   if (sentence.tags.empty())
-    throw_input("no word of the sentence has a token", place, "a word in each sentence");
+    throw_input("the sentence has no tokens", place, "use at least one word per sentence");
   if (std::ssize(sentence.tokens) > most) sentence.tokens.resize(static_cast<std::size_t>(most));
   sentence.place = place;
   sentence.content = content_hash(folded);

@@ -1,4 +1,4 @@
-// Sentences as words, with a class for each word: CoNLL's files, or JSON lines.
+// Sentences as words with a class per word, from CoNLL files or JSON lines.
 #pragma once
 
 #include <memory>
@@ -7,12 +7,12 @@
 
 namespace concertina {
 
-/// Fields tokens, types, lengths, tags: a word's class stands at its first token, the others are
-/// ignored. A sample that is too long loses words at its end. `options.format`: "conll" (a word in
-/// each line, its class in the last of several columns, a line without any after each sentence) or
-/// "jsonl" (lists of words and of classes). Input errors, with file and line: columns or lists of
-/// other lengths, a sentence of which no word has a token, and as of number_classes() and
-/// split_items().
+/// Returns a dataset with the fields tokens, types, lengths and tags. The first token of a word has
+/// its class; the others are ignored. Long samples lose words at the end. `options.format` is
+/// "conll" (one word per line, its class in the last of several columns, an empty line after each
+/// sentence) or "jsonl" (lists of words and of classes). Throws Error{bad_input} with file and line
+/// for columns or lists of different lengths and sentences without tokens, and like
+/// number_classes() and split_items().
 std::unique_ptr<Dataset> tagged_words(const DataOptions& options);
 
 }  // namespace concertina

@@ -26,8 +26,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::vector<std::string> json_entries(std::string_view text, const std::string& place) {
   const auto refuse = [&] {
-    throw_input(fmt::format("'{}' is no list of texts or numbers", text.substr(0, 60)), place,
-                "a list of JSON, such as [\"a\", \"b\"]");
+    throw_input(fmt::format("'{}' is not a list of texts or numbers", text.substr(0, 60)), place,
+                "use a JSON list such as [\"a\", \"b\"]");
   };
   const auto list = parse_json(text);
   if (!list.is_array()) refuse();
@@ -44,8 +44,8 @@ float score_of(std::string_view text, const std::string& place) {
   const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
   const auto score = static_cast<float>(value);
   if (error != std::errc() || end != text.end() || !std::isfinite(score) || score == kNoScore)
-    throw_input(fmt::format("the score '{}' is no finite number of 32 bits", text.substr(0, 60)),
-                place, "a number such as 3.8");
+    throw_input(fmt::format("the score '{}' is not a finite 32-bit number", text.substr(0, 60)),
+                place, "use a number such as 3.8");
   return score;
 }
 
@@ -54,7 +54,7 @@ float score_of(std::string_view text, const std::string& place) {
 std::vector<std::string> list_entries(const CellText& cell, std::string_view separator,
                                       const std::string& place) {
   if (cell.kind == CellText::Kind::missing)
-    throw_input("the label is missing", place, "a label in each row");
+    throw_input("the label is missing", place, "use a label in each row");
   std::string_view rest = trimmed(cell.text);
   std::vector<std::string> entries;
   if (cell.kind == CellText::Kind::nested || rest.starts_with('[')) {
@@ -68,8 +68,8 @@ std::vector<std::string> list_entries(const CellText& cell, std::string_view sep
   }
   for (const std::string& entry : entries)
     if (entry.empty())
-      throw_input("an entry of the list is empty", place,
-                  fmt::format("entries between '{}' (data.label_separator)", separator));
+      throw_input("empty list entry", place,
+                  fmt::format("use entries separated by '{}' (data.label_separator)", separator));
   return entries;
 }
 
@@ -79,11 +79,11 @@ ScoreRows read_scores(std::span<const CellText> cells, std::string_view separato
   for (std::size_t row = 0; row < cells.size(); ++row) {
     const std::string place = place_of(row);
     const std::vector<std::string> entries = list_entries(cells[row], separator, place);
-    if (entries.empty()) throw_input("the score is missing", place, "a number in each row");
+    if (entries.empty()) throw_input("the score is missing", place, "use a number in each row");
     if (row == 0) rows.each = std::ssize(entries);
     if (std::ssize(entries) != rows.each)
-      throw_input(fmt::format("{} scores, where the first row has {}", entries.size(), rows.each),
-                  place, "as many in each row");
+      throw_input(fmt::format("got {} scores, but the first row has {}", entries.size(), rows.each),
+                  place, "use the same number in each row");
     for (const std::string& entry : entries) rows.values.push_back(score_of(entry, place));
   }
   return rows;
@@ -92,7 +92,7 @@ ScoreRows read_scores(std::span<const CellText> cells, std::string_view separato
 ScoreRows read_label_sets(std::span<const CellText> cells, std::string_view separator,
                           const RowPlace& place_of, std::span<const std::string> order) {
   std::vector<std::string> entries;
-  std::vector<std::size_t> rows;  // of each entry
+  std::vector<std::size_t> rows;  // row of each entry
   for (std::size_t row = 0; row < cells.size(); ++row) {
     for (std::string& entry : list_entries(cells[row], separator, place_of(row)))
       entries.push_back(std::move(entry));
@@ -103,15 +103,15 @@ ScoreRows read_label_sets(std::span<const CellText> cells, std::string_view sepa
       [&](std::size_t entry) { return place_of(rows[entry]); }, order);
   ScoreRows sets{.each = std::ssize(classes.names), .names = std::move(classes.names)};
   if (cells.size() > kMostValues / std::max<std::size_t>(1, sets.names.size()))
-    throw_input(fmt::format("{} rows of {} classes are too many", cells.size(), sets.names.size()),
-                place_of(0), "data.label_column, the column of the labels");
+    throw_input(fmt::format("too many rows and classes: {} x {}", cells.size(), sets.names.size()),
+                place_of(0), "check that data.label_column is the label column");
   sets.values.resize(cells.size() * sets.names.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     float& value =
         sets.values[rows[i] * sets.names.size() + static_cast<std::size_t>(classes.numbers[i])];
     if (value > 0)
-      throw_input(fmt::format("the label '{}' is there twice", entries[i].substr(0, 60)),
-                  place_of(rows[i]), "the names or numbers of a row's classes, each once");
+      throw_input(fmt::format("duplicate label '{}'", entries[i].substr(0, 60)), place_of(rows[i]),
+                  "list the names or numbers of a row's classes once each");
     value = 1;
   }
   return sets;

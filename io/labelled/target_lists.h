@@ -1,5 +1,4 @@
-// What cells of a table say of a sample's target where that is not one class: scores, or a list of
-// classes.
+// Targets in table cells that are not a single class: scores, or a list of classes.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +12,29 @@
 
 namespace concertina {
 
-/// Numbers per row, as a scores_field() has them.
+/// Numbers per row, for a scores_field().
 struct ScoreRows {
   std::vector<float> values{};  // [rows, each]
   std::int64_t each = 0;
-  std::vector<std::string> names{};  // of the classes that columns are
+  std::vector<std::string> names{};  // class of each column
 };
 
 using RowPlace = std::function<std::string(std::size_t row)>;
 
-/// The entries of a list: of JSON's, which a text may be too ("[1, 2]"), or of a text between
-/// `separator`s, without space around each; none of an empty text. Input errors, at `place`: the
-/// cell is missing; no list of texts and numbers; an empty entry.
+/// Returns the entries of a list, trimmed: a JSON list, also in a string ("[1, 2]"), or text split
+/// at `separator`; empty for empty text. Throws Error{bad_input} with `place` if the cell is
+/// missing, the list has elements other than text and numbers, or an entry is empty.
 std::vector<std::string> list_entries(const CellText& cell, std::string_view separator,
                                       const std::string& place);
 
-/// As many scores in each cell, one or several. Input errors, with the row's place: none, another
-/// number of them, what is no finite number of 32 bits.
+/// Reads one or several scores per cell. Throws Error{bad_input} with the row if there are none,
+/// their number differs, or one is not a finite 32-bit number.
 ScoreRows read_scores(std::span<const CellText> cells, std::string_view separator,
                       const RowPlace& place_of);
 
-/// 1 for each class that a cell lists, else 0; classes are numbered as number_classes() does it, by
-/// `order` if there is one.
-/// Input errors: as of that; a class that a cell lists twice.
+/// Returns rows with 1 for each class listed in the cell and 0 for the others. Classes are numbered
+/// by number_classes(), with `order` if given. Throws like that, and for a duplicate class in a
+/// cell.
 ScoreRows read_label_sets(std::span<const CellText> cells, std::string_view separator,
                           const RowPlace& place_of, std::span<const std::string> order = {});
 

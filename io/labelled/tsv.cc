@@ -1,5 +1,5 @@
-// data.format = "tsv": one sentence or two and a class in a row, between tabs, as GLUE publishes
-// its tasks; or with quotes around cells, as pandas and Excel write them.
+// data.format = "tsv": one or two sentences and a class per row, separated by tabs, as in GLUE; or
+// with quoted cells, as written by pandas and Excel.
 #include "io/labelled/sentence_table.h"
 #include "io/tables/table.h"
 
@@ -9,9 +9,9 @@ DatasetFormat tsv() {
   return table_format(joined(
       {header_option(),
        {choice("quotes", kQuotesNames[0],
-               "whether double quotes enclose cells of a tsv, or are text; auto: they enclose "
-               "where all cells that begin with one are quoted soundly, and one of them needs it "
-               "or is a name",
+               "whether double quotes enclose cells of a tsv or are text; auto: they enclose "
+               "cells if all cells that begin with one are correctly quoted and one of them "
+               "requires it or is a column name",
                {std::begin(kQuotesNames), std::end(kQuotesNames)})}}));
 }
 

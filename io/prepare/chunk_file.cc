@@ -21,7 +21,7 @@ std::string chunk_path(const std::string& folder, std::uint64_t chunk) {
   return fmt::format("{}/chunk-{:08}", folder, chunk);
 }
 
-/// SHA-256 of the rest, the key, numbers of tokens and of starts, the tokens, the starts.
+/// Layout: SHA-256 of the rest, key, numbers of tokens and of starts, tokens, starts.
 void save_chunk(const std::string& path, const std::string& key, const ChunkTokens& chunk) {
   std::string bytes = key;
   const std::uint64_t counts[] = {chunk.tokens, chunk.starts.size()};

@@ -1,5 +1,5 @@
-// The tokens of a chunk, kept in a file of their own until all chunks are there.
-// Invariant: a chunk that load_chunk() returns is whole, and is that of the key.
+// Files that store the tokens of single chunks until all chunks exist. Invariant: a chunk returned
+// by load_chunk() is complete and has the given key.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace concertina {
 
-/// "FOLDER/chunk-00000012"
+/// Returns "FOLDER/chunk-00000012".
 std::string chunk_path(const std::string& folder, std::uint64_t chunk);
-/// Replaces what is there. `key`: of TextChunks::key(). Not durable: what a machine that loses
-/// power leaves is seen by its hash.
+/// Replaces an existing file. `key` is TextChunks::key(). The write is not durable: damage by a
+/// power failure is detected by the hash.
 void save_chunk(const std::string& path, const std::string& key, const ChunkTokens& chunk);
 
-/// The state of a chunk's file: not there, broken, of another preparation, or as it should be.
+/// Whether a chunk's file is missing, damaged, from another preparation, or complete.
 enum class ChunkState : std::uint8_t { absent, damaged, other, whole };
 struct FoundChunk {
   ChunkState state = ChunkState::absent;
-  ChunkTokens chunk;  // of a whole one
+  ChunkTokens chunk;  // if complete
 };
-/// `width`: bytes per token. `other`: the file has another key.
+/// `width` is the bytes per token. The state is `other` if the file has another key.
 FoundChunk load_chunk(const std::string& path, const std::string& key, int width);
 
 }  // namespace concertina

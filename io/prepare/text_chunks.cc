@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// The bytes before the place of a cut that a rule looks at: a character of UTF-8 before a line
+/// Number of bytes before a split position that a rule needs: a UTF-8 character before a line
 /// break.
 constexpr std::uint64_t kBefore = 8;
 constexpr std::uint64_t kFirstLook = std::uint64_t{64} << 10;
@@ -24,7 +24,7 @@ bool begins_after_empty_line(std::string_view text, std::size_t at) {
          !after.starts_with("\r\n") && after != "\r";
 }
 
-/// A document without the line breaks that end it.
+/// Returns a document without its trailing line breaks.
 std::string_view without_breaks(std::string_view text, DocumentRule rule) {
   while (rule != DocumentRule::file && text.ends_with('\n')) {
     text.remove_suffix(text.ends_with("\r\n") ? 2 : 1);
@@ -48,7 +48,7 @@ std::size_t document_cut(std::string_view text, std::size_t from, DocumentRule r
 TextChunks::TextChunks(const Corpus& corpus, const Tokenizer& tokenizer,
                        const PrepareOptions& options)
     : corpus_(corpus), tokenizer_(tokenizer), options_(options) {
-  CONCERTINA_CHECK(options.chunk_bytes > kBefore, "chunks of {} bytes", options.chunk_bytes);
+  CONCERTINA_CHECK(options.chunk_bytes > kBefore, "chunk size {}", options.chunk_bytes);
   if (options.rows != nullptr) {
     const std::span<const LabelledRow> rows = options.rows->rows();
     std::uint64_t bytes = options.chunk_bytes;  // of the chunk so far
@@ -60,7 +60,7 @@ TextChunks::TextChunks(const Corpus& corpus, const Tokenizer& tokenizer,
     first_rows_.push_back(rows.size());
     return;
   }
-  std::uint64_t begin = 0, room = 0;  // of the last chunk, if it has whole files alone
+  std::uint64_t begin = 0, room = 0;  // space left in the last chunk, if it has only whole files
   for (const FileStamp& file : corpus.stamps()) {
     Piece& piece = pieces_.emplace_back();
     piece.path = file.path;
@@ -84,7 +84,7 @@ std::string TextChunks::text(std::uint64_t begin, std::uint64_t end) const {
   return bytes;
 }
 
-/// A look at a part of the file is enough unless it says that there is no place in it.
+/// Reads only part of the file first, and more if there is no split position in it.
 std::uint64_t TextChunks::cut(const Piece& piece, std::uint64_t from) {
   if (from <= piece.begin) return piece.begin;
   if (from >= piece.end) return piece.end;
@@ -103,7 +103,7 @@ std::uint64_t TextChunks::cut(const Piece& piece, std::uint64_t from) {
 }
 
 TextChunk TextChunks::read(std::uint64_t chunk) {
-  CONCERTINA_CHECK(chunk < count_, "chunk {} of {}", chunk, count_);
+  CONCERTINA_CHECK(chunk < count_, "chunk {} is not in [0, {})", chunk, count_);
   if (options_.rows != nullptr) return read_rows(chunk);
   const auto end = std::ranges::upper_bound(pieces_, chunk, {}, &Piece::first);
   const auto first = std::ranges::lower_bound(pieces_, std::prev(end)->first, {}, &Piece::first);
@@ -158,7 +158,7 @@ void TextChunks::encode_document(std::string_view text, bool ends, const TextChu
     tokens.insert(tokens.end(), own.begin(), own.end());
   } catch (const Error& error) {
     throw_input(
-        fmt::format("{}, counted from byte {}", error.message(),
+        fmt::format("{}, relative to byte {}", error.message(),
                     chunk.begin + static_cast<std::uint64_t>(text.data() - chunk.text.data())),
         chunk.path, error.fix());
   }
@@ -189,7 +189,7 @@ void TextChunks::encode(const TextChunk& chunk, ChunkTokens& made,
       const std::size_t end = document_cut(left, 1, options_.documents);
       const std::uint64_t before = tokens.size();
       encode_document(left.substr(0, end), true, chunk, tokens);
-      if (tokens.size() > before) made.starts.push_back(before);  // else it is empty
+      if (tokens.size() > before) made.starts.push_back(before);  // otherwise the document is empty
       left.remove_prefix(end);
     }
   }

@@ -8,8 +8,8 @@
 namespace concertina {
 namespace {
 
-/// Rows of CoLA (Warstadt et al., 2018) have no names above them: source, 0 or 1, a mark or none,
-/// the sentence.
+/// CoLA (Warstadt et al., 2018) has no header. Its rows are: source, 0 or 1, an optional mark, the
+/// sentence.
 bool is_cola(const std::vector<std::string_view>& cells) {
   return cells.size() == 4 && (cells[1] == "0" || cells[1] == "1") &&
          (cells[2].empty() || cells[2] == "*");
@@ -24,7 +24,7 @@ void DelimitedTable::refuse(const std::string& what, std::size_t line,
 
 void DelimitedTable::begin(bool header) {
   if (!read_record(cells_, first_))
-    refuse("the file is empty", 1, "a line of names, and rows below it");
+    refuse("the file is empty", 1, "add a line of column names, and rows below it");
   if (header && is_cola(cells_)) {
     columns_ = {"source", "label", "mark", "sentence"};
     header = false;
@@ -46,8 +46,8 @@ bool DelimitedTable::next(RowCells& row) {
     return false;
   waits_ = false;
   if (cells_.size() != columns_.size())
-    refuse(fmt::format("{} columns where the first line has {}", cells_.size(), columns_.size()),
-           row.line, "as many in each row, with quotes around cells that hold what separates them");
+    refuse(fmt::format("got {} columns, but the first line has {}", cells_.size(), columns_.size()),
+           row.line, "use the same number in each row, and quote cells that contain the separator");
   row.cells.clear();
   for (const std::size_t column : selected_) row.cells.push_back({cells_[column]});
   return true;

@@ -1,4 +1,4 @@
-// What tables of lines with separators have in common: names of columns, as many cells in each row.
+// Base of tables with separators: column names, and the same number of cells in each row.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace concertina {
 
-/// The readers: fields as they stand between tabs, RFC 4180, JSON lines. `text` is the file without
+/// Readers of plain cells between tabs, of RFC 4180, and of JSON lines. `text` is the file without
 /// a byte order mark.
 std::unique_ptr<TableReader> plain_table(std::string path, std::string text, bool header);
-/// `manner`: as TableReader has it.
+/// `manner` is the value of TableReader::manner().
 std::unique_ptr<TableReader> quoted_table(std::string path, std::string text, char separator,
                                           bool header, std::string manner);
 std::unique_ptr<TableReader> json_lines(std::string path, std::string text);
 
-/// Whether the quotes of a text with tabs are more likely to enclose cells than to be text.
+/// Whether the quotes in a tab-separated text are more likely to enclose cells than to be text.
 bool has_quoted_cells(std::string_view text, char separator);
 
 class DelimitedTable : public TableReader {
@@ -26,14 +26,14 @@ class DelimitedTable : public TableReader {
 
   std::string_view head() const override { return head_; }
   bool next(RowCells& row) override;
-  /// Reads the names; called once, before all else.
+  /// Reads the column names; must be called first, and only once.
   void begin(bool header);
 
  protected:
-  /// Reads the row at `at_`, and moves it and `line_` past it; `row`: its line and raw text; false
-  /// at the end.
+  /// Reads the row at `at_`, advances `at_` and `line_` past it, and sets the line and raw text of
+  /// `row`. Returns false at the end.
   virtual bool read_record(std::vector<std::string_view>& cells, RowCells& row) = 0;
-  /// The bytes from `begin` up to `at_`.
+  /// Returns the bytes from `begin` up to `at_`.
   std::string_view raw_from(std::size_t begin) const {
     return std::string_view(text_).substr(begin, at_ - begin);
   }
@@ -46,7 +46,7 @@ class DelimitedTable : public TableReader {
   std::vector<std::string_view> cells_;
   std::string_view head_;
   RowCells first_;
-  bool waits_ = false;  // cells_ is the first row, which next() has not given yet
+  bool waits_ = false;  // whether cells_ has the first row, not yet returned by next()
 };
 
 }  // namespace concertina

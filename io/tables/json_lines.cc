@@ -1,5 +1,5 @@
-// JSON lines: an object on each line, whose keys are the columns. Blank lines are skipped. One list
-// of such objects is read too.
+// JSON lines: an object per line, whose keys are the columns. Blank lines are skipped. A JSON list
+// of objects is supported, too.
 #include <deque>
 #include <utility>
 
@@ -10,16 +10,16 @@
 namespace concertina {
 namespace {
 
-/// A list of objects as an object on each line: the line on which it begins in the list, as far as
-/// no two begin on one.
+/// Converts a list of objects to one object per line. Line numbers are preserved unless two objects
+/// begin on the same line.
 std::string lines_of_list(std::string_view list, const std::string& path) {
   if (!nlohmann::json::accept(list))
-    throw_input("the file begins as a list of JSON does, and is none", path,
-                "[{...}, {...}], or an object on each line; was it cut short?");
+    throw_input("the file begins like a JSON list, but is not valid", path,
+                "use [{...}, {...}] or an object per line; was the file truncated?");
   std::string lines;
   int depth = 0;
   std::size_t held = 0;               // line breaks within the object
-  bool quoted = false, used = false;  // within a text; the line has an object
+  bool quoted = false, used = false;  // inside a string; the line has an object
   for (std::size_t i = 0; i < list.size(); ++i) {
     const char c = list[i];
     const bool inside = quoted || depth > 1;
@@ -48,7 +48,7 @@ class JsonLines final : public TableReader {
       text_ = text_.substr(0, begin) + lines_of_list(std::string_view(text_).substr(begin), path_);
     nlohmann::json first;
     if (RowCells row; !read_object(first, row))
-      throw_input("the file is empty", path_ + ":1", "an object on each line");
+      throw_input("the file is empty", path_ + ":1", "use an object per line");
     for (const auto& [key, value] : first.items()) {
       selected_.push_back(columns_.size());
       columns_.push_back(key);
@@ -90,7 +90,7 @@ class JsonLines final : public TableReader {
 
   std::string path_, text_;
   std::size_t at_ = 0, line_ = 1;
-  std::deque<std::string> texts_;  // what cells look into; none moves
+  std::deque<std::string> texts_;  // referenced by cells; elements never move
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Tables of tabs as GLUE publishes them: fields stand between tabs, rows are lines; no quotes, no
-// escapes.
+// Tab-separated tables as published by GLUE: rows are lines, without quotes or escapes.
 #include "io/tables/delimited_table.h"
 
 namespace concertina {

@@ -1,5 +1,5 @@
-// Tables whose cells may stand in double quotes (RFC 4180): such cells may hold separators and ends
-// of lines; two quotes in them are one. Blank lines are skipped.
+// Tables whose cells may be enclosed in double quotes (RFC 4180). Such cells may contain
+// separators, line ends and doubled quotes. Blank lines are skipped.
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -9,19 +9,19 @@
 namespace concertina {
 namespace {
 
-/// A cell as it stands in a text: bytes [begin, end), without the quotes around it.
+/// A cell in a text: bytes [begin, end) without the enclosing quotes.
 struct CellSpan {
   std::size_t begin = 0, end = 0;
-  bool quoted = false, doubled = false;  // it has quotes around it; such that are doubled in it
+  bool quoted = false, doubled = false;  // enclosed in quotes; has doubled quotes inside
 };
 
-/// Why a row cannot be read.
+/// Why a row is invalid.
 struct RowFault {
   const char* what = nullptr;
-  bool ends_all = false;  // nobody can tell where the next row begins
+  bool ends_all = false;  // whether the next row cannot be found
 };
 
-/// The cells of the row at `at`, which moves past it; its lines are added to `lines`.
+/// Splits the row at `at` into cells, advances `at` past it and adds its lines to `lines`.
 std::optional<RowFault> split_row(std::string_view text, char separator, std::size_t& at,
                                   std::size_t& lines, std::vector<CellSpan>& cells) {
   cells.clear();
@@ -31,7 +31,7 @@ std::optional<RowFault> split_row(std::string_view text, char separator, std::si
       cell = {.begin = at + 1, .quoted = true};
       for (++at;; ++at) {
         at = text.find('"', at);
-        if (at == std::string_view::npos) return RowFault{"a quote is opened and not closed", true};
+        if (at == std::string_view::npos) return RowFault{"unclosed quote", true};
         if (at + 1 >= text.size() || text[at + 1] != '"') break;
         cell.doubled = true;
         ++at;
@@ -56,7 +56,7 @@ std::optional<RowFault> split_row(std::string_view text, char separator, std::si
     if (at < text.size() && text[at] != '\n') {
       at = std::min(text.find('\n', at), text.size() - 1) + 1;
       ++lines;
-      return RowFault{"text follows a closing quote"};
+      return RowFault{"text after a closing quote"};
     }
     ++at;
     ++lines;
@@ -92,7 +92,7 @@ class QuotedTable final : public DelimitedTable {
     at_ = fault && fault->ends_all ? text_.size() : std::min(at_, text_.size());
     row.raw = raw_from(begin);
     if (fault)
-      refuse(fault->what, row.line, "cells with quotes around them, and each quote in them twice");
+      refuse(fault->what, row.line, "enclose cells in quotes, and double each quote inside them");
     cells.clear();
     for (const CellSpan& cell : spans_) cells.push_back(unescaped(cell));
     return true;
@@ -112,7 +112,7 @@ class QuotedTable final : public DelimitedTable {
   char separator_;
   std::string manner_;
   std::vector<CellSpan> spans_;
-  std::deque<std::string> unescaped_;  // what cells look into; none moves
+  std::deque<std::string> unescaped_;  // referenced by cells; elements never move
 };
 
 }  // namespace
@@ -137,7 +137,7 @@ bool has_quoted_cells(std::string_view text, char separator) {
         commas_in = commas_in || comma;
     }
   }
-  return needed || (commas_in && !commas_out);  // Excel quotes what has a comma
+  return needed || (commas_in && !commas_out);  // Excel quotes cells with commas
 }
 
 std::unique_ptr<TableReader> quoted_table(std::string path, std::string text, char separator,

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t kLargestTable = std::uint64_t{1} << 32;
 
-/// Spreadsheets write semicolons where the comma stands in numbers, and Excel a first line "sep=;",
-/// which becomes a blank one.
+/// Spreadsheets use semicolons if the comma is a decimal separator. Excel also writes a first line
+/// "sep=;", which is turned into a blank one.
 char csv_separator(std::string& text) {
   constexpr std::size_t kLine = 5;
   if (text.starts_with("sep=") && text.substr(kLine, 2).find_first_of("\r\n") == 0) {
@@ -44,12 +44,12 @@ std::unique_ptr<TableReader> open_table(std::string_view format, const std::stri
   if (format == "csv") {
     const char separator = csv_separator(text);
     return quoted_table(path, std::move(text), separator, options.header,
-                        separator == ';' ? "semicolons separate cells" : "");
+                        separator == ';' ? "cells separated by semicolons" : "");
   }
-  CONCERTINA_CHECK(format == "tsv", "a table of format {}", format);
+  CONCERTINA_CHECK(format == "tsv", "unknown table format {}", format);
   const bool quoted =
       options.quotes == "enclose" || (options.quotes == "auto" && has_quoted_cells(text, '\t'));
-  return quoted ? quoted_table(path, std::move(text), '\t', options.header, "quotes enclose cells")
+  return quoted ? quoted_table(path, std::move(text), '\t', options.header, "quoted cells")
                 : plain_table(path, std::move(text), options.header);
 }
 

@@ -1,7 +1,6 @@
-// Tables in files: rows of cells under names of columns, whatever the file's format.
-// A format is a file of this room that makes a TableReader, and a word in kTableFormats.
-// Invariant: a reader gives each row of its file once, in order, or an input error that names the
-// line.
+// Tables in files: rows of cells under column names, independent of the file format. A format is a
+// file in this folder that creates a TableReader, and an entry of kTableFormats. Invariant: a
+// reader returns each row of its file once, in order, or throws Error{bad_input} with the line.
 #pragma once
 
 #include <cstddef>
@@ -14,59 +13,59 @@
 
 namespace concertina {
 
-/// The formats of tables, which are formats of data too.
+/// The table formats, which are also data formats.
 inline constexpr std::string_view kTableFormats[] = {"tsv", "csv", "jsonl"};
 
-/// Whether double quotes enclose cells of a tsv, as those that pandas and Excel write; auto: where
-/// all cells that begin with a quote are quoted soundly, and one needs it.
+/// Whether double quotes enclose cells of a tsv, as written by pandas and Excel. auto: if all cells
+/// that begin with a quote are quoted correctly and at least one requires it.
 inline constexpr std::string_view kQuotesNames[] = {"auto", "text", "enclose"};
 
 struct CellText {
-  enum class Kind : std::uint8_t { value, nested, missing };  // nested: JSON's lists and objects
-  std::string_view text{};  // of a value: without quotes and escapes; of what is nested: JSON
+  enum class Kind : std::uint8_t { value, nested, missing };  // nested: a JSON list or object
+  std::string_view text{};  // a value without quotes and escapes, or nested JSON
   Kind kind = Kind::value;
 };
 
 struct RowCells {
   std::vector<CellText> cells{};
-  std::string_view raw{};  // as it stands in the file, with its line end
-  std::size_t line = 0;    // of the file, from 1 on, where the row begins
+  std::string_view raw{};  // as in the file, with its line end
+  std::size_t line = 0;    // first line of the row in the file, from 1
 };
 
 struct TableFileOptions {
-  std::string quotes = "auto";  // of kQuotesNames; of a tsv
-  bool header = true;           // the first row has the names; else these are 1, 2, ...
+  std::string quotes = "auto";  // one of kQuotesNames; for a tsv
+  bool header = true;           // the first row has the names; otherwise these are 1, 2, ...
 };
 
 class TableReader {
  public:
   virtual ~TableReader() = default;
 
-  /// The names of the columns; JSON's are the keys of its first row. CoLA's, which has no line of
-  /// names, are source, label, mark, sentence.
+  /// Returns the column names. For JSON these are the keys of the first row; for CoLA, which has no
+  /// header, source, label, mark and sentence.
   const std::vector<std::string>& columns() const { return columns_; }
-  /// The row of names as it stands in the file; empty: there is none.
+  /// Returns the header row as in the file; empty if there is none.
   virtual std::string_view head() const { return ""; }
-  /// How the file was read where there are several ways, for a person; else empty.
+  /// Returns a human-readable note on how an ambiguous file was read; otherwise empty.
   virtual std::string manner() const { return ""; }
-  /// From now on a row has these columns alone, in this order.
+  /// Restricts subsequent rows to these columns, in this order.
   void select(std::vector<std::size_t> columns) { selected_ = std::move(columns); }
-  /// Reads the next row; false: there is none. Texts are valid as long as the reader is. Throws an
-  /// input error for a row that is broken, once its line and its raw text are in `row`: the next
-  /// call goes on after it, if that can be.
+  /// Reads the next row; returns false at the end. Texts are valid as long as the reader exists. If
+  /// a row is damaged, throws Error{bad_input} after setting its line and raw text in `row`; the
+  /// next call continues after it if possible.
   virtual bool next(RowCells& row) = 0;
 
  protected:
   std::vector<std::string> columns_;
-  std::vector<std::size_t> selected_;  // of columns_
+  std::vector<std::size_t> selected_;  // indices into columns_
 };
 
-/// Reads a text of at most 4 GiB without a byte order mark of UTF-8; where all its lines end in \r
-/// alone, as old spreadsheets for the Mac write them, they end in \n. Input error: UTF-16.
+/// Reads a text of at most 4 GiB and removes a UTF-8 byte order mark. Line ends of \r only, as in
+/// old Mac spreadsheets, are converted to \n. Throws Error{bad_input} for UTF-16.
 std::string read_text_file(const std::string& path);
 
-/// Opens a table, read by read_text_file(). Input errors: an empty file, a first row that is
-/// broken.
+/// Opens a table with read_text_file(). Throws Error{bad_input} for an empty file or a damaged
+/// first row.
 std::unique_ptr<TableReader> open_table(std::string_view format, const std::string& path,
                                         const TableFileOptions& options = {});
 

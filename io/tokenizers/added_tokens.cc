@@ -32,7 +32,8 @@ constexpr UsualNames kUsualNames[] = {
 
 AddedTokens::AddedTokens(const AddedJson& list, const KnownTokens& known,
                          const Normalize& normalize, const std::string& where) {
-  if (!list.is_array()) throw_input("added_tokens is no list", where, "[{\"id\": 0, ...}, ...]");
+  if (!list.is_array())
+    throw_input("added_tokens is not a list", where, "use [{\"id\": 0, ...}, ...]");
   auto next_id = known.count;
   for (const AddedJson& token : list) {
     const bool whole = token.is_object() && token.contains("id") &&
@@ -41,29 +42,29 @@ AddedTokens::AddedTokens(const AddedJson& list, const KnownTokens& known,
     if (!whole || token["id"].get<std::int64_t>() < 0 ||
         token["id"].get<std::int64_t>() >= kMostTokenIds ||
         token["content"].get_ref<const std::string&>().empty())
-      throw_input("an added token has no id from 0 to 2^22 - 1, or no content", where,
-                  "{\"id\": 0, \"content\": \"<|endoftext|>\", ...}");
+      throw_input("an added token has no content, or no id from 0 to 2^22 - 1", where,
+                  "use {\"id\": 0, \"content\": \"<|endoftext|>\", ...}");
     const auto& content = token["content"].get_ref<const std::string&>();
     if (flag_of(token, "single_word", where))
       throw_input(fmt::format("the added token '{}' has single_word = true, which is not supported",
                               content.substr(0, 60)),
-                  where, "a tokenizer whose added tokens have single_word = false");
+                  where, "use a tokenizer whose added tokens have single_word = false");
     const auto id = token["id"].get<std::int32_t>();
     const auto found = known.ids.find(content);
     const std::int64_t given = found != known.ids.end() ? found->second
                                : ids_.contains(content) ? ids_.at(content)
                                                         : next_id;
     if (id != given)
-      throw_input(fmt::format("the added token '{}' has the id {}, and Hugging Face's tokenizers "
-                              "gives it {}",
+      throw_input(fmt::format("the added token '{}' has the id {}, but Hugging Face's tokenizers "
+                              "assigns {}",
                               content.substr(0, 60), id, given),
-                  where, "its id in the vocabulary; new tokens follow that in their order");
+                  where, "use its id in the vocabulary; new tokens follow in order");
     next_id = std::max<std::int64_t>(next_id, id + 1);
     const bool normalized = flag_of(token, "normalized", where);
     if (normalized && normalize && normalize(content).empty())
-      throw_input(fmt::format("nothing is left of the added token '{}' when it is normalized",
+      throw_input(fmt::format("normalization removes the added token '{}' completely",
                               content.substr(0, 60)),
-                  where, "another one, or normalized = false");
+                  where, "use another token, or normalized = false");
     add({.content = content,
          .id = id,
          .normalized = normalized,

@@ -1,6 +1,6 @@
-// Tokens that stand in a text as they are, such as <|endoftext|>: they are found before anything
-// else is done to it, or where they are normalized before it is cut into words.
-// Source: github.com/huggingface/tokenizers, added_vocabulary.rs.
+// Tokens that are matched literally in a text, such as <|endoftext|>: before any other processing
+// or, if they are normalized, before the text is split into words. Source:
+// github.com/huggingface/tokenizers, added_vocabulary.rs.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ namespace concertina {
 /// Ids of a model's tokens by name.
 struct KnownTokens {
   std::unordered_map<std::string, std::int32_t> ids;
-  std::int64_t count = 0;  // of its tokens; a name may be there twice
+  std::int64_t count = 0;  // number of tokens; names may be duplicated
 };
 
 struct AddedToken {
   std::string content;
   std::int32_t id = 0;
-  bool normalized = false;                         // it is found in a text that is normalized
-  bool takes_before = false, takes_after = false;  // white space there is a part of it
+  bool normalized = false;                         // whether it is matched in normalized text
+  bool takes_before = false, takes_after = false;  // whether it includes adjacent white space
 };
 
 class AddedTokens {
@@ -35,17 +35,17 @@ class AddedTokens {
   using Normalize = std::function<std::string(std::string_view text)>;
 
   AddedTokens() = default;
-  /// `list`: tokenizer.json's added_tokens; `known`: those of its model. Input errors, with
-  /// `where`: what is no such list; an id that is not the one that `tokenizers` gives; a token that
-  /// must be a word of its own, which is not supported; one that normalization leaves nothing of.
+  /// `list` is added_tokens of tokenizer.json, `known` the tokens of its model. Throws
+  /// Error{bad_input} with `where` if the list is invalid, an id differs from that of `tokenizers`,
+  /// a token has single_word (not supported), or normalization leaves it empty.
   AddedTokens(const nlohmann::json& list, const KnownTokens& known, const Normalize& normalize,
               const std::string& where);
 
   void add(const AddedToken& token, const Normalize& normalize = {});
 
-  /// Calls `plain` with each stretch of `text` between added tokens and whether it is the text's
-  /// beginning, and `found` with the id of each of those, from left to right: the leftmost first,
-  /// of those the longest. `normalized`: those that are found in a text that is normalized.
+  /// Calls `plain` with each part of `text` between added tokens and whether it is at the
+  /// beginning, and `found` with the id of each added token, from left to right; the leftmost match
+  /// wins, then the longest. `normalized` selects the tokens that are matched in normalized text.
   template <class Plain, class Found>
   void split(std::string_view text, bool normalized, const Plain& plain, const Found& found) const {
     const Group& group = normalized ? normalized_ : raw_;
@@ -56,37 +56,37 @@ class AddedTokens {
       begin = match.end;
     }
   }
-  /// The text of an id; null if it is none of these.
+  /// Returns the text of an id; null if it is not an added token.
   const std::string* content(std::int32_t id) const;
-  /// By the names that are usual for it: "[CLS]" or "<s>", ...
+  /// Returns the token with a common name for this role: "[CLS]" or "<s>", ...
   std::optional<std::int32_t> special(SpecialToken which) const;
   const std::unordered_map<std::string, std::int32_t>& all() const { return ids_; }
-  /// Whether one of them has this character, or takes white space and is normalized: then a text is
-  /// not cut at such characters.
+  /// Whether a token contains this character, or is normalized and includes white space: a text
+  /// must then not be split at such characters.
   bool hinders_cuts(char character) const;
-  /// Whether none takes white space across `at`.
+  /// Whether no token includes white space across `at`.
   bool may_be_cut(std::string_view text, std::size_t at) const;
 
  private:
   struct Match {
-    std::size_t begin = 0, end = 0;  // equal: none, and they are the end of the text
+    std::size_t begin = 0, end = 0;  // if equal, there is no match until this end of the text
     std::int32_t id = 0;
   };
   struct Pattern {
     std::string text;
     AddedToken token;
   };
-  /// Those that are looked for at a time.
+  /// Tokens that are searched for together.
   struct Group {
-    // By first byte: longest first.
+    // By first byte, longest first.
     std::vector<Pattern> by_first[256];
-    std::string firsts;  // the bytes that one begins with
+    std::string firsts;  // all first bytes
   };
   static Match next(const Group& group, std::string_view text, std::size_t begin);
 
   std::unordered_map<std::string, std::int32_t> ids_;
   std::unordered_map<std::int32_t, std::string> contents_;
-  std::vector<AddedToken> takers_;  // of white space
+  std::vector<AddedToken> takers_;  // tokens that include white space
   Group raw_, normalized_;
 };
 

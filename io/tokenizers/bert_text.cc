@@ -19,7 +19,7 @@ bool is_ideograph(std::uint32_t code) {
       kRanges, [&](const auto& range) { return code >= range.first && code <= range.second; });
 }
 
-/// Without control characters, white space as spaces.
+/// Removes control characters and converts white space to spaces.
 std::string cleaned(std::string_view text) {
   std::string result;
   result.reserve(text.size());

@@ -1,5 +1,5 @@
-// A text as BERT's tokenizer sees it: cleaned, and in small letters where it wants that (Devlin et
-// al., 2019; BertNormalizer of `tokenizers`).
+// Text normalization of BERT's tokenizer: cleaning, and optional lower-casing (Devlin et al., 2019;
+// BertNormalizer of `tokenizers`).
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 namespace concertina {
 
 struct BertText {
-  bool clean = true;          // control characters go; white space becomes a space
-  bool chinese = true;        // an ideograph is a word
-  bool strip_accents = true;  // decomposed, without marks
+  bool clean = true;          // remove control characters; convert white space to spaces
+  bool chinese = true;        // treat each ideograph as a word
+  bool strip_accents = true;  // decompose, and remove combining marks
   bool lowercase = true;
 
-  /// `text` is UTF-8.
+  /// `text` must be UTF-8.
   std::string normalize(std::string_view text) const;
 };
 

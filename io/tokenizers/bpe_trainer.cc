@@ -22,7 +22,7 @@ struct TokenPairHash {
   }
 };
 
-/// A pair that may become a token: how often it was there when this was noted, and in which words.
+/// A candidate pair: its count at the time of insertion, and the words that contain it.
 struct PairPlaces {
   std::int64_t count = 0;
   TokenPair pair;
@@ -56,7 +56,7 @@ class PairLearner {
   std::priority_queue<PairPlaces> heap_;
 };
 
-/// The id of a token, which is made if it is new.
+/// Returns the id of a token, which is created if new.
 std::int32_t PairLearner::token_of(const std::string& bytes) {
   const auto [found, is_new] =
       ids_.emplace(bytes, static_cast<std::int32_t>(learned_.tokens.size()));
@@ -65,15 +65,15 @@ std::int32_t PairLearner::token_of(const std::string& bytes) {
 }
 
 PairLearner::PairLearner(const WordCounts& counts, const std::vector<std::string>& special) {
-  // A special token is no bytes that could be merged: it is not among ids_.
+  // Special tokens are not in ids_, since they never take part in merges.
   learned_.tokens = special;
   learned_.special = special.size();
-  std::vector<std::pair<std::string, std::string>> alphabet;  // as it is printed, and the byte
+  std::vector<std::pair<std::string, std::string>> alphabet;  // printable form, byte
   for (int byte = 0; byte < 256; ++byte) {
     const std::string one(1, static_cast<char>(byte));
     alphabet.emplace_back(printable_of_bytes(one), one);
   }
-  std::ranges::sort(alphabet);  // UTF-8 sorts as code points do
+  std::ranges::sort(alphabet);  // UTF-8 sorts by code point
   for (const auto& [printed, byte] : alphabet) token_of(byte);
   std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
   std::ranges::sort(sorted);
@@ -169,7 +169,7 @@ LearnedPairs learn_pairs(const WordCounts& counts, std::int64_t vocabulary,
 std::string description_of(const LearnedPairs& learned, const WordPattern& pattern) {
   using OrderedJson = nlohmann::ordered_json;
   OrderedJson added = OrderedJson::array();
-  std::string vocab, merges;  // by hand: an ordered object of n keys takes n^2 steps to fill
+  std::string vocab, merges;  // built manually: filling an ordered object is quadratic
   const auto printed = [&](std::int32_t id) {
     const std::string& bytes = learned.tokens[static_cast<std::size_t>(id)];
     return static_cast<std::size_t>(id) < learned.special ? bytes : printable_of_bytes(bytes);
@@ -189,8 +189,9 @@ std::string description_of(const LearnedPairs& learned, const WordPattern& patte
     merges += fmt::format("{}{}", merges.empty() ? "" : ",",
                           OrderedJson({printed(left), printed(right)}).dump());
   const bool gpt2 = pattern.text() == WordPattern::gpt2();
-  // After Split, ByteLevel would put its space before each word.
-  CONCERTINA_CHECK(gpt2 || !pattern.prefix_space(), "a prefix space with {}", pattern.text());
+  // After Split, ByteLevel would add its space to each word.
+  CONCERTINA_CHECK(gpt2 || !pattern.prefix_space(), "a prefix space is not supported with {}",
+                   pattern.text());
   const auto byte_level = [&](bool cuts) {
     return OrderedJson{{"type", "ByteLevel"},
                        {"add_prefix_space", pattern.prefix_space()},

@@ -1,11 +1,11 @@
-// Learns the merges of a byte-level BPE from text (Sennrich et al., 2016, algorithm 1): again and
-// again the most frequent pair of neighbours becomes a token, until the vocabulary is full.
-// Invariant: merges are those of Hugging Face's BpeTrainer; of equally frequent pairs the one of
-// smaller ids is first.
+// Learns the merges of a byte-level BPE from text (Sennrich et al., 2016, algorithm 1): the most
+// frequent pair of adjacent tokens repeatedly becomes a token, until the vocabulary is full.
+// Invariant: merges are identical to those of Hugging Face's BpeTrainer; of equally frequent pairs,
+// the one with smaller ids is first.
 //
-// Cost: words are counted once, at the tokenizer's rate. A merge then costs the words that have its
-// pair, and the logarithm of the pairs: it does not grow with the text, but with its different
-// words.
+// Cost: words are counted once, at the speed of the tokenizer. Each merge then visits the words
+// with its pair and updates a heap of pairs, so the cost depends on the number of distinct words,
+// not on the size of the text.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +19,27 @@
 
 namespace concertina {
 
-/// Different words and how often each is there.
+/// Distinct words and their counts.
 using WordCounts = std::unordered_map<std::string, std::int64_t>;
 
-/// Adds the words of one text: with the pattern's prefix space, if it has one. Input error: it is
-/// not UTF-8.
+/// Adds the words of one text, with the pattern's prefix space, if any. Throws Error{bad_input} if
+/// it is not UTF-8.
 void count_words(const WordPattern& pattern, std::string_view text, WordCounts& counts);
 
-/// As count_words() of each line with its break, which is how `tokenizers` reads a file.
+/// Calls count_words() for each line including its line break, as `tokenizers` reads files.
 void count_lines(const WordPattern& pattern, std::string_view text, WordCounts& counts);
 
 struct LearnedPairs {
-  std::vector<std::string> tokens;  // by id, as bytes; special ones first, then the 256 bytes
-  std::size_t special = 0;          // how many are
+  std::vector<std::string> tokens;  // by id, as bytes: special tokens, the 256 bytes, merged ones
+  std::size_t special = 0;          // number of special tokens
   std::vector<std::pair<std::int32_t, std::int32_t>> merges;  // ids, by rank
 };
 
-/// `vocabulary`: tokens in all; there are fewer where no pair is left that occurs.
+/// `vocabulary` is the total number of tokens; there are fewer if no pairs are left.
 LearnedPairs learn_pairs(const WordCounts& counts, std::int64_t vocabulary,
                          const std::vector<std::string>& special);
 
-/// The text of a tokenizer.json, as `tokenizers` writes it. A prefix space is of GPT-2's pattern.
+/// Returns the text of a tokenizer.json like `tokenizers`. A prefix space requires GPT-2's pattern.
 std::string description_of(const LearnedPairs& learned, const WordPattern& pattern);
 
 }  // namespace concertina

@@ -9,8 +9,8 @@
 namespace concertina {
 namespace {
 
-/// GPT-2's alphabet: printable bytes of Latin-1 are themselves, the others the characters from
-/// U+0100 on, in their order.
+/// GPT-2's alphabet: printable bytes of Latin-1 map to themselves, the others to the characters
+/// from U+0100 on, in order.
 std::array<std::uint32_t, 256> byte_alphabet() {
   std::array<std::uint32_t, 256> codes{};
   std::uint32_t next = 0x100;
@@ -48,18 +48,18 @@ std::string printable_of_bytes(std::string_view bytes) {
   return text;
 }
 
-/// A node of the list of tokens that a word is, while pairs are merged, and the pairs that may be.
+/// The linked list of a word's tokens during merging, and the candidate pairs.
 struct PairMerging {
   struct Symbol {
     std::int32_t token = 0;
     std::int32_t before = -1, after = -1;  // -1: none
   };
 
-  /// A pair that may be merged: the symbols at `left` and after it. It is out of date where they
-  /// are not the pair it was made for any more.
+  /// A candidate for merging: the symbols at `left` and after it. It is stale if they have changed
+  /// since it was created.
   struct Candidate {
     std::int32_t rank = 0, left = 0, merged = 0;
-    bool operator<(const Candidate& other) const {  // for a heap with the next one on top
+    bool operator<(const Candidate& other) const {  // heap with the next one on top
       return rank != other.rank ? rank > other.rank : left > other.left;
     }
   };
@@ -91,15 +91,15 @@ void BytePairs::read_alphabet(const BytePairTable& table, const std::string& whe
     fallback_[byte] = id_or_none(fmt::format("<0x{:02X}>", byte));
     falls_back = falls_back && fallback_[byte] >= 0;
     bytes_[byte] = id_or_none(std::string(1, static_cast<char>(byte)));
-    // Bytes that no text has, or none but for characters beyond the third plane.
+    // Bytes that never occur, or only in characters beyond the third plane.
     const bool rare = byte == 0xC0 || byte == 0xC1 || byte > 0xF0;
     if (table.bytes && bytes_[byte] < 0 && !rare)
-      throw_input(fmt::format("the byte 0x{:02x} is no token", byte), where,
-                  "a vocabulary with all bytes, so that any text has tokens");
+      throw_input(fmt::format("the byte 0x{:02x} is not a token", byte), where,
+                  "use a vocabulary with all bytes, so that any text can be encoded");
   }
   if (!table.bytes && !falls_back && !unknown_)
-    throw_input("characters that are not in the vocabulary would be left out", where,
-                "an unk_token that is in it, or byte_fallback and the tokens <0x00> to <0xFF>");
+    throw_input("characters that are not in the vocabulary would be lost", where,
+                "use a known unk_token, or byte_fallback and the tokens <0x00> to <0xFF>");
 }
 
 void BytePairs::read_merges(const BytePairTable& table, const std::string& where) {
@@ -109,19 +109,19 @@ void BytePairs::read_merges(const BytePairTable& table, const std::string& where
   const auto id_of = [&](const std::string& name) {
     const auto found = ids_.find(name);
     if (found == ids_.end())
-      throw_input(fmt::format("a merge needs '{}', which is no token", shown(name)), where,
-                  "merges of tokens into tokens");
+      throw_input(fmt::format("a merge needs '{}', which is not a token", shown(name)), where,
+                  "use merges of tokens into tokens");
     return found->second;
   };
   for (const auto& [left, right] : table.merges) {
     const Merge merge{static_cast<std::int32_t>(merges_.size()), id_of(left + right)};
     if (!merges_.emplace(key(id_of(left), id_of(right)), merge).second)
-      throw_input(fmt::format("the merge '{} {}' is there twice", shown(left), shown(right)), where,
-                  "each merge once");
+      throw_input(fmt::format("duplicate merge '{} {}'", shown(left), shown(right)), where,
+                  "use each merge once");
   }
 }
 
-/// The tokens of the bytes of a character; false if one of them has none.
+/// Appends the tokens of a character's bytes; returns false if a byte has no token.
 bool BytePairs::fall_back(std::string_view character, std::vector<std::int32_t>& symbols) const {
   const std::size_t before = symbols.size();
   for (const char byte : character) {
@@ -135,8 +135,8 @@ bool BytePairs::fall_back(std::string_view character, std::vector<std::int32_t>&
   return true;
 }
 
-/// The tokens of the word's bytes or characters. As in `tokenizers`, an unknown one is written when
-/// the next known one is met.
+/// Appends the tokens of the word's bytes or characters. As in `tokenizers`, an unknown token is
+/// written when the next known one is reached.
 void BytePairs::begin(std::string_view word, std::vector<std::int32_t>& symbols) const {
   bool unknown = false;
   std::string name;

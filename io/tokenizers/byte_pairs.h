@@ -1,7 +1,6 @@
 // Byte pair encoding of words (Sennrich et al., 2016): on bytes as in GPT-2, or on characters as in
-// Llama 2.
-// Invariant: encode() merges the pair of lowest rank first, of equal ones the leftmost, until none
-// is left.
+// Llama 2. Invariant: encode() merges the pair of lowest rank first (the leftmost if equal), until
+// there is none.
 #pragma once
 
 #include <array>
@@ -15,21 +14,21 @@
 
 namespace concertina {
 
-/// The tables of a model of byte pairs; where words are bytes, tokens and merges are bytes, not
-/// their printable forms.
+/// The tables of a byte-pair model. If words are bytes, tokens and merges are bytes, too, not their
+/// printable forms.
 struct BytePairTable {
   std::vector<std::pair<std::string, std::int32_t>> tokens;
   std::vector<std::pair<std::string, std::string>> merges;  // by rank
-  bool bytes = true;                                        // words are bytes; else characters
-  bool whole_words = false;    // a word that is a token is one, whatever the merges say
-  bool byte_fallback = false;  // a character that is no token is the tokens <0x00> ... of its bytes
-  std::string unknown;         // else it is this token; empty: none
-  bool fuse_unknown = false;   // several of these in a row are one
-  std::string end_of_word;     // what the name of the last character ends with
+  bool bytes = true;                                        // words are bytes; otherwise characters
+  bool whole_words = false;    // whether a word that is a token is never split
+  bool byte_fallback = false;  // encode unknown characters as tokens <0x00> ... of their bytes
+  std::string unknown;         // otherwise encode them as this token; empty: none
+  bool fuse_unknown = false;   // merge consecutive unknown tokens
+  std::string end_of_word;     // suffix of the name of the last character
 };
 
-/// The bytes that the printable characters of GPT-2's byte alphabet stand for. False if `token` has
-/// a character that is not of it.
+/// Converts printable characters of GPT-2's byte alphabet to bytes. Returns false if `token` has
+/// another character.
 bool bytes_of_printable(std::string_view token, std::string& bytes);
 std::string printable_of_bytes(std::string_view bytes);
 
@@ -37,12 +36,12 @@ struct PairMerging;
 
 class BytePairs {
  public:
-  /// Input errors, with `where`: a byte that is no token (but those of characters that are rarely
-  /// used, which are left out as `tokenizers` does); characters that would be left out; a merge of
-  /// what are no tokens, or into what is none; a merge that is there twice.
+  /// Throws Error{bad_input} with `where` if a byte is not a token (except rarely used ones, which
+  /// are skipped like in `tokenizers`), characters would be lost, a merge has an unknown token as
+  /// its input or result, or a merge is duplicated.
   BytePairs(const BytePairTable& table, const std::string& where);
 
-  /// Appends the tokens of `word`, which is not empty. For several threads at once.
+  /// Appends the tokens of `word`, which must not be empty. Thread-safe.
   void encode(std::string_view word, std::vector<std::int32_t>& tokens) const;
 
  private:
@@ -59,7 +58,7 @@ class BytePairs {
   bool fall_back(std::string_view character, std::vector<std::int32_t>& symbols) const;
   void merge(PairMerging& merging) const;
 
-  std::array<std::int32_t, 256> bytes_{};     // of words of bytes; -1: none
+  std::array<std::int32_t, 256> bytes_{};     // for words of bytes; -1: none
   std::array<std::int32_t, 256> fallback_{};  // -1: none
   bool is_bytes_, byte_fallback_, fuse_unknown_, whole_words_;
   std::optional<std::int32_t> unknown_;

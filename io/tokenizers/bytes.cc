@@ -1,4 +1,4 @@
-// A token is a byte: no files, any text, 256 tokens.
+// The bytes tokenizer: no files, any text, 256 tokens.
 
 #include "core/error.h"
 #include "io/sha256.h"
@@ -18,7 +18,7 @@ class ByteTokenizer final : public Tokenizer {
     std::string text;
     text.reserve(tokens.size());
     for (const std::int32_t token : tokens) {
-      CONCERTINA_CHECK(token >= 0 && token < vocabulary(), "token {}", token);
+      CONCERTINA_CHECK(token >= 0 && token < vocabulary(), "token {} is not a byte", token);
       text += static_cast<char>(token);
     }
     return text;

@@ -23,7 +23,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-/// Names in GPT-2's alphabet, as bytes.
+/// Converts names from GPT-2's alphabet to bytes.
 Decoder byte_level_decoder(const DecoderJson& step, const std::string& where) {
   require_only(step, {}, {"type", "add_prefix_space", "trim_offsets", "use_regex"}, where);
   return [](Names& names) {
@@ -33,7 +33,7 @@ Decoder byte_level_decoder(const DecoderJson& step, const std::string& where) {
   };
 }
 
-/// Words with spaces between, and with "cleanup" none before the marks that end one.
+/// Separates words by spaces; "cleanup" removes the space before punctuation.
 Decoder word_piece_decoder(const DecoderJson& step, const std::string& where) {
   require_only(step, {}, {"type", "prefix", "cleanup"}, where);
   return [prefix = text_of(step, "prefix", where),
@@ -66,7 +66,7 @@ Decoder metaspace_decoder(const DecoderJson& step, const std::string& where) {
   };
 }
 
-/// CLIP's: a word's last token ends with the suffix.
+/// For CLIP, where the last token of a word ends with the suffix.
 Decoder suffix_decoder(const DecoderJson& step, const std::string& where) {
   require_only(step, {}, {"type", "suffix"}, where);
   return [suffix = text_of(step, "suffix", where)](Names& names) {
@@ -83,7 +83,7 @@ std::optional<char> byte_of_name(std::string_view name) {
   return static_cast<char>(byte);
 }
 
-/// Bytes in a row that are not UTF-8 become as many U+FFFD.
+/// Each byte of an invalid UTF-8 sequence becomes U+FFFD.
 Decoder byte_fallback_decoder(const DecoderJson& step, const std::string& where) {
   require_only(step, {}, {"type"}, where);
   return [](Names& names) {

@@ -8,8 +8,8 @@
 
 namespace concertina {
 
-/// The steps of a tokenizer.json's "decoder"; without one, tokens have spaces between. Input
-/// errors, with `where`: one that is not supported, or a rule of one.
+/// Returns the steps of the "decoder" of a tokenizer.json; without one, tokens are separated by
+/// spaces. Throws Error{bad_input} with `where` for an unsupported step or rule.
 std::vector<Decoder> read_decoders(const nlohmann::json& decoder, const std::string& where);
 
 }  // namespace concertina

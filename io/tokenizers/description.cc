@@ -1,6 +1,5 @@
-// tokenizer.json, as Hugging Face's `tokenizers` writes it, or what is read as one. What its
-// post-processor puts around texts is left to the dataset; what it says of truncation and padding
-// is not used.
+// tokenizer.json of Hugging Face's `tokenizers`, or a converted equivalent. The marks of its
+// post-processor are added by the dataset; its truncation and padding are ignored.
 #include <mutex>
 #include <set>
 
@@ -25,7 +24,7 @@ const DescriptionJson& step_or_null(const DescriptionJson& file, const char* key
   return found == file.end() ? kNull : *found;
 }
 
-/// Tokens of a model's vocabulary, whatever the model; what is wrong in it is found later.
+/// Returns the tokens of any model's vocabulary; errors in it are found later.
 KnownTokens known_tokens(const DescriptionJson& model, const std::string& where) {
   KnownTokens known;
   const DescriptionJson& vocab = step_or_null(model, "vocab");
@@ -38,7 +37,7 @@ KnownTokens known_tokens(const DescriptionJson& model, const std::string& where)
   return known;
 }
 
-/// Once per file: a launch opens a tokenizer more than once.
+/// Logs once per file, because a launch opens a tokenizer more than once.
 void say_what_is_unused(const DescriptionJson& file, const std::string& where) {
   static std::mutex mutex;
   static std::set<std::string> said;
@@ -46,10 +45,10 @@ void say_what_is_unused(const DescriptionJson& file, const std::string& where) {
   const bool truncates = !step_or_null(file, "truncation").is_null();
   const bool pads = !step_or_null(file, "padding").is_null();
   if ((truncates || pads) && said.insert(where).second)
-    log::info("{}: {} not used: samples have model.context tokens", where,
-              truncates && pads ? "truncation and padding are"
-              : pads            ? "padding is"
-                                : "truncation is");
+    log::info("{}: ignoring {}: samples have model.context tokens", where,
+              truncates && pads ? "truncation and padding"
+              : pads            ? "padding"
+                                : "truncation");
 }
 
 std::unique_ptr<Tokenizer> open_description(const TokenizerFiles& files) {

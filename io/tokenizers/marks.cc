@@ -19,16 +19,16 @@ std::optional<Marks> no_marks(const MarksJson& /*step*/, const std::string& /*wh
 
 std::int32_t token_id(const MarksJson& value, const std::string& where) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= kMostTokenIds)
-    throw_input(fmt::format("the post-processor has the id {}", value.dump().substr(0, 60)), where,
-                "ids from 0 to 2^22 - 1");
+    throw_input(fmt::format("the post-processor has the invalid id {}", value.dump().substr(0, 60)),
+                where, "use ids from 0 to 2^22 - 1");
   return value.get<std::int32_t>();
 }
 
-/// ["[SEP]", 102]
+/// Parses ["[SEP]", 102].
 std::int32_t named_token(const MarksJson& step, const char* key, const std::string& where) {
   const MarksJson& pair = list_of(step, key, where);
   if (pair.size() != 2)
-    throw_input(fmt::format("{} is no token and its id", key), where, "[\"</s>\", 2]");
+    throw_input(fmt::format("{} is not a token and its id", key), where, "use [\"</s>\", 2]");
   return token_id(pair[1], where);
 }
 
@@ -50,7 +50,7 @@ std::optional<Marks> roberta_marks(const MarksJson& step, const std::string& whe
                .pair = {mark(cls), {.text = 0}, mark(sep), mark(sep), {.text = 1}, mark(sep)}};
 }
 
-/// A template as a list: [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": ...}].
+/// Parses a template: [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": ...}].
 Parts read_template(const MarksJson& step, const char* key, const std::string& where) {
   Parts parts;
   for (const MarksJson& item : list_of(step, key, where)) {
@@ -80,8 +80,8 @@ std::optional<Marks> template_marks(const MarksJson& step, const std::string& wh
     return order;
   };
   if (texts(marks.single) != std::vector{0} || texts(marks.pair) != std::vector{0, 1})
-    throw_input("a template has no text A, or not A and then B", where,
-                "each text once, in their order");
+    throw_input("a template needs the text A, or A followed by B", where,
+                "use each text once, in order");
   return marks;
 }
 
@@ -97,7 +97,7 @@ std::optional<Marks> read_marks(const MarksJson& post_processor, const std::stri
   for (const MarksJson* step : steps_of(post_processor, "processors", where)) {
     const std::string type = type_of(*step, where);
     auto made = lookup<MakeMarks>(kPostProcessors, type, "post-processor", where)(*step, where);
-    if (made && all) throw_input("there are two post-processors that add tokens", where, "one");
+    if (made && all) throw_input("more than one post-processor adds tokens", where, "use only one");
     if (made) all = std::move(made);
   }
   return all;

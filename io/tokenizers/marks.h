@@ -1,4 +1,4 @@
-// The tokens that a model wants around a text, or around two.
+// The tokens that a model expects around one text, or around two.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,8 +9,8 @@
 
 namespace concertina {
 
-/// What a tokenizer.json's "post_processor", which may be null, puts around texts; none: nothing.
-/// Input errors, with `where`: one that is not supported, or a rule of one.
+/// Returns the marks of the "post_processor" of a tokenizer.json, which may be null. Throws
+/// Error{bad_input} with `where` for an unsupported step or rule.
 std::optional<Marks> read_marks(const nlohmann::json& post_processor, const std::string& where);
 
 }  // namespace concertina

@@ -66,8 +66,8 @@ Normalizer prepend(const NormalizerJson& step, const std::string& where) {
           kNowhere};
 }
 
-/// A string without white space, or of one character, or several spaces, is found within the parts
-/// of a text that is cut at a single white space.
+/// A string without white space, of one character, or of several spaces is never split by cutting a
+/// text at single white space.
 Normalizer replace(const NormalizerJson& step, const std::string& where) {
   require_only(step, {}, {"type", "pattern", "content"}, where);
   const NormalizerJson& pattern = object_of(step, "pattern", where);

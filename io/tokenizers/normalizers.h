@@ -8,12 +8,12 @@
 
 namespace concertina {
 
-/// The steps of a tokenizer.json's "normalizer", which may be null. Input errors, with `where`: one
-/// that is not supported, or a rule of one.
+/// Returns the steps of the "normalizer" of a tokenizer.json, which may be null. Throws
+/// Error{bad_input} with `where` for an unsupported step or rule.
 std::vector<Normalizer> read_normalizers(const nlohmann::json& normalizer,
                                          const std::string& where);
 
-/// The pattern of a step as a function that replaces its matches. Input errors as above.
+/// Returns a function that replaces matches of the step's pattern. Throws like read_normalizers().
 std::function<std::string(std::string_view)> read_replacement(const nlohmann::json& step,
                                                               const std::string& where);
 

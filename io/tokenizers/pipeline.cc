@@ -39,7 +39,7 @@ class PipelineTokenizer final : public Tokenizer {
   TokenizerStages stages_;
   CutPlaces cuts_{};
   std::vector<std::string> names_;                                // by id
-  std::map<SpecialToken, std::optional<std::int32_t>> specials_;  // that files say
+  std::map<SpecialToken, std::optional<std::int32_t>> specials_;  // specified by files
   mutable WordMemories memories_;
 };
 
@@ -49,7 +49,7 @@ PipelineTokenizer::PipelineTokenizer(TokenizerStages stages) : stages_(std::move
     if (stages_.added.content(id) == nullptr) set(id, name);
   stages_.model.names.clear();
   specials_ = ids_of(stages_.said, *this);
-  // Texts end otherwise than without the files that say so.
+  // The files change where texts end, so they are part of the fingerprint.
   for (const auto& [role, id] : specials_)
     if (id != stages_.added.special(role))
       stages_.fingerprint = sha256_hex(
@@ -91,7 +91,7 @@ std::string PipelineTokenizer::decode(std::span<const std::int32_t> tokens) cons
   std::vector<std::string> names;
   names.reserve(tokens.size());
   for (const std::int32_t token : tokens) {
-    CONCERTINA_CHECK(token >= 0 && token < vocabulary(), "token {}", token);
+    CONCERTINA_CHECK(token >= 0 && token < vocabulary(), "invalid token {}", token);
     names.push_back(names_[static_cast<std::size_t>(token)]);
   }
   for (const Decoder& decoder : stages_.decoders) decoder(names);

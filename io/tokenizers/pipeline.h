@@ -1,4 +1,4 @@
-// A tokenizer of stages.
+// A tokenizer composed of stages.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@ using MakePreTokenizer = PreTokenizer (*)(const PreTokenizerJson& step, const st
 constexpr CutPlaces kBeforeSpaces{.lines = false, .spaces = true};
 constexpr CutPlaces kNoPlaces{.lines = false, .spaces = false};
 
-/// What becomes of the matches of a step among the parts between them.
+/// How matches of a step are combined with the parts between them.
 enum class Behavior : std::uint8_t { removed, isolated, with_previous, with_next, contiguous };
 constexpr Entry<Behavior> kBehaviors[] = {{"Removed", Behavior::removed},
                                           {"Isolated", Behavior::isolated},
@@ -29,7 +29,7 @@ constexpr Entry<Behavior> kBehaviors[] = {{"Removed", Behavior::removed},
                                           {"MergedWithNext", Behavior::with_next},
                                           {"Contiguous", Behavior::contiguous}};
 
-/// Joins matches and the parts between, which come from left to right, by a behavior.
+/// Combines matches and the parts between, passed from left to right, by a behavior.
 class PartJoiner {
  public:
   PartJoiner(Behavior behavior, Stretch stretch, const UseStretch& use)
@@ -73,11 +73,11 @@ class PartJoiner {
   Stretch stretch_;
   const UseStretch& use_;
   std::string_view open_;
-  bool matches_ = false;  // the last part of what is open
-  bool alone_ = false;    // it is one part
+  bool matches_ = false;  // whether the last open part is a match
+  bool alone_ = false;    // whether there is only one open part
 };
 
-/// Each character that `matches` is true of is a match.
+/// Splits by characters: each one for which `matches` is true is a match.
 template <class Matches>
 PreTokenizer by_character(Behavior behavior, Matches matches) {
   return {[=](Stretch stretch, const UseStretch& use) {
@@ -100,7 +100,7 @@ Behavior behavior_of(const PreTokenizerJson& step, const std::string& where) {
   return lookup<Behavior>(kBehaviors, text_of(step, "behavior", where), "behavior", where);
 }
 
-/// White space is left out, and punctuation marks are words.
+/// Removes white space and makes punctuation marks words.
 PreTokenizer bert_pre_tokenizer(const PreTokenizerJson& step, const std::string& where) {
   require_only(step, {}, {"type"}, where);
   const PreTokenizer marks = by_character(Behavior::isolated, is_library_punctuation);
@@ -127,7 +127,7 @@ PreTokenizer digits(const PreTokenizerJson& step, const std::string& where) {
   return by_character(each ? Behavior::isolated : Behavior::contiguous, is_library_numeric);
 }
 
-/// Words of GPT-2, or of another byte-level tokenizer.
+/// Splits into the words of GPT-2 or another byte-level tokenizer.
 PreTokenizer byte_words(WordPattern pattern) {
   const CutPlaces cuts = pattern.prefix_space() ? kBeforeSpaces : CutPlaces{};
   const auto words = std::make_shared<const WordPattern>(std::move(pattern));
@@ -141,8 +141,8 @@ PreTokenizer byte_words(WordPattern pattern) {
           cuts};
 }
 
-/// With GPT-2's pattern unless use_regex is false. Without that and a prefix space it is no step:
-/// parts are bytes already.
+/// Uses GPT-2's pattern unless use_regex is false. Without that and a prefix space, it has no
+/// effect: parts are bytes already.
 PreTokenizer byte_level(const PreTokenizerJson& step, const std::string& where) {
   require_only(step, {}, {"type", "trim_offsets", "add_prefix_space", "use_regex"}, where);
   const bool prefix = flag_of(step, "add_prefix_space", where);
@@ -195,8 +195,8 @@ PreTokenizer metaspace(const PreTokenizerJson& step, const std::string& where) {
            : Prepended::always;
   if (step.contains("add_prefix_space") && !flag_of(step, "add_prefix_space", where) &&
       prepended != Prepended::never)
-    throw_input("Metaspace has add_prefix_space = false, and no prepend_scheme \"never\"", where,
-                "rules that agree, as `tokenizers` wants them");
+    throw_input("Metaspace has add_prefix_space = false, but not prepend_scheme = \"never\"", where,
+                "use consistent rules, as required by `tokenizers`");
   const bool splits = !step.contains("split") || flag_of(step, "split", where);
   return {[=](Stretch stretch, const UseStretch& use) {
             std::string text;
@@ -223,7 +223,7 @@ constexpr Entry<MakePreTokenizer> kPreTokenizers[] = {{"BertPreTokenizer", bert_
                                                       {"Split", split_by_pattern},
                                                       {"WhitespaceSplit", white_space_split}};
 
-/// `made`, and then each part in GPT-2's alphabet, for the steps after it.
+/// Applies `made`, then converts each part to GPT-2's alphabet for later steps.
 PreTokenizer printable(PreTokenizer made) {
   const auto split = [step = std::move(made.split)](Stretch stretch, const UseStretch& use) {
     const auto print = [&](Stretch part) {
@@ -235,7 +235,7 @@ PreTokenizer printable(PreTokenizer made) {
   return {split, made.cuts};
 }
 
-/// The bytes of parts in GPT-2's alphabet.
+/// Converts parts from GPT-2's alphabet to bytes.
 PreTokenizer back_to_bytes() {
   return {[](Stretch stretch, const UseStretch& use) {
     std::string bytes;
@@ -268,7 +268,7 @@ WordSteps read_pre_tokenizers(const PreTokenizerJson& pre_tokenizer, const std::
         lookup<MakePreTokenizer>(kPreTokenizers, type, "pre-tokenizer", where)(*steps[i], where);
     const bool last = i + 1 == steps.size();
     if (type == "ByteLevel" && words.bytes)
-      throw_input("there are two pre-tokenizers ByteLevel", where, "one");
+      throw_input("more than one ByteLevel pre-tokenizer", where, "use only one");
     words.bytes = words.bytes || type == "ByteLevel";
     if (type == "ByteLevel" && !last) made = printable(std::move(made));
     if (made.split) words.steps.push_back(std::move(made));

@@ -7,11 +7,11 @@
 
 namespace concertina {
 
-/// The steps of a tokenizer.json's "pre_tokenizer", which may be null. Input errors, with `where`:
-/// one that is not supported, or a rule of one.
+/// Returns the steps of the "pre_tokenizer" of a tokenizer.json, which may be null. Throws
+/// Error{bad_input} with `where` for an unsupported step or rule.
 WordSteps read_pre_tokenizers(const nlohmann::json& pre_tokenizer, const std::string& where);
 
-/// Parts that begin with '\u2581', but for several in a row: for a model that never joins these.
+/// Splits before each run of '\u2581', for a model that never merges across these.
 PreTokenizer between_blanks();
 
 }  // namespace concertina

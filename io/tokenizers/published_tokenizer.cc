@@ -13,7 +13,7 @@ namespace {
 
 using FileJson = nlohmann::json;
 
-/// One text, or two, between marks.
+/// Formats marks around one or two texts.
 FileJson template_of(const std::vector<Marks::Part>& parts,
                      const std::map<std::int32_t, std::string>& names) {
   FileJson items = FileJson::array();
@@ -51,7 +51,7 @@ FileTexts tokenizer_files(const std::string& choice, const std::string& where) {
   add("vocab.json", files.file("vocab.json"));
   if (texts.contains("vocab.json")) add("merges.txt", files.companion("merges.txt"));
   add("vocab.txt", texts.empty() ? files.lines() : files.file("vocab.txt"));
-  // The name that transformers knows: "tokenizer.model" of "tokenizer.model.v3".
+  // transformers expects "tokenizer.model", not "tokenizer.model.v3".
   if (const std::string model = files.sentencepiece(); !model.empty()) {
     const std::string name = std::filesystem::path(model).filename();
     add(name.substr(0, name.rfind(".model") + 6), model);

@@ -1,7 +1,6 @@
-// A tokenizer as files that Hugging Face's transformers reads: those that it came as, and a
-// tokenizer.json of those that came without one.
-// Invariant: a tokenizer.json that is made here gives each text the tokens that make_tokenizer()
-// gives it.
+// A tokenizer as files for Hugging Face's transformers: the original ones, and a tokenizer.json if
+// there was none. Invariant: a generated tokenizer.json produces the same tokens as
+// make_tokenizer() for each text.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +12,24 @@
 
 namespace concertina {
 
-/// Contents of files, by the names that transformers has for them.
+/// Contents of files, by their names in transformers.
 using FileTexts = std::map<std::string, std::string>;
 
 inline constexpr const char* kTokenizerJson = "tokenizer.json";
 inline constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 inline constexpr const char* kSpecialTokensMap = "special_tokens_map.json";
 
-/// The files that data.tokenizer = `choice` means, and those beside them that say more about it,
-/// such as tokenizer_config.json; none of "bytes". Input errors as of TokenizerFiles.
+/// Returns the files of data.tokenizer = `choice` and related files next to them, such as
+/// tokenizer_config.json; empty for "bytes". Throws like TokenizerFiles.
 FileTexts tokenizer_files(const std::string& choice, const std::string& where);
 
-/// The text of a tokenizer.json for data.tokenizer = `choice`, also of bytes. Nothing where there
-/// is one that says all of it, and of a SentencePiece model alone, which transformers converts
-/// itself.
+/// Returns the text of a tokenizer.json for data.tokenizer = `choice`, including "bytes". Returns
+/// nothing if there is a complete one, or only a SentencePiece model, which transformers converts.
 std::optional<std::string> make_description(const std::string& choice, const std::string& where);
 
-/// A tokenizer.json that also has those of `names`, tokens by id, that are not below `vocabulary`,
-/// and that puts `around` around texts, whose tokens have `names`; null: what it says itself. Input
-/// error, with `where`: it is no JSON object.
+/// Returns a tokenizer.json extended by the tokens in `names` (by id) that are not below
+/// `vocabulary`, and with `around` as marks, whose tokens are in `names`; null keeps the existing
+/// marks. Throws Error{bad_input} with `where` if it is not a JSON object.
 std::string with_marks(const std::string& description,
                        const std::map<std::int32_t, std::string>& names, std::int64_t vocabulary,
                        const Marks* around, const std::string& where);

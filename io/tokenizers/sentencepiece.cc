@@ -1,4 +1,4 @@
-// SentencePiece models (Kudo and Richardson, 2018), as of Llama 2 and T5, by Google's library.
+// SentencePiece models (Kudo and Richardson, 2018), as in Llama 2 and T5, using Google's library.
 #include "io/tokenizers/sentencepiece_library.h"
 #include "io/tokenizers/tokenizer.h"
 #include "io/tokenizers/tokenizer_files.h"

@@ -16,8 +16,7 @@
 namespace concertina {
 namespace {
 
-/// The result of a function of the library: its util::Status, which is one pointer, null for
-/// success.
+/// The result of a library function: its util::Status is a pointer that is null on success.
 class LibraryStatus {
  public:
   LibraryStatus(const LibraryStatus&) = delete;
@@ -32,10 +31,10 @@ class LibraryStatus {
 };
 static_assert(sizeof(LibraryStatus) == sizeof(sentencepiece::util::Status));
 
-/// The functions that are called, by the names that the C++ ABI gives them. The library is not
-/// linked: Debian's has a protobuf 3.14 of its own and exports it, and in one program with
-/// libonnx's libprotobuf either would call functions of the other, which protobuf ends the program
-/// for. Opened like this, each finds its own first.
+/// The library's functions by their mangled names. The library is not linked, because Debian's
+/// exports its private protobuf 3.14. In a program with libonnx's libprotobuf, each would call
+/// functions of the other, and protobuf aborts. When opened like this, each finds its private copy
+/// first.
 struct SentencePieceFunctions {
   void (*construct)(void* self);
   void (*destroy)(void* self);
@@ -53,12 +52,12 @@ struct SentencePieceFunctions {
 };
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int kOpenOwnFirst = 0;  // which that sanitizer refuses
+constexpr int kOpenOwnFirst = 0;  // not supported by that sanitizer
 #else
 constexpr int kOpenOwnFirst = RTLD_DEEPBIND;
 #endif
 
-/// All functions, or nothing: the library is not here, or another version.
+/// Returns nothing if the library is missing or has another version.
 std::optional<SentencePieceFunctions> find_functions() {
   void* const library = ::dlopen("libsentencepiece.so.0", RTLD_NOW | RTLD_LOCAL | kOpenOwnFirst);
   if (library == nullptr) return std::nullopt;
@@ -104,7 +103,7 @@ std::string LibraryStatus::text() const {
   return functions()->status_text(this);
 }
 
-/// One object of the library's class.
+/// An object of the library's class.
 class SentencePieceModel {
  public:
   SentencePieceModel() { call().construct(memory_); }
@@ -126,8 +125,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   SentencePieceTokenizer(const std::string& path, const SaidTokens& said) {
     const std::string model = read_tokenizer_file(path);
     if (const std::string wrong = load(model); !wrong.empty())
-      throw_input(fmt::format("this is no SentencePiece model: {}", wrong), path,
-                  "the file that was trained, whole");
+      throw_input(fmt::format("not a valid SentencePiece model: {}", wrong), path,
+                  "use the complete file of a trained model");
     fingerprint_ = sha256_hex(model);
     specials_ = ids_of(said, *this);
   }
@@ -159,13 +158,13 @@ class SentencePieceTokenizer final : public Tokenizer {
     return id < 0 ? std::nullopt : std::optional<std::int32_t>(id);
   }
   std::string fingerprint() const override { return fingerprint_; }
-  /// Its normalization looks across any character, and the best segmentation is that of the whole.
+  /// Normalization and segmentation depend on the whole text.
   std::size_t cut(std::string_view text, std::size_t /*from*/) const override {
     return text.size();
   }
 
  private:
-  /// The fault of the model; empty: it is loaded. Some damage makes the library throw.
+  /// Returns the error, or an empty string. For some damage, the library throws exceptions.
   std::string load(const std::string& model) {
     try {
       const LibraryStatus status = call_.load(model_.self(), model);
@@ -178,7 +177,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   const SentencePieceFunctions& call_ = SentencePieceModel::call();
   SentencePieceModel model_;
   std::string fingerprint_;
-  std::map<SpecialToken, std::optional<std::int32_t>> specials_;  // that files say
+  std::map<SpecialToken, std::optional<std::int32_t>> specials_;  // specified by files
 };
 
 }  // namespace
@@ -190,7 +189,7 @@ bool has_sentencepiece() {
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
                                                     const SaidTokens& said) {
   if (!has_sentencepiece())
-    throw_input("there is no libsentencepiece.so.0 here, or another version of it", path,
+    throw_input("libsentencepiece.so.0 is missing or has an incompatible version", path,
                 "install libsentencepiece0, or use a tokenizer.json");
   return std::make_unique<SentencePieceTokenizer>(path, said);
 }

@@ -1,4 +1,4 @@
-// Where libsentencepiece is used, or is not.
+// Optional use of libsentencepiece.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace concertina {
 
-/// Whether the library was there when this program was built, and is.
+/// Whether the library was available at build time and is available now.
 bool has_sentencepiece();
-/// `said`: special tokens other than the model's own. Input errors: no model; no library.
+/// `said` are special tokens besides the model's. Throws without a model or library.
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
                                                     const SaidTokens& said);
 

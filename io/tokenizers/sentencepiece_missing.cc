@@ -10,7 +10,7 @@ bool has_sentencepiece() {
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
                                                     const SaidTokens& /*said*/) {
   throw_input("this program was built without libsentencepiece", path,
-              "install libsentencepiece-dev and build again, or a tokenizer.json");
+              "install libsentencepiece-dev and rebuild, or use a tokenizer.json");
 }
 
 }  // namespace concertina

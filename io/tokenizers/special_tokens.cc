@@ -17,16 +17,16 @@ SaidJson object_in(const CompanionFile& file, const char* name) {
   return path.empty() ? SaidJson::object() : parse_strict_object(text, path);
 }
 
-/// A token is written as its name, or as an object that has more about it.
+/// A token is either its name or an object with more properties.
 SaidJson token_of(const SaidJson& value, const std::string& key, const std::string& where) {
   SaidJson token = value.is_string() ? SaidJson{{"content", value}} : value;
   if (!token.is_object() || !token.contains("content") || !token["content"].is_string())
-    throw_input(fmt::format("'{}' is {}", key, value.dump().substr(0, 60)), where,
-                "the text of a token, or null");
+    throw_input(fmt::format("'{}' has the invalid value {}", key, value.dump().substr(0, 60)),
+                where, "use the text of a token, or null");
   return token;
 }
 
-/// Tokens that the files name, with the id that they say, if they do: -1 for none.
+/// Returns the tokens in the files with their ids, or -1 if these are unspecified.
 std::vector<std::pair<std::int64_t, SaidJson>> named_tokens(const SaidJson& settings,
                                                             const CompanionFile& file) {
   std::vector<std::pair<std::int64_t, SaidJson>> all;
@@ -56,7 +56,7 @@ std::vector<std::pair<std::int64_t, SaidJson>> named_tokens(const SaidJson& sett
 
 SaidJson merged_settings(const CompanionFile& file) {
   SaidJson settings = object_in(file, kTokenizerConfig);
-  // As transformers has it: it saves that key where the second file is not needed.
+  // Like transformers, which saves that key if the second file is not needed.
   if (!settings.contains("added_tokens_decoder"))
     settings.update(object_in(file, kSpecialTokensMap));
   return settings;
@@ -129,7 +129,7 @@ std::map<SpecialToken, std::optional<std::int32_t>> ids_of(const SaidTokens& sai
   for (std::int32_t id = 0; id < count; ++id) {
     const std::string name = tokenizer.name(id);
     for (const auto& [token, one] : said)
-      if (!one.name.empty() && one.name == name) ids[token] = id;  // of equal names the last
+      if (!one.name.empty() && one.name == name) ids[token] = id;  // the last one wins
   }
   return ids;
 }

@@ -1,5 +1,5 @@
-// Special tokens, as the files beside a tokenizer say them: tokenizer_config.json and
-// special_tokens_map.json, as transformers reads them, and generation_config.json.
+// Special tokens from the files next to a tokenizer: tokenizer_config.json and
+// special_tokens_map.json, interpreted like transformers, and generation_config.json.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace concertina {
 
-/// The keys of tokenizer_config.json and of special_tokens_map.json, in the order in which
-/// transformers adds their tokens.
+/// Keys of tokenizer_config.json and special_tokens_map.json, in the order in which transformers
+/// adds their tokens.
 struct SpecialKey {
   SpecialToken token;
   const char* key;
@@ -24,28 +24,28 @@ inline constexpr SpecialKey kSpecialKeys[] = {
     {SpecialToken::padding, "pad_token"}, {SpecialToken::classify, "cls_token"},
     {SpecialToken::mask, "mask_token"}};
 
-/// A special token by its name, or where only its number is said, by that; neither: there is none.
+/// A special token by name or, if only its id is specified, by id; neither means none.
 struct SaidToken {
   std::string name;
   std::optional<std::int32_t> id;
 };
 using SaidTokens = std::map<SpecialToken, SaidToken>;
 
-/// Returns the text of the file of a name beside a tokenizer, and its path; no path: it is not
-/// there.
+/// Returns the text and path of the file with this name next to a tokenizer; the path is empty if
+/// the file does not exist.
 using CompanionFile = std::function<std::pair<std::string, std::string>(const char* name)>;
 
-/// tokenizer_config.json with what special_tokens_map.json says instead: an object, empty where
-/// there is neither. Input error: a file that is no JSON object.
+/// Returns tokenizer_config.json updated by special_tokens_map.json as an object, empty if neither
+/// exists. Throws Error{bad_input} for a file that is not a JSON object.
 nlohmann::json merged_settings(const CompanionFile& file);
-/// Special tokens that the files say. Input error: a name that is no text.
+/// Returns the special tokens in the files. Throws Error{bad_input} for a name that is not text.
 SaidTokens said_tokens(const nlohmann::json& settings, const CompanionFile& file);
-/// Adds to a tokenizer.json the tokens that the files say and that it does not have as added ones;
-/// whether there were any. Input errors as above.
+/// Adds tokens of the files to a tokenizer.json that lacks them in added_tokens, and returns
+/// whether there were any. Throws like said_tokens().
 bool add_said_tokens(const nlohmann::json& settings, const CompanionFile& file,
                      nlohmann::json& description);
 
-/// The ids of `said` in a tokenizer; one that it does not have is left out.
+/// Returns the ids of `said` in a tokenizer, except for tokens that it does not have.
 std::map<SpecialToken, std::optional<std::int32_t>> ids_of(const SaidTokens& said,
                                                            const Tokenizer& tokenizer);
 

@@ -1,8 +1,8 @@
-// The stages of a tokenizer: a text is normalized, cut into words, each word becomes tokens, marks
-// are put around these; names of tokens become text again. Each stage is a value with one function,
-// and the tables of normalizers.cc, pre_tokenizers.cc, word_models.cc, marks.cc and decoders.cc
-// know them by the names that tokenizer.json has.
-// Source: github.com/huggingface/tokenizers.
+// The stages of a tokenizer: a text is normalized and split into words, each word is encoded as
+// tokens, and marks are added; decoders turn names of tokens back into text. Each stage is a value
+// with one function. Tables in normalizers.cc, pre_tokenizers.cc, word_models.cc, marks.cc and
+// decoders.cc list them by their names in tokenizer.json. Source:
+// github.com/huggingface/tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace concertina {
 
-/// The places of unicode.h where a text may be cut, so that a stage makes of both parts, one after
-/// the other, what it makes of the whole.
+/// The positions (see unicode.h) where a text may be split without changing the result of a stage:
+/// processing both parts separately is equivalent.
 struct CutPlaces {
   bool lines = true, spaces = true;
   friend CutPlaces operator&(CutPlaces a, CutPlaces b) {
@@ -28,35 +28,35 @@ struct Normalizer {
   CutPlaces cuts{};
 };
 
-/// A part of a text on its way to the model.
+/// A part of a text before it reaches the model.
 struct Stretch {
   std::string_view text;
-  bool first = false;  // it begins where the whole text does
+  bool first = false;  // whether it begins at the start of the text
 };
 using UseStretch = std::function<void(Stretch)>;
 
 struct PreTokenizer {
-  /// Calls `use` with each part of a stretch, which is not empty; no part is.
+  /// Calls `use` with each part of a non-empty stretch; parts are not empty.
   std::function<void(Stretch stretch, const UseStretch& use)> split;
   CutPlaces cuts{};
 };
 
 struct WordSteps {
   std::vector<PreTokenizer> steps;
-  bool bytes = false;  // words are bytes, which tokens name in GPT-2's alphabet
+  bool bytes = false;  // whether words are bytes, named by tokens in GPT-2's alphabet
 };
 
 using TokenNames = std::vector<std::pair<std::string, std::int32_t>>;
 
 struct WordModel {
-  /// Appends the tokens of a word, which is not empty. For several threads at once.
+  /// Appends the tokens of a non-empty word. Thread-safe.
   std::function<void(std::string_view word, std::vector<std::int32_t>& tokens)> encode;
   TokenNames names;
-  /// Whether a word can be cut after any character that is no '\u2581' and before one that is.
+  /// Whether a word can be split between any character other than '\u2581' and a '\u2581'.
   bool cuts_at_blanks = false;
 };
 
-/// Changes the names of some tokens, which joined are a text in the end.
+/// Transforms the names of tokens, which are finally concatenated.
 using Decoder = std::function<void(std::vector<std::string>& names)>;
 
 }  // namespace concertina

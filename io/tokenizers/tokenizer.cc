@@ -28,31 +28,31 @@ bool names_tokenizer_files(const std::string& choice) {
 
 namespace {
 
-/// What the first kind makes of the files that are its own; null: they are none's.
+/// Opens files with the first kind that supports them; null if there is none.
 std::shared_ptr<const Tokenizer> opened(const TokenizerFiles& files) {
   for (const auto& [name, kind] : tokenizers())
     if (std::unique_ptr<Tokenizer> made = kind.open(files)) return made;
   return nullptr;
 }
 
-/// The tokenizer.json of a folder that may have other files too, as models are published, if it is
-/// supported, else those.
+/// Opens the tokenizer.json of a folder if it is supported, otherwise the other tokenizer files
+/// that published models may have.
 std::shared_ptr<const Tokenizer> described_or_other(const TokenizerFiles& files) {
   try {
     auto made = opened(files);
     const std::string other = files.sentencepiece();
     if (made != nullptr && !other.empty())
-      log::info("{} is read, and {} is not", files.description_path(), other);
+      log::info("using {} and ignoring {}", files.description_path(), other);
     return made;
   } catch (const Error& error) {
     std::shared_ptr<const Tokenizer> other;
     try {
       other = opened(files.without_published());
-    } catch (const Error&) {  // the first error says more
+    } catch (const Error&) {  // the first error is more informative
     }
     if (other == nullptr) throw;
-    log::warn("{} ({}): the tokenizer is read from other files beside it", files.description_path(),
-              error.message());
+    log::warn("{} ({}); reading the tokenizer from other files next to it",
+              files.description_path(), error.message());
     return other;
   }
 }
@@ -64,16 +64,16 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& choice,
   if (choice == kBytesTokenizer) return tokenizer_kinds::bytes();
   if (!names_tokenizer_files(choice))
     throw_input(fmt::format("unknown tokenizer '{}'", choice), where,
-                fmt::format("\"{}\", or the path of a file or folder", kBytesTokenizer));
+                fmt::format("use \"{}\", or the path of a file or folder", kBytesTokenizer));
   const TokenizerFiles files(choice, where);
   const bool both = !files.published().empty() && files.published() != choice;
   if (auto made = both ? described_or_other(files) : opened(files)) return made;
   std::string wanted;
   for (const auto& [name, kind] : tokenizers())
     wanted += fmt::format("{}{}", wanted.empty() ? "" : "; ", kind.files);
-  throw_input(files.description() != nullptr ? "this tokenizer.json has no model of a known type"
-                                             : "no tokenizer was found here",
-              choice, "one of: " + wanted);
+  throw_input(files.description() != nullptr ? "this tokenizer.json has no supported model type"
+                                             : "no tokenizer found",
+              choice, "use one of: " + wanted);
 }
 
 std::string escape_bytes(std::string_view bytes) {

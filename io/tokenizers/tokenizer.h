@@ -1,6 +1,6 @@
-// Text into tokens and back. A kind of tokenizer is one file here and one word in io/meson.build.
-// Invariant: what a tokenizer makes of a text is a pure function of its files; fingerprint() is
-// theirs.
+// Conversion of text to tokens and back. A tokenizer kind is a file in this folder and an entry in
+// io/meson.build. Invariant: the tokens of a text are a pure function of the tokenizer's files,
+// which fingerprint() identifies.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@
 
 namespace concertina {
 
-/// The tokenizer that needs no files.
+/// The tokenizer without files.
 inline constexpr std::string_view kBytesTokenizer = "bytes";
 
-/// Tokens that stand for no text.
+/// Tokens that do not represent text.
 enum class SpecialToken : std::uint8_t { unknown, begin, end, classify, separate, padding, mask };
 
-/// What a model reads where a tokenizer has put its marks around one text, or around two.
+/// The input of a model: marks around one text, or around two.
 struct Marks {
   struct Part {
-    int text = -1;  // the first (0) or second; -1: the mark `token`
+    int text = -1;  // the first (0) or second (1) text; -1: the mark `token`
     std::int32_t token = 0;
-    std::int32_t type = 0;  // of its tokens (token_type_ids)
+    std::int32_t type = 0;  // token_type_ids of its tokens
   };
   std::vector<Part> single, pair;
 };
@@ -41,21 +41,21 @@ class Tokenizer {
 
   /// Tokens are in [0, vocabulary()).
   virtual std::int64_t vocabulary() const = 0;
-  /// Appends the tokens of `text`; none stands for its beginning or end. For several threads at
-  /// once. Input error: `text` is not valid UTF-8 and the tokenizer reads characters.
+  /// Appends the tokens of `text`, without marks for its beginning or end. Thread-safe. Throws
+  /// Error{bad_input} if `text` is not valid UTF-8 and the tokenizer requires characters.
   virtual void encode(std::string_view text, std::vector<std::int32_t>& tokens) const = 0;
-  /// The text of tokens, each in [0, vocabulary()). Its bytes need not be valid UTF-8 where the
-  /// tokens do not end with a character.
+  /// Returns the text of tokens in [0, vocabulary()). It may be invalid UTF-8 if the tokens end
+  /// within a character.
   virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
   virtual std::optional<std::int32_t> special(SpecialToken which) const = 0;
-  /// What the files call a token, in [0, vocabulary()): "<unk>", which may stand for another text.
+  /// Returns the name of a token in the files: "<unk>", for example, which may encode another text.
   virtual std::string name(std::int32_t token) const = 0;
-  /// The marks that the tokenizer's files put around texts; null if they put none.
+  /// Returns the marks that the tokenizer's files specify; null if there are none.
   virtual const Marks* marks() const { return nullptr; }
-  /// SHA-256, in hexadecimal digits, of all that decides what tokens a text has.
+  /// Returns the SHA-256, in hexadecimal, of everything that affects the tokens of a text.
   virtual std::string fingerprint() const = 0;
-  /// The first place in [from, text.size()] where cutting `text` changes no token: the tokens of
-  /// both parts, one after the other, are those of the whole.
+  /// Returns the first position in [from, text.size()] where `text` can be split without changing
+  /// tokens: the tokens of both parts together are those of the whole.
   virtual std::size_t cut(std::string_view text, std::size_t from) const = 0;
 
   std::vector<std::int32_t> tokens(std::string_view text) const {
@@ -68,25 +68,25 @@ class Tokenizer {
 class TokenizerFiles;
 
 struct TokenizerKind {
-  /// Null where the files are another kind's. Input errors: all that they have and that would
-  /// change tokens, but is not supported.
+  /// Returns null if the files are of another kind. Throws Error{bad_input} for unsupported content
+  /// of the files that would change tokens.
   std::unique_ptr<Tokenizer> (*open)(const TokenizerFiles& files) = nullptr;
-  std::string_view files;  // what it reads, for a person
+  std::string_view files;  // human-readable list of its files
 };
 
-/// The kinds that io/meson.build lists.
+/// Returns the kinds listed in io/meson.build.
 std::span<const Entry<TokenizerKind>> tokenizers();
 
-/// `choice`: "bytes"; a file such as tokenizer.json, vocab.txt or tokenizer.model; or a folder that
-/// has one. `where` names the config key in errors.
+/// `choice` is "bytes", a file such as tokenizer.json, vocab.txt or tokenizer.model, or a folder
+/// with one of these. `where` is the config key for errors.
 std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& choice,
                                                 const std::string& where);
-/// `tokenizer`, or bytes where it is null.
+/// Returns `tokenizer`, or the bytes tokenizer if it is null.
 std::shared_ptr<const Tokenizer> or_bytes(std::shared_ptr<const Tokenizer> tokenizer);
-/// Whether `choice` names files: it is not "bytes", and has a '/' or a '.', or is there.
+/// Whether `choice` is a path: not "bytes", and it contains '/' or '.', or exists.
 bool names_tokenizer_files(const std::string& choice);
 
-/// The text for a terminal: printable ASCII as it is, all else as \n, \t, \\ or \xHH.
+/// Escapes text for a terminal: \n, \t, \\, and \xHH for everything except printable ASCII.
 std::string escape_bytes(std::string_view bytes);
 
 }  // namespace concertina

@@ -28,8 +28,8 @@ TokenizerFiles::TokenizerFiles(const std::string& choice, const std::string& whe
   std::error_code ignored;
   is_folder_ = fs::is_directory(choice_, ignored);
   if (!is_folder_ && !fs::exists(choice_, ignored))
-    throw_input(fmt::format("there is no file or folder '{}'", choice), where,
-                "\"bytes\", or the path of a tokenizer");
+    throw_input(fmt::format("no such file or folder: '{}'", choice), where,
+                "use \"bytes\", or the path of a tokenizer");
   description_path_ = file("tokenizer.json");
   if (!is_folder_ && choice_.extension() == ".json" && choice_.filename() != "vocab.json")
     description_path_ = choice_.string();
@@ -47,8 +47,8 @@ TokenizerFiles::TokenizerFiles(const std::string& choice, const std::string& whe
 void TokenizerFiles::describe_other_files() {
   const std::string vocab = file("vocab.json"), merges = companion("merges.txt"), list = lines();
   if (!vocab.empty() && merges.empty())
-    throw_input("there is a vocab.json, but no merges.txt beside it", vocab,
-                "both files of the tokenizer, or its tokenizer.json");
+    throw_input("found vocab.json, but no merges.txt next to it", vocab,
+                "use both files of the tokenizer, or its tokenizer.json");
   description_path_ = vocab.empty() ? list : vocab;
   if (description_path_.empty()) return;
   const std::string path = companion("tokenizer_config.json");

@@ -1,4 +1,4 @@
-// The files that a user's choice of a tokenizer means.
+// The files that a value of data.tokenizer refers to.
 #pragma once
 
 #include <filesystem>
@@ -13,45 +13,45 @@ namespace concertina {
 
 class TokenizerFiles {
  public:
-  /// `choice`: of data.tokenizer, a file or a folder; `where` names that key. Input errors: there
-  /// is no such file or folder; a damaged tokenizer.json.
+  /// `choice` is the value of data.tokenizer, a file or a folder; `where` is that key. Throws
+  /// Error{bad_input} if it does not exist or tokenizer.json is damaged.
   TokenizerFiles(const std::string& choice, const std::string& where);
 
-  /// The file or folder that was chosen.
+  /// Returns the chosen file or folder.
   std::string choice() const { return choice_.string(); }
-  /// The path of the file of this name: the chosen one, or one in the chosen folder; empty: none.
+  /// Returns the path of the chosen file, or one in the chosen folder, with this name; empty: none.
   std::string file(std::string_view name) const;
-  /// Finds what file() does, and a file beside a chosen one too.
+  /// Like file(), but also finds a file next to the chosen one.
   std::string companion(std::string_view name) const;
-  /// The SentencePiece model: *.model, or as Mistral names its versions, *.model.v3; empty: none.
+  /// Returns the SentencePiece model: *.model, or *.model.v3 as named by Mistral; empty: none.
   std::string sentencepiece() const { return first_file(is_sentencepiece_name); }
-  /// BERT's list of tokens: vocab.txt, or without a SentencePiece model any *.txt; empty: none.
+  /// Returns BERT's token list: vocab.txt, or without a SentencePiece model any *.txt; empty: none.
   std::string lines() const;
-  /// tokenizer.json, under any name that ends in .json but vocab.json, or what other files say in
-  /// its form; with the tokens that the files beside it name. Null: none.
+  /// Returns tokenizer.json (any *.json except vocab.json) or the equivalent of other files,
+  /// extended by the tokens of files next to it; null: none.
   const nlohmann::json* description() const { return description_ ? &*description_ : nullptr; }
-  /// The path of what it was read from.
+  /// Returns the path of the file that it was read from.
   const std::string& description_path() const { return description_path_; }
-  /// The path of a tokenizer.json; empty: none.
+  /// Returns the path of a tokenizer.json; empty: none.
   std::string published() const { return is_published_ ? description_path_ : ""; }
-  /// Whether the description is that of a tokenizer.json, without a token more.
+  /// Whether the description is that of a tokenizer.json without additional tokens.
   bool is_as_published() const { return is_published_ && !more_tokens_; }
-  /// SHA-256 of the files of the description, in hexadecimal digits.
+  /// Returns the SHA-256 of the description's files in hexadecimal.
   const std::string& fingerprint() const { return fingerprint_; }
-  /// What the files beside it say of special tokens.
+  /// Returns the special tokens of the files next to it.
   const SaidTokens& said() const { return said_; }
-  /// Its model.type, which old files leave to what the model has; empty without one.
+  /// Returns model.type, inferred from the model's keys for old files; empty without one.
   std::string model_type() const;
-  /// The same choice as if there were no tokenizer.json in the folder.
+  /// Returns the same choice, ignoring a tokenizer.json in the folder.
   TokenizerFiles without_published() const;
 
   static bool is_sentencepiece_name(const std::string& name);
 
  private:
-  /// The chosen file if its name fits, else the first of such names in the chosen folder.
+  /// Returns the chosen file if its name fits, or the first fitting file of the chosen folder.
   std::string first_file(bool (*fits)(const std::string& name)) const;
   void describe_other_files();
-  /// Takes what the files beside it say.
+  /// Reads the special tokens of the files next to it.
   void add_said();
 
   std::filesystem::path choice_;
@@ -62,7 +62,7 @@ class TokenizerFiles {
   SaidTokens said_;
 };
 
-/// A file of a tokenizer, whole. Input error: larger than 1 GiB.
+/// Returns the content of a tokenizer file. Throws Error{bad_input} above 1 GiB.
 std::string read_tokenizer_file(const std::string& path);
 
 }  // namespace concertina

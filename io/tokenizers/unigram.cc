@@ -40,13 +40,13 @@ UnigramPieces::UnigramPieces(const UnigramTable& table)
   grow(0, order, 0, table);
 }
 
-/// Adds the extensions of a node, which is the first `depth` bytes of all of `pieces`, sorted.
+/// Adds the extensions of a node: the common prefix of `depth` bytes of the sorted `pieces`.
 void UnigramPieces::grow(std::int32_t node, std::span<const std::int32_t> pieces, std::size_t depth,
                          const UnigramTable& table) {
   const auto name = [&](std::int32_t id) -> const std::string& {
     return table.pieces[static_cast<std::size_t>(id)].first;
   };
-  while (!pieces.empty() && name(pieces.front()).size() == depth) {  // of equal ones the last
+  while (!pieces.empty() && name(pieces.front()).size() == depth) {  // the last of equal ones wins
     if (depth > 0) nodes_[static_cast<std::size_t>(node)].piece = pieces.front();
     pieces = pieces.subspan(1);
   }
@@ -75,7 +75,7 @@ const UnigramPieces::Node* UnigramPieces::extended(const Node& node, char byte) 
   return found == all.end() || found->byte != static_cast<std::uint8_t>(byte) ? nullptr : &*found;
 }
 
-/// Viterbi's algorithm: best[i] is the best way to reach byte i.
+/// Viterbi's algorithm: best[i] is the best segmentation up to byte i.
 void UnigramPieces::find_best(std::string_view word, std::vector<Best>& best) const {
   best.assign(word.size() + 1, {});
   for (std::size_t begin = 0; begin < word.size();) {
@@ -98,8 +98,8 @@ void UnigramPieces::find_best(std::string_view word, std::vector<Best>& best) co
     if (!whole_character) {
       if (!unknown_)
         throw_input(
-            fmt::format("'{}' is no piece of this tokenizer", word.substr(begin, next - begin)),
-            "the text", "a tokenizer with an unk_id");
+            fmt::format("'{}' is not a piece of this tokenizer", word.substr(begin, next - begin)),
+            "the text", "use a tokenizer with an unk_id");
       offer(next, unknown_score_, *unknown_);
     }
     begin = next;
@@ -124,7 +124,7 @@ void UnigramPieces::encode(std::string_view word, std::vector<std::int32_t>& tok
   for (std::size_t end = word.size(); end > 0;) {
     const Best& last = best[end];
     const auto begin = static_cast<std::size_t>(last.begin);
-    // Unknown pieces in a row are one.
+    // Merge consecutive unknown pieces.
     if (!path.empty() && unknown_ && last.piece == *unknown_ && path.back().second == *unknown_)
       path.back().first = begin;
     else

@@ -1,5 +1,5 @@
-// The best segmentation of a word into pieces that each have a log-probability (Kudo, 2018).
-// Invariant: the sums, their order and the choice between equal ones are those of `tokenizers`.
+// The most likely segmentation of a word into pieces with log-probabilities (Kudo, 2018).
+// Invariant: sums, their order and ties are resolved exactly like in `tokenizers`.
 #pragma once
 
 #include <array>
@@ -16,22 +16,22 @@ namespace concertina {
 struct UnigramTable {
   std::vector<std::pair<std::string, double>> pieces;  // by id
   std::optional<std::int32_t> unknown;
-  bool byte_fallback = false;  // an unknown stretch is the tokens <0x00> ... of its bytes
+  bool byte_fallback = false;  // encode unknown text as tokens <0x00> ... of its bytes
 };
 
 class UnigramPieces {
  public:
   explicit UnigramPieces(const UnigramTable& table);
 
-  /// Appends the tokens of `word`, which is UTF-8. For several threads at once. Input error: a
-  /// character is no piece, and there is no unknown one.
+  /// Appends the tokens of `word`, which must be UTF-8. Thread-safe. Throws Error{bad_input} if a
+  /// character is not a piece and there is no unknown piece.
   void encode(std::string_view word, std::vector<std::int32_t>& tokens) const;
 
  private:
-  /// A prefix of pieces; its extensions are nodes next to each other, by their last byte.
+  /// A prefix of pieces. Its extensions by one byte are adjacent nodes, sorted by that byte.
   struct Node {
     std::uint8_t byte = 0;
-    std::int32_t piece = -1;  // that is this prefix; -1: none
+    std::int32_t piece = -1;  // the piece equal to this prefix; -1: none
     std::int32_t first = 0, count = 0;
   };
   struct Best {

@@ -1,4 +1,4 @@
-// A tokenizer.json of what other files of a tokenizer have.
+// Conversion of other tokenizer files to a tokenizer.json.
 
 #include "io/tokenizers/vocabulary_files.h"
 #include "core/error.h"
@@ -85,10 +85,10 @@ FileJson description_of_lines(const std::string& text, bool lowercase, const std
   for (const std::string& token : lines_of(text)) {
     const auto other = vocab.find(token);
     if (token.empty() || other != vocab.end())
-      throw_input(token.empty() ? std::string("an empty line is no token")
-                                : fmt::format("the token '{}' of line {} is there again",
+      throw_input(token.empty() ? std::string("empty line")
+                                : fmt::format("duplicate of token '{}' in line {}",
                                               token.substr(0, 60), other->get<int>() + 1),
-                  fmt::format("{}:{}", where, id + 1), "one token per line, each once");
+                  fmt::format("{}:{}", where, id + 1), "use one token per line, each once");
     for (const char* special : {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"})
       if (token == special) added.push_back(added_token(id, token));
     vocab[token] = id++;

@@ -1,4 +1,4 @@
-// A tokenizer.json of what other files of a tokenizer have.
+// Conversion of other tokenizer files to a tokenizer.json.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace concertina {
 
-/// An entry of "added_tokens" for a special token.
+/// Returns an entry of "added_tokens" for a special token.
 nlohmann::json added_token(std::int32_t id, const std::string& content);
-/// The description where there are no files: a token is a byte.
+/// Returns the description of the tokenizer without files: a token is a byte.
 nlohmann::json description_of_bytes();
-/// GPT-2's own two files of a byte-level BPE: vocab.json and merges.txt. `where`: of the first.
+/// Converts GPT-2's files of a byte-level BPE, vocab.json (at `where`) and merges.txt.
 nlohmann::json description_of_pair(const std::string& vocabulary, const std::string& merges,
                                    bool prefix_space, const std::string& where);
-/// BERT's own file of WordPiece, vocab.txt: line i is the token i. Input errors, with the line: one
-/// that is empty, or there twice.
+/// Converts BERT's WordPiece file vocab.txt, in which line i is token i. Throws Error{bad_input}
+/// with the line for an empty or duplicate token.
 nlohmann::json description_of_lines(const std::string& text, bool lowercase,
                                     const std::string& where);
 

@@ -1,4 +1,4 @@
-// The tokens of words that were met before: a text repeats its words.
+// A cache of the tokens of words, since texts repeat their words.
 #pragma once
 
 #include <array>
@@ -12,28 +12,27 @@
 
 namespace concertina {
 
-/// Words, each in the place that its hash has: a word that has the same place takes it. For one
-/// thread at a time.
+/// A direct-mapped cache: a word replaces the one with the same hash slot. Not thread-safe.
 class WordMemory {
  public:
-  /// Appends the tokens that `model` makes of `word`.
+  /// Appends the tokens of `word` according to `model`.
   void encode(const WordModel& model, std::string_view word, std::vector<std::int32_t>& tokens);
 
  private:
   static constexpr std::size_t kPlaces = std::size_t{1} << 16;
   struct Word {
     std::array<char, 23> bytes{};
-    std::uint8_t size = 0;  // 0: none
+    std::uint8_t size = 0;  // 0: empty slot
     std::array<std::int32_t, 9> tokens{};
     std::int32_t count = 0;
   };
   std::vector<Word> words_ = std::vector<Word>(kPlaces);
 };
 
-/// Memories that no thread uses at the moment.
+/// A pool of memories that no thread is using.
 class WordMemories {
  public:
-  /// Gives the memory back when it ends.
+  /// Returns the memory to the pool on destruction.
   class Lease {
    public:
     explicit Lease(WordMemories& all);

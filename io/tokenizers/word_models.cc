@@ -25,11 +25,11 @@ void add_merge(std::string_view left, std::string_view right, BytePairTable& tab
     return true;
   };
   if (left.empty() || right.empty() || !read(left, first) || !read(right, second))
-    throw_input(fmt::format("the merge {} is no pair of tokens", table.merges.size()), where,
-                "two tokens with a space between");
+    throw_input(fmt::format("the merge {} is not a pair of tokens", table.merges.size()), where,
+                "use two tokens separated by a space");
 }
 
-/// A merge is "a b", or since tokenizers 0.20 ["a", "b"].
+/// A merge is "a b" or, since tokenizers 0.20, ["a", "b"].
 void read_merges(const ModelJson& model, BytePairTable& table, const std::string& where) {
   for (const ModelJson& merge : list_of(model, "merges", where)) {
     if (merge.is_string()) {
@@ -41,13 +41,13 @@ void read_merges(const ModelJson& model, BytePairTable& table, const std::string
       add_merge(merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>(),
                 table, where);
     } else {
-      throw_input(fmt::format("the merge {} is no pair of tokens", table.merges.size() + 1), where,
-                  "\"a b\" or [\"a\", \"b\"]");
+      throw_input(fmt::format("the merge {} is not a pair of tokens", table.merges.size() + 1),
+                  where, "use \"a b\" or [\"a\", \"b\"]");
     }
   }
 }
 
-/// Whether no token has a '\u2581' after another character, so that none is merged across it.
+/// Whether no token has a '\u2581' after another character, so that no merge crosses it.
 bool begins_with_blanks(const TokenNames& names, const AddedTokens& added) {
   constexpr std::string_view kBlank = "\u2581";
   return std::ranges::all_of(names, [&](const auto& token) {
@@ -63,8 +63,8 @@ std::string text_or(const ModelJson& model, const char* key, std::string_view us
                                                       : std::string(usual);
 }
 
-/// Tokens of a vocabulary in GPT-2's alphabet, as bytes, but for those that are added ones. Input
-/// error: another one.
+/// Converts tokens from GPT-2's alphabet to bytes, except for added tokens. Throws Error{bad_input}
+/// for any other token.
 void read_byte_tokens(const TokenNames& vocabulary, const AddedTokens& added, BytePairTable& table,
                       const std::string& where) {
   for (const auto& [token, id] : vocabulary) {
@@ -72,9 +72,9 @@ void read_byte_tokens(const TokenNames& vocabulary, const AddedTokens& added, By
     if (bytes_of_printable(token, bytes))
       table.tokens.emplace_back(std::move(bytes), id);
     else if (added.content(id) == nullptr)
-      throw_input(fmt::format("the token '{}' is not written in GPT-2's byte alphabet",
-                              token.substr(0, 60)),
-                  where, "a byte-level BPE");
+      throw_input(
+          fmt::format("the token '{}' is not in GPT-2's byte alphabet", token.substr(0, 60)), where,
+          "use a byte-level BPE");
   }
 }
 
@@ -139,16 +139,16 @@ WordModel read_unigram(const ModelJson& model, const ModelContext& context) {
   for (const ModelJson& piece : list_of(model, "vocab", where)) {
     if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() || !piece[1].is_number() ||
         std::ssize(names) >= kMostTokenIds)
-      throw_input(fmt::format("the piece {} of the vocabulary is none", names.size()), where,
-                  "at most 2^22 of [\"piece\", score]");
+      throw_input(fmt::format("invalid piece {} of the vocabulary", names.size()), where,
+                  "use at most 2^22 entries [\"piece\", score]");
     names.emplace_back(piece[0].get<std::string>(), static_cast<std::int32_t>(names.size()));
     table.pieces.emplace_back(names.back().first, piece[1].get<double>());
   }
   if (model.contains("unk_id") && !model["unk_id"].is_null()) {
     if (!model["unk_id"].is_number_unsigned() ||
         model["unk_id"].get<std::uint64_t>() >= names.size())
-      throw_input(fmt::format("unk_id is {}", model["unk_id"].dump().substr(0, 60)), where,
-                  "the id of a piece");
+      throw_input(fmt::format("invalid unk_id {}", model["unk_id"].dump().substr(0, 60)), where,
+                  "use the id of a piece");
     table.unknown = model["unk_id"].get<std::int32_t>();
   }
   return model_of(std::make_shared<const UnigramPieces>(table), std::move(names));
@@ -165,7 +165,7 @@ WordModel read_word_model(const ModelJson& model, const std::string& type,
       lookup<MakeModel>(kWordModels, type, "model of a tokenizer", context.where);
   if (context.bytes && type != "BPE")
     throw_input(fmt::format("{} with the pre-tokenizer ByteLevel is not supported", type),
-                context.where, "BPE");
+                context.where, "use BPE");
   return read(model, context);
 }
 

@@ -8,15 +8,15 @@
 
 namespace concertina {
 
-/// What is read before the model is: a token that no text becomes by the model needs no bytes.
+/// What is known before the model: tokens that the model never produces need no bytes.
 struct ModelContext {
-  bool bytes = false;  // of WordSteps
+  bool bytes = false;  // WordSteps::bytes
   const AddedTokens& added;
   const std::string& where;
 };
 
-/// The "model" of a tokenizer.json, of `type`. Input errors, with context.where: a type or a rule
-/// that is not supported; a damaged table.
+/// Reads the "model" of a tokenizer.json of this type. Throws Error{bad_input} with context.where
+/// for an unsupported type or rule, or a damaged table.
 WordModel read_word_model(const nlohmann::json& model, const std::string& type,
                           const ModelContext& context);
 

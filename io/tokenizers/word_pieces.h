@@ -1,5 +1,5 @@
-// WordPiece, as of BERT: a word is cut into the longest piece that is a token, from its beginning
-// on; pieces after the first have a prefix.
+// WordPiece as in BERT: from the start of a word, the longest piece that is a token is split off
+// repeatedly; pieces after the first have a prefix.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ struct WordPieceTable {
   std::vector<std::pair<std::string, std::int32_t>> tokens;
   std::string unknown = "[UNK]";
   std::string prefix = "##";
-  std::int64_t longest_word = 100;  // characters; a longer one is unknown
+  std::int64_t longest_word = 100;  // in characters; longer words are unknown
 };
 
 class WordPieces {
  public:
-  /// Input error, with `where`: the unknown token is none.
+  /// Throws Error{bad_input} with `where` if the unknown token is not in the vocabulary.
   WordPieces(const WordPieceTable& table, const std::string& where);
 
-  /// Appends the tokens of `word`, which is UTF-8 and not empty. For several threads at once.
+  /// Appends the tokens of `word`, which must be non-empty UTF-8. Thread-safe.
   void encode(std::string_view word, std::vector<std::int32_t>& tokens) const;
 
  private:

@@ -1,5 +1,5 @@
-// BERT (Devlin et al. 2019): an encoder whose norms come after the skip; tokens, positions and
-// token types; padding that no query sees.
+// BERT (Devlin et al. 2019): a post-norm encoder with token, position and token-type embeddings and
+// a padding mask.
 #include "models/families/half_blocks.h"
 
 namespace concertina::families {
@@ -13,7 +13,7 @@ std::vector<std::string_view> pooler_names() {
   return names;
 }
 
-/// None: tanh.
+/// Returns the pooler's activation; nullopt stands for tanh.
 std::optional<Epilogue::Kind> pooler_of(const std::string& name) {
   if (name == kTanh) return std::nullopt;
   return activation_of(name);
@@ -50,16 +50,18 @@ std::unique_ptr<Model> make_bert(const ModelConfig& config) {
 }  // namespace
 
 Family bert() {
-  return {.make = make_bert,
-          .usual_task = "masked-lm",
-          .options = {
-              hidden_option(),
-              norm_eps_option(1e-12),
-              {"types", std::int64_t{2}, "token types, such as first and second text; 0: none", 0,
-               1 << 20},
-              activation_option("gelu"),
-              choice("pooler", kTanh, "of classification: the activation of the first row's map",
-                     pooler_names())}};
+  return {
+      .make = make_bert,
+      .usual_task = "masked-lm",
+      .options = {hidden_option(),
+                  norm_eps_option(1e-12),
+                  {"types", std::int64_t{2},
+                   "number of token types, such as first and second text (0: no type embedding)", 0,
+                   1 << 20},
+                  activation_option("gelu"),
+                  choice("pooler", kTanh,
+                         "activation of the pooler, which maps the first row (classification only)",
+                         pooler_names())}};
 }
 
 }  // namespace concertina::families

@@ -1,5 +1,5 @@
-// GPT-2 (Radford et al. 2019; sizes from the config): embedding, then an attention and an MLP
-// half-block per layer, then final norm and a head tied to the token embedding.
+// GPT-2 (Radford et al. 2019; the config sets the sizes): an embedding, an attention and an MLP
+// half-block per layer, a final norm, and a head tied to the token embedding.
 #include "models/families/half_blocks.h"
 
 namespace concertina::families {

@@ -9,13 +9,14 @@ Option norm_eps_option(double usual, std::string_view help) {
   return {"norm_eps", usual, help, 0, 1};
 }
 Option activation_option(std::string_view usual) {
-  return choice("activation", usual, "of the MLP", activation_names());
+  return choice("activation", usual, "activation of the MLP", activation_names());
 }
 Option tied_option() {
-  return {"tied", false, "logits by the token table, in place of a map of their own"};
+  return {"tied", false,
+          "compute logits with the token table instead of a separate output projection"};
 }
 Option rope_theta_option() {
-  return {"rope_theta", 1e4, "base of the wavelengths of rotary positions", 1, 1e12};
+  return {"rope_theta", 1e4, "base of the rotary position frequencies (theta)", 1, 1e12};
 }
 
 NormSpec norm_of(const ModelConfig& config, NormSpec::Kind kind) {

@@ -1,4 +1,4 @@
-// What most families have in common: their options, and layers of an attention and an MLP
+// Shared by most families: common options, and layers that consist of an attention and an MLP
 // half-block. Units: 0 embedding; 1 + 2l attention and 2 + 2l MLP of layer l; 2L + 1 head.
 #pragma once
 
@@ -10,28 +10,27 @@
 
 namespace concertina::families {
 
-/// Options that several families declare. Each has the name that the functions below read.
-Option hidden_option(
-    std::string_view help = "columns of the MLP between its maps; 0: 4 times the width");
+/// Options that several families declare, under the names that the functions below read.
+Option hidden_option(std::string_view help = "hidden size of the MLP (0: 4 times the width)");
 Option norm_eps_option(double usual,
-                       std::string_view help = "added to the variance of the layer norms");
+                       std::string_view help = "epsilon added to the variance in the layer norms");
 Option activation_option(std::string_view usual);
 Option tied_option();
 Option rope_theta_option();
 
-/// Returns the norm whose epsilon is the option norm_eps.
+/// Returns the norm whose epsilon is the norm_eps option.
 NormSpec norm_of(const ModelConfig& config, NormSpec::Kind kind = NormSpec::Kind::layer);
-/// Returns the MLP of the options hidden and, unless it is gated, activation. Its initial weights
-/// have the standard deviation model.init_std, and `residual_std` where they feed the skip.
+/// Returns the MLP described by the options hidden and, unless it is gated, activation. Its initial
+/// weights have the standard deviation model.init_std, or `residual_std` where they feed the skip.
 MlpSpec mlp_of(const ModelConfig& config, float residual_std, bool gated = false);
-/// Returns a trunk that is tied and not causal, and has no norm that is still due.
+/// Returns a tied, bidirectional trunk that needs no final norm.
 Trunk trunk_of(const ModelConfig& config);
 
-/// The units of a model whose layers are two half-blocks each.
+/// The units of a model whose layers consist of two half-blocks each.
 struct HalfBlocks {
   UnitPlan embedding;
   NormPlace place = NormPlace::before_branch;
-  NormSpec norm;  // of all half-blocks
+  NormSpec norm;  // shared by all half-blocks
   AttentionSpec attention;
   MlpSpec mlp;
   Trunk trunk;

@@ -1,6 +1,6 @@
 // Llama (Touvron et al. 2023; grouped-query attention as in Llama 2 and 3): RMS norms, rotary
-// positions, gated MLPs, no biases, and logits by a map of their own unless they are tied. By its
-// options also what came of it: Mistral, Qwen 2 and 3, Phi-3.
+// positions, gated MLPs, no biases, and an untied output projection unless `tied` is set. The
+// options also cover its descendants Mistral, Qwen 2 and 3, and Phi-3.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace {
 std::int64_t kv_heads_of(const ModelConfig& config) {
   const auto kv_heads = option<std::int64_t>(config.options, "kv_heads");
   if (kv_heads > 0 && config.heads % kv_heads != 0)
-    throw_input(
-        fmt::format("{} key heads cannot be shared evenly by {} heads", kv_heads, config.heads),
-        "model.llama.kv_heads", "a divisor of model.heads");
+    throw_input(fmt::format("{} key/value heads cannot be shared evenly by {} query heads",
+                            kv_heads, config.heads),
+                "model.llama.kv_heads", "a divisor of model.heads");
   return kv_heads;
 }
 
@@ -28,7 +28,7 @@ double number(const ModelConfig& config, std::string_view name) {
 
 constexpr std::string_view kScalings[] = {"none", "linear", "llama3", "yarn"};
 
-/// Input errors: a scaling that does not say what it wants.
+/// Throws Error{bad_input} if the scaling lacks an option that it needs.
 RotarySpec rotary_of(const ModelConfig& config) {
   const auto& name = option<std::string>(config.options, "rope_scaling");
   RotarySpec spec{
@@ -44,12 +44,12 @@ RotarySpec rotary_of(const ModelConfig& config) {
   const bool by_original =
       spec.scaling == RotarySpec::Scaling::llama3 || spec.scaling == RotarySpec::Scaling::yarn;
   if (by_original && spec.original == 0)
-    throw_input(fmt::format("rope_scaling = {} needs the context before it was stretched", name),
+    throw_input(fmt::format("rope_scaling = {} requires the original context length", name),
                 "model.llama.rope_original", "a number of positions, such as 8192");
   if (spec.scaling == RotarySpec::Scaling::llama3 && spec.high_factor <= spec.low_factor)
-    throw_input(
-        fmt::format("rope_high = {} is not above rope_low = {}", spec.high_factor, spec.low_factor),
-        "model.llama.rope_high", "rope_low = 1, rope_high = 4");
+    throw_input(fmt::format("rope_high = {} must be greater than rope_low = {}", spec.high_factor,
+                            spec.low_factor),
+                "model.llama.rope_high", "for example rope_low = 1, rope_high = 4");
   if (spec.scaling == RotarySpec::Scaling::yarn) {
     const double given = number(config, "rope_magnitude");
     spec.magnitude = given > 0 ? given : 0.1 * std::log(spec.factor) + 1;
@@ -72,10 +72,10 @@ AttentionSpec attention_of(const ModelConfig& config, std::int64_t head_dim, flo
 void check_window(const ModelConfig& config) {
   const auto window = option<std::int64_t>(config.options, "window");
   if (window > 0 && config.context > window)
-    throw_input(fmt::format("queries of this model see {} keys at most, and no kernel here hides "
-                            "those before among {}",
+    throw_input(fmt::format("this model has a sliding window of {} keys, which is not supported "
+                            "for a context of {}",
                             window, config.context),
-                "model.context", fmt::format("at most {}, where the window hides nothing", window));
+                "model.context", fmt::format("at most {}, the size of the window", window));
 }
 
 std::unique_ptr<Model> make_llama(const ModelConfig& config) {
@@ -84,10 +84,9 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
   check_window(config);
   const std::int64_t head_dim = given > 0 ? given : config.width / config.heads;
   if (head_dim % 2 != 0)
-    throw_input(
-        fmt::format("heads of {} columns have no pairs to rotate by their position", head_dim),
-        given > 0 ? "model.llama.head_dim" : "model.heads",
-        "a model.heads that divides model.width into even parts, or an even head_dim");
+    throw_input(fmt::format("rotary positions need an even head size, got {}", head_dim),
+                given > 0 ? "model.llama.head_dim" : "model.heads",
+                "a model.heads for which model.width / model.heads is even, or an even head_dim");
   const auto init = static_cast<float>(config.init_std);
   Trunk trunk = trunk_of(config);
   trunk.tied = option<bool>(config.options, "tied");
@@ -110,40 +109,44 @@ std::unique_ptr<Model> make_llama(const ModelConfig& config) {
 }  // namespace
 
 Family llama() {
-  return {.make = make_llama,
-          .options = {
-              hidden_option("columns of the MLP between its maps; 0: 8/3 of the width, in 32s"),
-              {"kv_heads", std::int64_t{0},
-               "key and value heads, which divide model.heads; 0: as many", 0, 1 << 20},
-              norm_eps_option(1e-5, "added to the mean square of the RMS norms"),
-              rope_theta_option(),
-              tied_option(),
-              {"head_dim", std::int64_t{0},
-               "columns of a head; 0: model.width / model.heads, which must divide it", 0, 1 << 20},
-              choice("attention_bias", "none",
-                     "biases of attention's maps: none, of queries, keys and values (qkv; "
-                     "Qwen 2), or of the map after it too (all)",
-                     {"none", "qkv", "all"}),
-              {"head_norms", false,
-               "RMS norms of each head of queries and keys before they are rotated (Qwen 3)"},
-              {"window", std::int64_t{0},
-               "keys that a query sees at most (Mistral); model.context may not be longer; 0: "
-               "all",
-               0, 1 << 30},
-              choice("rope_scaling", "none", "how rotary positions were stretched for longer texts",
-                     {std::begin(kScalings), std::end(kScalings)}),
-              {"rope_factor", 1.0, "of rope_scaling: how many times longer", 1, 1e6},
-              {"rope_original", std::int64_t{0},
-               "of llama3 and yarn: positions before it was stretched", 0, 1 << 30},
-              {"rope_low", 1.0,
-               "of llama3: wavelengths above rope_original / rope_low are stretched whole", 0, 1e6},
-              {"rope_high", 4.0,
-               "of llama3: wavelengths below rope_original / rope_high are not stretched", 0, 1e6},
-              {"rope_fast", 32.0,
-               "of yarn: pairs with more turns over rope_original are not stretched", 0, 1e6},
-              {"rope_slow", 1.0, "of yarn: pairs with fewer turns are stretched whole", 0, 1e6},
-              {"rope_magnitude", 0.0,
-               "of yarn: factor of cosine and sine; 0: 0.1 ln(rope_factor) + 1", 0, 1e6}}};
+  return {
+      .make = make_llama,
+      .options = {
+          hidden_option(
+              "hidden size of the MLP (0: 8/3 of the width, rounded up to a multiple of 32)"),
+          {"kv_heads", std::int64_t{0},
+           "number of key/value heads, a divisor of model.heads (0: same as model.heads)", 0,
+           1 << 20},
+          norm_eps_option(1e-5, "epsilon added to the mean square in the RMS norms"),
+          rope_theta_option(),
+          tied_option(),
+          {"head_dim", std::int64_t{0},
+           "columns per head (0: model.width / model.heads, which must be an integer)", 0, 1 << 20},
+          choice("attention_bias", "none",
+                 "biases in attention: none, on queries, keys and values only (qkv; Qwen 2), or on "
+                 "the output projection too (all)",
+                 {"none", "qkv", "all"}),
+          {"head_norms", false,
+           "apply an RMS norm to each query and key head before the rotation (Qwen 3)"},
+          {"window", std::int64_t{0},
+           "size of the sliding attention window (Mistral); model.context must not exceed it (0: "
+           "no window)",
+           0, 1 << 30},
+          choice("rope_scaling", "none", "how rotary positions are scaled to longer contexts",
+                 {std::begin(kScalings), std::end(kScalings)}),
+          {"rope_factor", 1.0, "factor by which rope_scaling extends the context", 1, 1e6},
+          {"rope_original", std::int64_t{0},
+           "original context length, before scaling (llama3 and yarn)", 0, 1 << 30},
+          {"rope_low", 1.0, "wavelengths above rope_original / rope_low are scaled fully (llama3)",
+           0, 1e6},
+          {"rope_high", 4.0, "wavelengths below rope_original / rope_high are not scaled (llama3)",
+           0, 1e6},
+          {"rope_fast", 32.0, "pairs with more rotations over rope_original are not scaled (yarn)",
+           0, 1e6},
+          {"rope_slow", 1.0,
+           "pairs with fewer rotations over rope_original are scaled fully (yarn)", 0, 1e6},
+          {"rope_magnitude", 0.0,
+           "factor applied to cosine and sine (yarn; 0: 0.1 ln(rope_factor) + 1)", 0, 1e6}}};
 }
 
 }  // namespace concertina::families

@@ -1,6 +1,6 @@
-// GPT-NeoX (Black et al. 2022; Pythia, Biderman et al. 2023) and, by its options, Phi (Li et al.
-// 2023): layers whose attention and MLP read the same input, rotary positions on a share of each
-// head, layer norms, biases. Units: 0 embedding; 1 + l layer l; L + 1 head.
+// GPT-NeoX (Black et al. 2022; Pythia, Biderman et al. 2023) and, with other options, Phi (Li et
+// al. 2023): attention and MLP of a layer read the same input; rotary positions on part of each
+// head; layer norms; biases. Units: 0 embedding; 1 + l layer l; L + 1 head.
 #include <algorithm>
 
 #include "core/error.h"
@@ -9,11 +9,11 @@
 namespace concertina::families {
 namespace {
 
-/// Columns of a head that turn: whole pairs, at least one.
+/// Returns the number of rotated columns per head: whole pairs, at least one.
 std::int64_t rotary_columns(const ModelConfig& config) {
   const std::int64_t head = config.width / config.heads;
   if (head < 2)
-    throw_input("heads of one column have no pairs to rotate by their position", "model.heads",
+    throw_input("rotary positions need at least two columns per head, got one", "model.heads",
                 "fewer heads");
   const double share = option<double>(config.options, "rope_share");
   const auto pairs = static_cast<std::int64_t>(static_cast<double>(head) * share / 2);
@@ -59,18 +59,17 @@ std::unique_ptr<Model> make_neox(const ModelConfig& config) {
 }  // namespace
 
 Family neox() {
-  return {
-      .make = make_neox,
-      .options = {
-          hidden_option(),
-          norm_eps_option(1e-5),
-          activation_option("gelu"),
-          rope_theta_option(),
-          {"rope_share", 0.25, "share of a head's columns that rotate, in whole pairs", 0.001, 1},
-          {"shared_norm", false, "attention and MLP of a layer read the same norm (Phi)"},
-          {"attention_bias", true, "whether attention's maps have biases"},
-          tied_option(),
-          {"head_bias", false, "whether the map to the logits has a bias (Phi)"}}};
+  return {.make = make_neox,
+          .options = {hidden_option(),
+                      norm_eps_option(1e-5),
+                      activation_option("gelu"),
+                      rope_theta_option(),
+                      {"rope_share", 0.25,
+                       "fraction of each head's columns to rotate, in whole pairs", 0.001, 1},
+                      {"shared_norm", false, "attention and MLP of a layer share one norm (Phi)"},
+                      {"attention_bias", true, "whether the projections of attention have biases"},
+                      tied_option(),
+                      {"head_bias", false, "whether the output projection has a bias (Phi)"}}};
 }
 
 }  // namespace concertina::families

@@ -1,5 +1,4 @@
-// ViT (Dosovitskiy et al. 2021): patches of an image and a class token through an encoder whose
-// norms come before their branches.
+// ViT (Dosovitskiy et al. 2021): a pre-norm encoder over the patches of an image and a class token.
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -14,7 +13,8 @@ std::unique_ptr<Model> make_vit(const ModelConfig& given) {
   const auto patch = option<std::int64_t>(config.options, "patch");
   if (image % patch != 0)
     throw_input(
-        fmt::format("images of {0} x {0} pixels have no whole patches of {1} x {1}", image, patch),
+        fmt::format("images of {0} x {0} pixels cannot be divided into patches of {1} x {1}", image,
+                    patch),
         "model.vit.patch", "a divisor of model.vit.image");
   const PatchEmbeddingSpec patches{.channels = option<std::int64_t>(config.options, "channels"),
                                    .size = image,
@@ -39,17 +39,17 @@ std::unique_ptr<Model> make_vit(const ModelConfig& given) {
 }  // namespace
 
 Family vit() {
-  return {
-      .make = make_vit,
-      .usual_task = "classification",
-      .options = {hidden_option(),
-                  norm_eps_option(1e-12),
-                  {"image", std::int64_t{28}, "height and width of an image, pixels", 1, 1 << 16},
-                  {"channels", std::int64_t{1}, "colours of a pixel", 1, 64},
-                  {"patch", std::int64_t{7},
-                   "height and width of a patch, which divide those of an image", 1, 1 << 16},
-                  {"qkv_bias", true, "whether the maps of queries, keys and values have biases"},
-                  activation_option("gelu")}};
+  return {.make = make_vit,
+          .usual_task = "classification",
+          .options = {
+              hidden_option(),
+              norm_eps_option(1e-12),
+              {"image", std::int64_t{28}, "height and width of an image in pixels", 1, 1 << 16},
+              {"channels", std::int64_t{1}, "number of color channels", 1, 64},
+              {"patch", std::int64_t{7},
+               "height and width of a patch in pixels, a divisor of the image size", 1, 1 << 16},
+              {"qkv_bias", true, "whether the projections to queries, keys and values have biases"},
+              activation_option("gelu")}};
 }
 
 }  // namespace concertina::families

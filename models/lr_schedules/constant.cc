@@ -1,4 +1,4 @@
-// The peak to the end; `min` is not used.
+// The peak rate until the end. `min` is not used.
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {

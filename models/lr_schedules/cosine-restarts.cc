@@ -1,6 +1,6 @@
-// Half a cosine from the peak down to `min`, several times, each `growth` times as long as the one
-// before it: SGDR (Loshchilov & Hutter 2017, equation 5) with T_mult = growth. By default T_0 is a
-// seventh of the steps.
+// SGDR (Loshchilov & Hutter 2017, equation 5) with T_mult = growth: half cosines from the peak down
+// to `min`, each `growth` times as long as the previous one. By default T_0 is a seventh of the
+// steps.
 #include <cmath>
 #include <numbers>
 
@@ -12,10 +12,10 @@ namespace {
 double cosine_restarts_fraction(const LrPoint& at, const OptionValues& options) {
   const auto cycles = option<std::int64_t>(options, "cycles");
   const auto growth = option<double>(options, "growth");
-  double all = 0, length = 1;  // of the first cosine: 1
+  double all = 0, length = 1;  // in units of the first cosine's length
   for (std::int64_t i = 0; i < cycles; ++i, length *= growth) all += length;
   const double now = all * at.progress;
-  // A restart is at the peak; the end of the last cosine is no restart.
+  // A restart is at the peak. The end of the last cosine is not a restart.
   double start = 0;
   length = 1;
   for (std::int64_t i = 1; i < cycles && now >= start + length; ++i, length *= growth)
@@ -29,7 +29,7 @@ double cosine_restarts_fraction(const LrPoint& at, const OptionValues& options) 
 LrShape cosine_restarts() {
   return {.fraction = cosine_restarts_fraction,
           .options = {{"cycles", std::int64_t{3}, "number of cosines", 1, 1000},
-                      {"growth", 2.0, "each is so many times as long as the one before it", 1, 2}}};
+                      {"growth", 2.0, "length of each cosine relative to the previous one", 1, 2}}};
 }
 
 }  // namespace concertina::lr_shapes

@@ -1,6 +1,5 @@
-// The inverse root of the step, which is 1 at the end of the warm-up (Vaswani et al. 2017, equation
-// 3, whose peak is 1 / sqrt(d_model warmup_steps)), down to `min`, where it stays. Without a
-// warm-up it falls from step 1.
+// Decays with the inverse square root of the step, down to `min` (Vaswani et al. 2017, equation 3,
+// whose peak is 1 / sqrt(d_model warmup_steps)). Without a warm-up it decays from step 1.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// A straight line from the peak down to `min` (torch.optim.lr_scheduler.LinearLR).
+// Linear decay from the peak to `min` (torch.optim.lr_scheduler.LinearLR).
 #include "models/lr_schedule.h"
 
 namespace concertina::lr_shapes {

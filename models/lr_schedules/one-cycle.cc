@@ -1,6 +1,6 @@
-// One cycle (Smith & Topin 2018), as torch.optim.lr_scheduler.OneCycleLR in two phases: half a
-// cosine from a small rate up to the peak, and half a cosine down to `min`. It shapes the warm-up
-// itself: its first step has the small rate, and lr.warmup is not used.
+// One cycle (Smith & Topin 2018), like the two-phase torch.optim.lr_scheduler.OneCycleLR: half a
+// cosine from a small rate up to the peak, then half a cosine down to `min`. The shape includes its
+// warm-up, so its first step has the small rate and lr.warmup is not used.
 #include <cmath>
 #include <numbers>
 
@@ -9,7 +9,7 @@
 namespace concertina::lr_shapes {
 namespace {
 
-/// Half a cosine from `from` to `to`.
+/// Returns a point on half a cosine between `from` and `to`.
 double between(double from, double to, double progress) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * progress)) / 2;
 }
@@ -28,10 +28,12 @@ std::int64_t warmup_of(std::int64_t last, const OptionValues& options) {
 }  // namespace
 
 LrShape one_cycle() {
-  return {.fraction = one_cycle_fraction,
-          .options = {{"rise", 0.3, "share of lr.steps that rises, in place of lr.warmup", 0, 0.99},
-                      {"div", 25.0, "the peak / the rate of the first step", 1, 1e12}},
-          .warmup = warmup_of};
+  return {
+      .fraction = one_cycle_fraction,
+      .options = {{"rise", 0.3,
+                   "fraction of lr.steps for which the rate rises, instead of lr.warmup", 0, 0.99},
+                  {"div", 25.0, "ratio of the peak rate to the rate of the first step", 1, 1e12}},
+      .warmup = warmup_of};
 }
 
 }  // namespace concertina::lr_shapes

@@ -1,5 +1,5 @@
-// A power of what is left of the steps, from the peak down to `min`; with `min` = 0 that of
-// torch.optim.lr_scheduler.PolynomialLR.
+// Decays from the peak to `min` with a power of the remaining fraction of steps. With `min` = 0
+// this is torch.optim.lr_scheduler.PolynomialLR.
 #include <cmath>
 
 #include "models/lr_schedule.h"
@@ -12,7 +12,7 @@ LrShape polynomial() {
                 return at.min +
                        (1 - at.min) * std::pow(1 - at.progress, option<double>(options, "power"));
               },
-          .options = {{"power", 2.0, "exponent of the share of the steps that is left; 1: a line",
+          .options = {{"power", 2.0, "exponent of the remaining fraction of steps (1: linear)",
                        0.01, 100}}};
 }
 

@@ -1,4 +1,4 @@
-// A factor every so many steps, down to `min`, where it stays (torch.optim.lr_scheduler.StepLR).
+// Decays by a factor at regular intervals, down to `min` (torch.optim.lr_scheduler.StepLR).
 #include <algorithm>
 #include <cmath>
 
@@ -14,8 +14,9 @@ LrShape step() {
             return std::max(at.min,
                             std::pow(option<double>(options, "gamma"), static_cast<double>(falls)));
           },
-      .options = {{"every", std::int64_t{100}, "steps after warm-up between two falls", 1, 1e15},
-                  {"gamma", 0.5, "factor of the learning rate at each fall", 0.01, 1}}};
+      .options = {{"every", std::int64_t{100},
+                   "number of steps between decays, counted from the end of the warm-up", 1, 1e15},
+                  {"gamma", 0.5, "factor applied to the learning rate at each decay", 0.01, 1}}};
 }
 
 }  // namespace concertina::lr_shapes

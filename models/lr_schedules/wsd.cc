@@ -1,5 +1,5 @@
-// Warm-up, stable, decay: the peak until the last part of the steps, then down to `min` (Hu et al.
-// 2024, section 4.1; forms of the decay as Haegele et al. 2024, section 3).
+// Warm-up, stable, decay: the peak until the last part of the steps, then a decay to `min` (Hu et
+// al. 2024, section 4.1; forms of the decay from Haegele et al. 2024, section 3).
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -9,7 +9,7 @@
 namespace concertina::lr_shapes {
 namespace {
 
-/// The part of the fall that is left, 1 to 0, when `within` of it is done.
+/// Returns what remains of the decay, from 1 to 0, at fraction `within` of it.
 double left_of(const std::string& form, double within) {
   if (form == "cosine") return (1 + std::cos(std::numbers::pi * within)) / 2;
   if (form == "sqrt") return 1 - std::sqrt(within);
@@ -28,8 +28,8 @@ double wsd_fraction(const LrPoint& at, const OptionValues& options) {
 LrShape wsd() {
   return {.fraction = wsd_fraction,
           .options = {{"decay", 0.2,
-                       "share of the steps after warm-up that the decay takes, at their end", 0, 1},
-                      choice("form", "linear", "how it falls there; sqrt: as 1 - sqrt(progress)",
+                       "length of the final decay as a fraction of the steps after warm-up", 0, 1},
+                      choice("form", "linear", "form of the decay (sqrt: 1 - sqrt(progress))",
                              {"linear", "cosine", "sqrt"})}};
 }
 

@@ -1,7 +1,7 @@
-// LAMB: Adam whose step has, in each tensor, the norm of the weights (You et al. 2020, algorithm
-// 2). A tensor is what the model has as one: queries, keys and values together. Tensors without
-// weight decay (norms, biases) take Adam's step as it is, as in NVIDIA's and timm's
-// implementations; with `adapt_all` they follow the paper's algorithm too.
+// LAMB: Adam, with the step of each tensor scaled to the norm of the weights (You et al. 2020,
+// algorithm 2). A tensor is one parameter of the model, so queries, keys and values count together.
+// Tensors without weight decay (norms, biases) use plain Adam steps, as in NVIDIA's and timm's
+// implementations; with `adapt_all` they follow the paper's algorithm.
 #include "models/optimizer.h"
 
 namespace concertina::optimizer_rules {
@@ -25,7 +25,7 @@ std::unique_ptr<Optimizer> make_lamb(const OptimizerConfig& config) {
 OptimizerRule lamb() {
   return {.make = make_lamb,
           .options = {
-              {"adapt_all", false, "tensors without weight decay have the trust ratio as well"}}};
+              {"adapt_all", false, "apply the trust ratio to tensors without weight decay, too"}}};
 }
 
 }  // namespace concertina::optimizer_rules

@@ -1,6 +1,6 @@
-// Lion: steps of one size, by the sign of an interpolated momentum, with decoupled weight decay
-// (Chen et al. 2023, algorithm 2). Of the keys of all it reads weight_decay; its rate is 3 to 10
-// times smaller than AdamW's, its decay larger by as much (section 5).
+// Lion: steps of uniform size in the direction of the sign of an interpolated momentum, with
+// decoupled weight decay (Chen et al. 2023, algorithm 2). It uses the common key weight_decay. The
+// learning rate should be 3 to 10 times smaller than AdamW's, and the decay larger by that factor.
 #include "models/optimizer.h"
 
 namespace concertina::optimizer_rules {
@@ -23,9 +23,11 @@ std::unique_ptr<Optimizer> make_lion(const OptimizerConfig& config) {
 }  // namespace
 
 OptimizerRule lion() {
-  return {.make = make_lion,
-          .options = {{"beta1", 0.9, "share of the momentum in what the sign is of", 0, 0.9999},
-                      {"beta2", 0.99, "what stays of the momentum", 0, 0.9999}}};
+  return {
+      .make = make_lion,
+      .options = {{"beta1", 0.9,
+                   "weight of the momentum in the interpolation whose sign is the step", 0, 0.9999},
+                  {"beta2", 0.99, "decay rate of the momentum", 0, 0.9999}}};
 }
 
 }  // namespace concertina::optimizer_rules

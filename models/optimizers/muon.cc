@@ -1,8 +1,8 @@
-// Muon (Jordan 2024): matrices between hidden activations step by their momentum made orthogonal,
-// as torch.optim.Muon, but with products in fp32. Queries, keys and values are a matrix each, and
-// so are the two halves of a gated MLP, however the model stores them (Jordan: better apart). All
-// else (embeddings, heads, norms, biases) takes AdamW's steps with the keys of all rules; weight
-// decay is that of all in both. A matrix's v stays 0.
+// Muon (Jordan 2024): weight matrices of hidden layers step by their orthogonalized momentum, as in
+// torch.optim.Muon, but with fp32 products. Queries, keys and values are separate matrices, and so
+// are the two halves of a gated MLP, however the model stores them (Jordan: better apart). All
+// other tensors (embeddings, heads, norms, biases) use AdamW with the common keys. Weight decay is
+// the common one in both cases. The state v of a matrix stays 0.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -14,29 +14,29 @@ namespace concertina::optimizer_rules {
 namespace {
 
 constexpr float kLinear = 3.4445F, kCubic = -4.7750F, kQuintic = 2.0315F;
-constexpr float kLeastNorm = 1e-7F;  // of a gradient that is not taken for zeros
+constexpr float kLeastNorm = 1e-7F;  // gradients below this norm count as zero
 
 std::size_t matrix_bytes(std::int64_t rows, std::int64_t columns) {
   return align_up(static_cast<std::size_t>(rows * columns) * sizeof(float));
 }
 
-/// The orthogonal matrix that is nearest, about, by Newton and Schulz's iteration:
-/// X <- a X + (b A + c A^2) X with A = X X^T, some times, which drives the singular values of X to
-/// between 0.7 and 1.2 (Jordan 2024, "Muon", with its quintic's coefficients). Products are fp32
-/// ones of the backend; an iteration of [m,n] with k = min(m, n) has 4 m n k + 2 k^3 operations.
+/// Approximates the nearest orthogonal matrix by the Newton-Schulz iteration X <- a X + (b A + c
+/// A^2) X with A = X X^T, which drives the singular values of X to between 0.7 and 1.2 (Jordan
+/// 2024, "Muon", with the coefficients of its quintic). Products run in fp32 on the backend. One
+/// iteration for [m,n] with k = min(m, n) has 4 m n k + 2 k^3 operations.
 class NewtonSchulz {
  public:
-  /// Makes operators for [rows,columns]. What passes through is that large.
+  /// Creates operators for matrices [rows,columns].
   NewtonSchulz(Backend& backend, std::int64_t rows, std::int64_t columns);
 
   bool is_for(std::int64_t rows, std::int64_t columns) const {
     return rows == rows_ && columns == columns_;
   }
-  /// Operations of `iterations` of them on a matrix of these extents.
+  /// Returns the number of operations of `iterations` iterations on a matrix of this size.
   static double flops(std::int64_t rows, std::int64_t columns, int iterations);
   std::size_t scratch_bytes() const;
   void attach(void* scratch);
-  /// x[rows,columns] <- what the iteration makes of x / |x|. Must not allocate.
+  /// x[rows,columns] <- the result of the iteration for x / |x|. Must not allocate.
   void run(View x, int iterations) const;
 
  private:
@@ -45,13 +45,13 @@ class NewtonSchulz {
 
   Backend& backend_;
   std::int64_t rows_, columns_;
-  std::shared_ptr<Linear> side_, square_;  // by X, or a matrix of its smaller side; among these
+  std::shared_ptr<Linear> side_, square_;  // maps by X, and by its smaller square matrix
   View gram_, polynomial_, next_;
   void *side_packed_ = nullptr, *square_packed_ = nullptr;
 };
 
-// A matrix that is wide is multiplied from the left by one of its rows' number, one that is tall
-// from the right by one of its columns': neither is transposed.
+// A wide matrix is multiplied from the left by a square matrix of its row count, a tall one from
+// the right by one of its column count, so neither is transposed.
 NewtonSchulz::NewtonSchulz(Backend& backend, std::int64_t rows, std::int64_t columns)
     : backend_(backend),
       rows_(rows),
@@ -108,7 +108,7 @@ void NewtonSchulz::iterate(View x) const {
   backend_.run(Axpby{.a = 1, .x = next_, .b = kLinear, .y = x});
 }
 
-/// The extents of one of the matrices of a tensor.
+/// The size of one of the matrices of a tensor.
 struct MatrixExtents {
   std::int64_t rows = 0, columns = 0;
 };
@@ -117,7 +117,7 @@ bool is_one_matrix(const BucketTensor& tensor) {
   return tensor.matrices.size() == 1;
 }
 
-/// Iterations for each shape that there is, and a matrix cut out of a tensor.
+/// The iterations for each matrix shape, and a buffer for a matrix extracted from a tensor.
 class MuonTools final : public UpdateTools {
  public:
   MuonTools(Backend& backend, std::span<const BucketTensor* const> tensors) {
@@ -153,7 +153,7 @@ class MuonTools final : public UpdateTools {
   std::size_t cut_bytes() const { return align_up(static_cast<std::size_t>(cut_) * sizeof(float)); }
 
   std::vector<std::unique_ptr<NewtonSchulz>> shapes_;
-  std::int64_t cut_ = 0;  // elements of the largest
+  std::int64_t cut_ = 0;  // elements of the largest extracted matrix
   void* cut_memory_ = nullptr;
 };
 
@@ -201,14 +201,14 @@ class MuonOptimizer final : public Optimizer {
   }
 
  private:
-  /// g becomes the direction of the step before it is made orthogonal.
+  /// Replaces g by the direction of the step before orthogonalization.
   void add_momentum(Backend& backend, float grad_scale, View m, View g) const {
     const float fresh = (1 - momentum_) * grad_scale;
     backend.run(Axpby{.a = fresh, .x = g, .b = momentum_, .y = m});
     backend.run(Axpby{.a = nesterov_ ? momentum_ : 1, .x = m, .b = nesterov_ ? fresh : 0, .y = g});
   }
 
-  /// The rate of a matrix [I,O], which maps x to x W: PyTorch has it as [O,I].
+  /// Returns the rate of a matrix [I,O], which maps x to x W. PyTorch stores it as [O,I].
   float rate_of(const MatrixExtents& matrix) const {
     const auto in = static_cast<double>(matrix.rows), out = static_cast<double>(matrix.columns);
     return static_cast<float>(match_adamw_ ? 0.2 * std::sqrt(std::max(in, out))
@@ -245,14 +245,16 @@ OptimizerRule muon() {
   return {.make = [](const OptimizerConfig& config) -> std::unique_ptr<Optimizer> {
             return std::make_unique<MuonOptimizer>(config);
           },
-          .options = {{"momentum", 0.95, "what stays of a matrix's momentum", 0, 0.9999},
-                      {"nesterov", true, "Nesterov's momentum: the step looks one ahead"},
-                      {"iterations", std::int64_t{5}, "of Newton and Schulz's", 1, 20},
-                      choice("adjust_lr", "match_rms_adamw",
-                             "rate of a matrix: for steps as large as AdamW's, or Jordan's",
-                             {"match_rms_adamw", "original"}),
-                      {"other_lr", 1.0, "AdamW's rate of the other tensors, over that of matrices",
-                       0, 1000}}};
+          .options = {
+              {"momentum", 0.95, "decay rate of the momentum of matrices", 0, 0.9999},
+              {"nesterov", true, "use Nesterov momentum"},
+              {"iterations", std::int64_t{5}, "number of Newton-Schulz iterations", 1, 20},
+              choice("adjust_lr", "match_rms_adamw",
+                     "learning rate of matrices: scaled to match AdamW's step size, or Jordan's "
+                     "original rule",
+                     {"match_rms_adamw", "original"}),
+              {"other_lr", 1.0,
+               "AdamW learning rate of the other tensors, relative to that of matrices", 0, 1000}}};
 }
 
 }  // namespace concertina::optimizer_rules

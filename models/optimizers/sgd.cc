@@ -1,5 +1,5 @@
-// Stochastic gradient descent with momentum, as torch.optim.SGD. Of the keys of all it reads
-// weight_decay, which is added to the gradient (L2), not decoupled.
+// Stochastic gradient descent with momentum, as in torch.optim.SGD. Of the common keys it uses
+// weight_decay, which is added to the gradient (L2) rather than decoupled.
 #include "models/optimizer.h"
 
 namespace concertina::optimizer_rules {
@@ -26,10 +26,11 @@ std::unique_ptr<Optimizer> make_sgd(const OptimizerConfig& config) {
 OptimizerRule sgd() {
   return {
       .make = make_sgd,
-      .options = {{"momentum", 0.9, "what stays of the last steps' sum", 0, 0.9999},
-                  {"dampening", 0.0,
-                   "share of a gradient that does not enter the sum, but at the first step", 0, 1},
-                  {"nesterov", false, "Nesterov's momentum: the step looks one ahead"}}};
+      .options = {
+          {"momentum", 0.9, "decay rate of the momentum", 0, 0.9999},
+          {"dampening", 0.0,
+           "fraction of each gradient left out of the momentum, except at the first step", 0, 1},
+          {"nesterov", false, "use Nesterov momentum"}}};
 }
 
 }  // namespace concertina::optimizer_rules

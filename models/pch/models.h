@@ -1,5 +1,5 @@
-// Precompiled for families, published models, optimizers, tasks and learning-rate schedules, each
-// of which is a file by itself.
+// Precompiled header of families, published models, optimizers, tasks and learning-rate schedules,
+// which are one source file each.
 #include <fmt/format.h>
 
 #include "core/error.h"

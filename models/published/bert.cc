@@ -1,4 +1,4 @@
-// transformers' Bert...
+// The Bert... classes of transformers.
 #include "models/published/bert_like.h"
 
 namespace concertina::published {

@@ -3,7 +3,7 @@
 namespace concertina::published {
 namespace {
 
-/// Adds the token table, positions from row `skipped_rows` on, token types, norm, and all layers.
+/// Adds the token table, positions from row `skipped_rows`, token types, the norm and the layers.
 void add_bert_body(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& body,
                    std::int64_t skipped_rows) {
   const std::string embeddings = body + "embeddings.";
@@ -23,7 +23,7 @@ void add_bert_body(std::vector<StoredElsewhere>& all, std::int64_t layers, const
               "output.dense"});
 }
 
-/// The keys of config.json.
+/// Returns the keys of config.json.
 std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
   using Use = KeyElsewhere::Use;
   return size_keys(
@@ -97,7 +97,7 @@ HuggingFace roberta_like(const std::string& prefix) {
   table.positions_after = "pad_token_id";
   table.fixed = {{"model.bert.pooler", "tanh"}};
   require_gelu(table);
-  // Its classes are told from the first row, without the pooler of the body.
+  // Classification reads the first row directly, without the pooler of the body.
   table.left_out.insert(table.left_out.end(), {"pooler.dense.weight", "pooler.dense.bias"});
   table.copies = {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
                   {"lm_head.decoder.bias", "lm_head.bias"}};

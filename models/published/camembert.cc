@@ -1,4 +1,4 @@
-// transformers' Camembert...
+// The Camembert... classes of transformers.
 #include "models/published/bert_like.h"
 
 namespace concertina::published {

@@ -1,4 +1,4 @@
-// transformers' DistilBert... (Sanh et al. 2019): a BERT without token types.
+// The DistilBert... classes of transformers (Sanh et al. 2019): BERT without token types.
 #include "models/published/bert_like.h"
 
 namespace concertina::published {

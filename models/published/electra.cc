@@ -1,5 +1,5 @@
-// transformers' Electra... (Clark et al. 2020), of the sizes whose embeddings have the model's
-// width. Its discriminator's own task is not one here.
+// The Electra... classes of transformers (Clark et al. 2020), for sizes whose embedding size equals
+// the hidden size. The task of the discriminator is not supported.
 #include "models/published/bert_like.h"
 
 namespace concertina::published {

@@ -1,4 +1,4 @@
-// transformers' GPT2... Its maps are stored [in, out], but that to the classes.
+// The GPT2... classes of transformers. Weights are stored as [in, out], except for the classifier.
 #include "models/hugging_face.h"
 #include "models/model.h"
 

@@ -1,5 +1,5 @@
-// transformers' GPTNeoX... with layers whose branches are added together, as all that are
-// published.
+// The GPTNeoX... classes of transformers, for layers with parallel branches, as in all published
+// models.
 #include <fmt/format.h>
 
 #include "models/published/neox_like.h"

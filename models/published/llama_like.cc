@@ -12,7 +12,7 @@ std::int64_t head_dim_of(const ModelConfig& config) {
   return config.width / config.heads;
 }
 
-/// Columns of q, k and v.
+/// Returns the column counts of q, k and v.
 std::vector<std::int64_t> qkv_columns(const ModelConfig& config) {
   const auto number = [&](const char* name) { return option<std::int64_t>(config.options, name); };
   const std::int64_t head_dim = number("head_dim") > 0 ? number("head_dim") : head_dim_of(config);
@@ -47,8 +47,8 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
   return all;
 }
 
-/// As transformers 5 writes rotary positions, and as versions before it do: both are written, since
-/// each reads its own alone and takes its default for the other.
+/// Adds the keys of rotary positions in the formats of transformers 5 and of earlier versions. Both
+/// are written, because each version ignores the other's keys and would use its defaults.
 void add_rotary_keys(std::vector<KeyElsewhere>& keys) {
   const std::vector<SameWord> scalings{{"\"default\"", "none"},
                                        {"\"linear\"", "linear"},

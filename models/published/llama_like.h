@@ -1,4 +1,4 @@
-// What the types of decoders that came of Llama have in common.
+// Shared by the decoder types that descend from Llama.
 #pragma once
 
 #include "models/hugging_face.h"
@@ -6,20 +6,20 @@
 
 namespace concertina::published {
 
-/// The whole table of Llama itself. `prefix`: of the classes, "Llama".
+/// Returns the complete table of Llama. `prefix` is that of the class names: "Llama".
 HuggingFace llama_like(const std::string& prefix);
 
-/// Puts `key` in the place of the one of the same name of theirs, or adds it.
+/// Adds `key`, or replaces the one with the same `theirs`.
 void put_key(HuggingFace& table, const KeyElsewhere& key);
-/// Removes the keys and rules of these names of theirs.
+/// Removes the keys and rules with these names in `theirs`.
 void remove_keys(HuggingFace& table, std::initializer_list<std::string_view> names);
-/// Puts the key of the context, of which a missing one means `usual`.
+/// Sets the key of the context; a missing key means `usual`.
 void put_context(HuggingFace& table, std::string_view usual);
 
-/// The key of that name. `usual`: what a missing one means; null means as many as heads.
+/// Returns that key. A missing key means `usual`; null means the number of heads.
 KeyElsewhere key_value_heads(std::string_view usual);
 
-/// "full_attention" for each layer.
+/// Returns "full_attention" for each layer, as a JSON list.
 std::string full_attention(const ModelConfig& config);
 
 }  // namespace concertina::published

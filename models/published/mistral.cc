@@ -1,5 +1,5 @@
-// transformers' Mistral... (Jiang et al. 2023): a Llama whose queries may see a window of keys
-// alone.
+// The Mistral... classes of transformers (Jiang et al. 2023): Llama with an optional sliding
+// window.
 #include "models/published/llama_like.h"
 
 namespace concertina::published {

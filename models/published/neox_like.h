@@ -1,4 +1,4 @@
-// What the types of decoders with parallel branches have in common: GPT-NeoX and Phi.
+// Shared by the decoder types with parallel branches: GPT-NeoX and Phi.
 #pragma once
 
 #include "models/hugging_face.h"
@@ -6,15 +6,15 @@
 
 namespace concertina::published {
 
-/// All but `tensors` and the keys that either type has alone. `prefix`: of the classes,
-/// "Phi"; `usual_activation`: as JSON.
+/// Returns the table without `tensors` and the keys specific to one type. `prefix` is that of the
+/// class names, such as "Phi"; `usual_activation` is JSON.
 HuggingFace neox_like(const std::string& prefix, const std::string& body,
                       std::string_view usual_activation);
 
-/// "001.layer/".
+/// Returns the unit of a layer as a name prefix: "001.layer/".
 std::string layer_unit(std::int64_t layer);
-/// Adds the head after the last layer: its norm, the maps to the logits (`bias`: of that one), to
-/// the classes, and to the `tags` of tokens.
+/// Adds the head after the last layer: its norm, the maps to the logits (with a bias if `bias`) and
+/// to the classes, and the token classifier named `tags`.
 void add_neox_head(std::vector<StoredElsewhere>& all, const ModelConfig& config,
                    const std::string& norm, const std::string& logits, bool bias,
                    const std::string& tags);

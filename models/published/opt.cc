@@ -1,5 +1,5 @@
-// transformers' OPT... (Zhang et al. 2022): a GPT whose maps are apart and stored [out, in], with
-// two rows before the first position.
+// The OPT... classes of transformers (Zhang et al. 2022): GPT with separate q, k and v, weights
+// stored as [out, in], and two rows before the first position.
 #include "models/hugging_face.h"
 #include "models/model.h"
 

@@ -1,4 +1,4 @@
-// transformers' Phi... (Phi 1, 1.5 and 2).
+// The Phi... classes of transformers (Phi 1, 1.5 and 2).
 #include <fmt/format.h>
 
 #include "models/published/neox_like.h"

@@ -1,4 +1,4 @@
-// transformers' Phi3... (Abdin et al. 2024): a Llama with q, k, v in one matrix, and gate and up.
+// The Phi3... classes of transformers (Abdin et al. 2024): Llama with fused q, k, v and gate, up.
 #include <fmt/format.h>
 
 #include "models/published/llama_like.h"
@@ -42,7 +42,7 @@ HuggingFace phi3() {
   table.rules.push_back({"rope_parameters.partial_rotary_factor", "1.0"});
   table.unused = {"embd_pdrop", "original_max_position_embeddings",
                   "rope_parameters.original_max_position_embeddings"};
-  // Keys of longrope, which is refused by its name.
+  // Keys of longrope, a scaling that is rejected by name.
   for (const char* factors : {"rope_scaling.long_factor", "rope_scaling.short_factor",
                               "rope_parameters.long_factor", "rope_parameters.short_factor"})
     table.unused.push_back(factors);

@@ -1,4 +1,4 @@
-// transformers' Qwen2... (Qwen 2 and 2.5; Yang et al. 2024): a Llama with biases of q, k and v.
+// The Qwen2... classes of transformers (Qwen 2, 2.5; Yang et al. 2024): Llama with q, k, v biases.
 #include "models/published/llama_like.h"
 
 namespace concertina::published {

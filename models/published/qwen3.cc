@@ -1,4 +1,4 @@
-// transformers' Qwen3... (Yang et al. 2025): a Llama whose heads of q and k have norms.
+// The Qwen3... classes of transformers (Yang et al. 2025): Llama with norms on the q and k heads.
 #include "models/published/llama_like.h"
 
 namespace concertina::published {

@@ -1,4 +1,4 @@
-// transformers' Roberta...
+// The Roberta... classes of transformers.
 #include "models/published/bert_like.h"
 
 namespace concertina::published {

@@ -1,4 +1,4 @@
-// transformers' ViT...
+// The ViT... classes of transformers.
 #include "models/hugging_face.h"
 #include "models/model.h"
 

@@ -1,4 +1,4 @@
-// transformers' XLMRoberta...
+// The XLMRoberta... classes of transformers.
 #include "models/published/bert_like.h"
 
 namespace concertina::published {

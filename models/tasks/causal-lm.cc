@@ -1,5 +1,5 @@
-// Which token comes next, at each position: logits over the vocabulary, by the token table or by a
-// map of their own.
+// Next-token prediction at each position: logits over the vocabulary, from the token table or a
+// separate map.
 #include "models/task.h"
 #include "models/units/head.h"
 

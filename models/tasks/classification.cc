@@ -1,4 +1,4 @@
-// Which class a sample is of.
+// Single-label classification of samples.
 #include "models/task.h"
 
 namespace concertina::model_tasks {
@@ -8,7 +8,7 @@ Task classification() {
               [](const Trunk& trunk) {
                 return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::rows, label_field()));
               },
-          .about = "tell the class of a text or an image",
+          .about = "classify a text or an image",
           .reads = one_row,
           .classes = true};
 }

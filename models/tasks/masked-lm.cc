@@ -1,6 +1,6 @@
-// Which tokens were masked (BERT, Devlin et al. 2019): a map, a GELU and a norm, then logits over
-// the vocabulary by the token table, with a bias. Where it is known how many tokens of a sample are
-// masked at most, only their rows are computed (gather_indexes in BERT's own code).
+// Prediction of masked tokens (BERT, Devlin et al. 2019): a linear map, GELU and a norm, then
+// logits over the vocabulary from the token table, with a bias. If the number of masked tokens per
+// sample is bounded, only their rows are computed (gather_indexes in BERT's own code).
 #include "models/task.h"
 #include "models/units/head.h"
 
@@ -30,7 +30,7 @@ UnitPlan masked_lm_head(const Trunk& trunk) {
 
 Task masked_lm() {
   return {.head = masked_lm_head,
-          .about = "predict the tokens that were masked",
+          .about = "predict masked tokens",
           .masks = true,
           .reads = masked_rows,
           .vocabulary = true};

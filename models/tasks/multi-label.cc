@@ -1,5 +1,5 @@
-// Which classes a sample is of, any number of them: a probability for each, by binary
-// cross-entropy: transformers' problem_type "multi_label_classification".
+// Multi-label classification of samples: a probability for each class, trained with binary
+// cross-entropy (transformers' problem_type "multi_label_classification").
 #include "models/task.h"
 
 namespace concertina::model_tasks {
@@ -10,7 +10,7 @@ Task multi_label() {
                 return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::binary,
                                                      scores_field(trunk.classes)));
               },
-          .about = "tell all classes that a text is of",
+          .about = "assign any number of classes to a text",
           .reads = one_row,
           .targets = TargetKind::labels,
           .classes = true};

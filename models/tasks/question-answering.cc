@@ -1,5 +1,5 @@
-// Where in a text the answer to a question starts and ends (SQuAD, Rajpurkar et al. 2016, as BERT
-// does it): two logits per token.
+// Extractive question answering (SQuAD, Rajpurkar et al. 2016, as in BERT): two logits per token,
+// for the start and the end of the answer.
 #include "models/task.h"
 #include "models/units/head.h"
 
@@ -18,7 +18,8 @@ UnitPlan question_answering_head(const Trunk& trunk) {
 }  // namespace
 
 Task question_answering() {
-  return {.head = question_answering_head, .about = "find the answer to a question in a text"};
+  return {.head = question_answering_head,
+          .about = "find the span of a text that answers a question"};
 }
 
 }  // namespace concertina::model_tasks

@@ -1,5 +1,5 @@
-// One or several scores of a sample (model.classes), by mean squared error: transformers'
-// problem_type "regression".
+// Regression of one or several scores per sample (model.classes), with mean squared error
+// (transformers' problem_type "regression").
 #include "models/task.h"
 
 namespace concertina::model_tasks {
@@ -10,7 +10,7 @@ Task regression() {
                 return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::squares,
                                                      scores_field(trunk.classes)));
               },
-          .about = "tell scores of a text",
+          .about = "predict scores of a text",
           .reads = one_row,
           .targets = TargetKind::scores,
           .classes = true};

@@ -1,6 +1,6 @@
-// Which class each word is of: that of its first token counts, all others are ignored, as
-// transformers' ForTokenClassification has it (names of people and places: Tjong Kim Sang and De
-// Meulder 2003, as Devlin et al. 2019, 5.3, do it).
+// Classification of words, by the first token of each; all others are ignored, as in transformers'
+// ForTokenClassification (named entities: Tjong Kim Sang and De Meulder 2003, as in Devlin et al.
+// 2019, section 5.3).
 #include "models/task.h"
 
 namespace concertina::model_tasks {
@@ -19,7 +19,7 @@ UnitPlan token_classification_head(const Trunk& trunk) {
 
 Task token_classification() {
   return {.head = token_classification_head,
-          .about = "tell the class of each word of a text",
+          .about = "classify each word of a text",
           .targets = TargetKind::tags,
           .classes = true};
 }

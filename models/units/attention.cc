@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-enum Read { kLengths, kStarts = kLengths };  // one of them
+enum Read { kLengths, kStarts = kLengths };  // mutually exclusive
 
 AttentionShape attention_shape(const UnitShape& s, const AttentionSpec& spec) {
   return {.samples = s.samples,
@@ -34,9 +34,9 @@ NormSpec head_norm(const AttentionSpec& spec, std::string name) {
   return {.kind = NormSpec::Kind::rms, .eps = *spec.norm_eps, .name = std::move(name)};
 }
 
-/// `q` and `k` are what the norms of heads read, where there are any.
+/// `q` and `k` are the inputs of the head norms, if there are any.
 struct Saved {
-  View qkv, y, lse;           // [R,(H+2K)D] normed and rotated, [R,HD], [samples,H,T]
+  View qkv, y, lse;           // [R,(H+2K)D] after norm and rotation, [R,HD], [samples,H,T]
   View q, q_rstd, k, k_rstd;  // [R,HD], [R,H], [R,KD], [R,K]
   static auto slots(const UnitShape& s, const AttentionSpec& spec) {
     const AttentionShape shape = attention_shape(s, spec);
@@ -51,7 +51,7 @@ struct Saved {
   }
 };
 
-/// `dq` and `dk`: gradients of what the norms of heads put out.
+/// `dq` and `dk` are the gradients of the outputs of the head norms.
 struct Grads {
   View dqkv, dq, dk;  // [R,(H+2K)D], [R,HD], [R,KD]
   static auto slots(const UnitShape& s, const AttentionSpec& spec) {
@@ -83,7 +83,7 @@ DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
           .split = DenseSpec::Split::rows};
 }
 
-/// Rotates q and k in place; its table lies among the packed weights.
+/// Rotates q and k in place. Its table is stored with the packed weights.
 class Rotary final : public UnitPart {
  public:
   Rotary(const AttentionShape& shape, const RotarySpec& spec, Backend& backend)
@@ -93,14 +93,14 @@ class Rotary final : public UnitPart {
   std::size_t packed_bytes() const override {
     return spec_.turns() ? table_elements() * sizeof(float) : 0;
   }
-  /// Makes the table, once: no update changes it.
+  /// Computes the table once; updates do not change it.
   void attach(std::span<const View> /*weights*/, void* packed) override {
     if (!spec_.turns()) return;
     table_ = {packed, table_elements(), DType::f32};
     backend_.run(RotaryTable{.spec = spec_, .table = table_, .tokens = shape_.tokens});
   }
 
-  /// `inverse`: of gradients.
+  /// `inverse` is used for gradients.
   void rotate(View qkv, bool inverse, View starts) const {
     if (!spec_.turns()) return;
     backend_.run(Rotate{.x = qkv,
@@ -125,8 +125,8 @@ class Rotary final : public UnitPart {
   View table_;
 };
 
-/// The norms of the heads of q and k (Qwen3). They work on heads side by side; `columns` of qkv are
-/// copied there and back.
+/// The norms of the q and k heads (Qwen3). They need contiguous heads, so these columns of qkv are
+/// copied out and back.
 class HeadNorms {
  public:
   HeadNorms(const AttentionShape& shape, const AttentionSpec& spec, Backend& backend)
@@ -137,12 +137,12 @@ class HeadNorms {
 
   std::array<UnitPart*, 2> parts() { return {&q_, &k_}; }
 
-  /// In place in s.qkv, by way of s.y.
+  /// Operates in place on s.qkv, with s.y as scratch.
   void forward(const Saved& s) const {
     norm(q_, {.mean = {}, .rstd = s.q_rstd}, 0, s.q, s);
     norm(k_, {.mean = {}, .rstd = s.k_rstd}, shape_.width(), s.k, s);
   }
-  /// In place in g.dqkv, by way of `scratch` [R,HD].
+  /// Operates in place on g.dqkv, with `scratch` [R,HD].
   void backward_input(const Saved& s, const Grads& g, View scratch) const {
     gradient(q_, {.mean = {}, .rstd = s.q_rstd}, 0, s.q, g.dq, g.dqkv, scratch);
     gradient(k_, {.mean = {}, .rstd = s.k_rstd}, shape_.width(), s.k, g.dk, g.dqkv, scratch);
@@ -249,7 +249,7 @@ class AttentionBranch final : public Branch {
   }
 
  private:
-  /// None where nothing trains (models/units/dropout.h).
+  /// Empty in inference mode (models/units/dropout.h).
   DropoutMask mask(const UnitIo& io) const {
     if (!io.training || shape_.attention_dropout == 0) return {};
     return {shape_.attention_dropout, io.random, attention_->shape().mask_elements()};
@@ -266,8 +266,8 @@ class AttentionBranch final : public Branch {
   std::shared_ptr<Attention> attention_;
 };
 
-/// The operations of the products, and of the pairs of queries and keys that the mask leaves; moved
-/// are qkv into heads and back, and queries and keys that are rotated.
+/// Operations: the products, and the query-key pairs that the mask leaves. Memory traffic: qkv into
+/// heads and back, and the rotated queries and keys.
 UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
   const double qkv = qkv_spec(shape, spec).flops(shape.rows());
   const double linear = qkv + proj_spec(shape, spec).flops(shape.rows());
@@ -317,7 +317,7 @@ BranchPlan attention_branch(const UnitShape& shape, const AttentionSpec& spec) {
       append(plan.parameters, head_norm(spec, name).parameters(heads.head_dim));
   plan.scratch_columns = heads.width();
   CONCERTINA_CHECK(!shape.packed || (spec.causal && !spec.padded),
-                   "packed documents are of causal models");
+                   "packed samples require a causal model");
   if (spec.padded) plan.reads = {lengths_field()};
   if (shape.packed) plan.reads = {starts_field(shape.tokens)};
   plan.cost = cost_of(shape, spec);

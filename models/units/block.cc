@@ -11,23 +11,23 @@ namespace {
 
 constexpr std::size_t kMostBranches = 2;
 
-/// A block without a backend. The norms are those of the branches, in order; where there are fewer,
-/// the second branch reads what the first one does.
+/// A block without a backend. The norms belong to the branches, in order. If there is only one
+/// norm, the second branch shares it with the first.
 struct BlockSpec {
   NormPlace place = NormPlace::before_branch;
   std::vector<NormSpec> norms;
   std::vector<BranchPlan> branches;
 
   bool before() const { return place == NormPlace::before_branch; }
-  /// Columns of scratch that the first branch wants and the gradient of its input may not have.
+  /// Returns the scratch columns of the first branch that do not fit into its input gradient.
   std::int64_t wide(const UnitShape& s) const {
     const std::int64_t columns = branches[0].scratch_columns;
     return branches.size() > 1 || columns > s.width ? columns : 0;
   }
 };
 
-/// [R,C]: what the branches read, or, with the norm after the skip, what that is of; the sum
-/// between two branches. Statistics of the norms.
+/// [R,C]: the inputs of the branches or, with the norm after the skip, of the norm; and the sum of
+/// the first branch and the skip. Then the statistics of the norms.
 struct Saved {
   View rows, rows2, sum, mean, rstd, mean2, rstd2;
   static auto slots(const UnitShape& s, const BlockSpec& spec) {
@@ -47,9 +47,9 @@ struct Saved {
   View rows_of(std::size_t norm) const { return norm == 0 ? rows : rows2; }
 };
 
-/// Gradients [R,C] of what the branches read, the second one's with that of the first where both
-/// read the same; with the norm after the skip, scratch, and that of the skip's sum. See
-/// Dropout::elements(); and the first branch's scratch.
+/// Gradients [R,C] of the inputs of the branches, where that of a shared input is the sum of both;
+/// with the norm after the skip, `dh` is scratch and `dsum` is the gradient of the sum. For
+/// `dropped`, see Dropout::elements(); `wide` is scratch of the first branch.
 struct Grads {
   View dh, dh2, dsum, dropped, wide;
   static auto slots(const UnitShape& s, const BlockSpec& spec) {
@@ -67,7 +67,7 @@ class Block final : public PartedUnit {
  public:
   Block(const UnitShape& shape, const BlockSpec& spec, Backend& backend)
       : shape_(shape), spec_(spec), dropout_(shape, backend) {
-    norms_.reserve(kMostBranches);  // parts stay where they are
+    norms_.reserve(kMostBranches);  // parts must not move
     for (const NormSpec& norm : spec.norms)
       add_parts(std::array<UnitPart*, 1>{&norms_.emplace_back(norm, backend)});
     for (const BranchPlan& branch : spec.branches)
@@ -148,7 +148,7 @@ class Block final : public PartedUnit {
     const auto count = static_cast<std::size_t>(shape_.rows() * spec_.branches[0].scratch_columns);
     return g.wide.empty() ? g.dh.slice(0, count) : g.wide;
   }
-  /// The gradient of what norm `n` makes: the last branch that reads it has all of it.
+  /// Returns the gradient of norm `n`'s output, from the last branch that reads it.
   View of_rows(std::size_t n, const Grads& g) const {
     return g.of_branch(n + 1 == norms_.size() ? branches_.size() - 1 : n);
   }
@@ -156,7 +156,7 @@ class Block final : public PartedUnit {
     return spec_.before() ? s.rows_of(std::min(branch, norms_.size() - 1)) : io.input;
   }
 
-  /// Those of the branches follow the block's own.
+  /// Memory of the branches follows the block's.
   BranchMemory memory_of(const UnitIo& io, std::size_t branch) const {
     auto* saved = static_cast<std::byte*>(io.saved) + slot_bytes<Saved>(shape_, spec_);
     auto* grads = static_cast<std::byte*>(io.grads) + slot_bytes<Grads>(shape_, spec_);
@@ -172,7 +172,7 @@ class Block final : public PartedUnit {
       norms_[n].forward(io.input, s.statistics(n), s.rows_of(n));
   }
 
-  /// y = input + dropout(sum of the branches).
+  /// Computes y = input + dropout(sum of the branches).
   void add_branches(const UnitIo& io, const Saved& s, View y) {
     const bool drops = dropout_.drops(io);
     Epilogue last = drops ? Epilogue{} : Epilogue{Epilogue::Kind::residual, io.input};
@@ -191,8 +191,8 @@ class Block final : public PartedUnit {
   std::vector<std::unique_ptr<Branch>> branches_;
 };
 
-/// The branches, the norms and the skip around them. A group divides the branches; the sum over its
-/// devices is u in F and dh in I.
+/// The branches, the norms and the skip. A tensor-parallel group divides the branches, and sums u
+/// in F and dh in I over its devices.
 UnitCost cost_of(const UnitShape& shape, const BlockSpec& spec) {
   UnitCost cost = spec.branches[0].cost;
   for (std::size_t b = 1; b < spec.branches.size(); ++b) {
@@ -215,12 +215,12 @@ UnitCost cost_of(const UnitShape& shape, const BlockSpec& spec) {
                 .input_moved = cost.input_moved,
                 .parts = cost.split.parts};
   cost.forward_sum = cost.input_sum = shape.moved(shape.width);
-  // Each norm's x and y; each u, the skip and their sums.
+  // x and y of each norm; u of each branch, the skip and their sums.
   const std::int64_t norms = std::ssize(spec.norms), branches = std::ssize(spec.branches);
   cost.forward_moved += shape.moved((2 * norms + 2 * branches + 1) * shape.width);
   cost.input_moved += shape.moved((4 * norms + 2 * branches + 4) * shape.width);
   if (shape.dropout > 0) cost.dropped = static_cast<double>(shape.elements(1));
-  // With the norm after it the sum of the skip is kept, and needs all of the branch again.
+  // If the norm follows the skip, the sum is saved, and recomputing it takes the whole branch.
   if (!spec.before()) cost.again_flops = cost.forward_flops;
   cost.saved_bytes += slot_bytes<Saved>(shape, spec);
   cost.grad_bytes += slot_bytes<Grads>(shape, spec);

@@ -66,7 +66,7 @@ void Dense::backward_weight(View x, View dy, std::span<const UnitGradient> gradi
   const UnitGradient& any = weight.view.empty() ? bias : weight;
   if (any.view.empty()) return;  // a shared table that is frozen
   CONCERTINA_CHECK(bias.view.empty() || bias.accumulate == any.accumulate,
-                   "weight and bias start a leaf of the gradient sum at the same microbatch");
+                   "weight and bias must start a gradient-sum leaf at the same microbatch");
   backend_.run(LinearWeight{.map = *linear_,
                             .x = x,
                             .dy = dy,

@@ -1,6 +1,6 @@
-// A linear map with its weight and bias: y[n,O] = x[n,I] W + b, its gradients and its parameters.
-// Parameters: <name>.weight, stored [I,O], and with a bias <name>.bias [O]; or a table [O,I] that
-// other units share, under its own name, and logits.bias [O].
+// A linear map with optional bias: y[n,O] = x[n,I] W + b, with gradients.
+// Parameters: <name>.weight, stored [I,O], and <name>.bias [O]; or a shared table [O,I], under its
+// own name, and logits.bias [O].
 #pragma once
 
 #include <memory>
@@ -14,25 +14,25 @@ namespace concertina {
 struct DenseSpec {
   std::string name;
   std::int64_t in = 0, out = 0;
-  float std = 0;  // of the weight's init
+  float std = 0;  // standard deviation of the initial weight
   bool bias = true;
-  bool shared_table = false;  // the weight is the tensor `name` [out,in] of the whole model
-  std::vector<std::int64_t> matrices{};  // of the weight, as in ParameterSpec
+  bool shared_table = false;             // the weight is the model-wide tensor `name` [out,in]
+  std::vector<std::int64_t> matrices{};  // see ParameterSpec
   /// The dimension that a tensor-parallel group divides: the columns of W and b, or the rows of W,
-  /// whose products the group's devices then sum.
+  /// in which case the group sums the products.
   enum class Split { none, columns, rows } split = Split::none;
-  /// Its operations per row, times the rows: F, I and W each do as many.
+  /// Returns the operations for `rows` rows; F, I and W need the same number each.
   double flops(std::int64_t rows) const {
     return 2 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
   }
   std::vector<ParameterSpec> parameters() const;
-  /// y[...,O] of x[...,I].
+  /// Returns the name of y[...,O] for x[...,I].
   std::string describe(GraphBuilder& graph, const std::string& x) const;
 };
 
 class Dense final : public UnitPart {
  public:
-  /// `rows`: of every x. Precision is that of `shape`, but for its products where these are given.
+  /// `rows` is the row count of x. The precision is that of `shape`, unless `products` is given.
   Dense(const DenseSpec& spec, std::int64_t rows, const UnitShape& shape, Backend& backend);
 
   std::size_t parameters() const override { return biased_ ? 2 : 1; }
@@ -41,10 +41,10 @@ class Dense final : public UnitPart {
   void pack() override;
   bool packs(std::size_t index) const override { return index == kWeight; }
 
-  /// See Epilogue (core/operators.h).
+  /// For the epilogue, see core/operators.h.
   void forward(View x, Epilogue epilogue, View y) const;
   void backward_input(View dy, Epilogue epilogue, View dx) const;
-  /// `gradients`: of the unit.
+  /// `gradients` are those of the whole unit.
   void backward_weight(View x, View dy, std::span<const UnitGradient> gradients) const;
 
  private:

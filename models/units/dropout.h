@@ -1,7 +1,7 @@
-// Dropout at the end of a unit: of the embeddings, and of what a half-block adds to its skip
-// (GPT-2's embd_pdrop and resid_pdrop). None where nothing trains, so a unit that is frozen puts
-// out what follows from its weights and the sample alone. No mask is kept (core/dropout.h): I makes
-// it again, and leaves what it lets through to W.
+// Dropout at the end of a unit: on the embeddings, and on what a half-block adds to its skip
+// (GPT-2's embd_pdrop and resid_pdrop). It is off in inference mode, so the output of a frozen unit
+// depends only on its weights and the sample. Masks are not stored (core/dropout.h): I regenerates
+// the mask and saves the masked gradient for W.
 #pragma once
 
 #include "models/units/unit.h"
@@ -14,23 +14,22 @@ class Dropout {
 
   bool drops(const UnitIo& io) const { return shape_.dropout > 0 && io.training; }
 
-  /// F, where it drops: y = residual (may be empty) + drop(u). y may be u.
+  /// F with dropout: y = residual (may be empty) + drop(u). y may alias u.
   void forward(const UnitIo& io, View u, View residual, View y) const {
     backend_.run(ApplyDropout{.mask = mask(io), .u = u, .residual = residual, .y = y});
   }
 
-  /// Elements of a unit's slot in its `grads` for the gradient [R,C] of what was dropped: none
-  /// without dropout.
+  /// Returns the elements of the slot in `grads` for the masked gradient [R,C]; 0 without dropout.
   static std::int64_t elements(const UnitShape& shape) {
     return shape.dropout > 0 ? shape.elements(1) : 0;
   }
-  /// I: that gradient, of `dy` before it was dropped; in `place`, that slot, or where there is none
-  /// just `dy`.
+  /// I: returns the masked gradient, computed from `dy` into its slot `place`, or `dy` itself if
+  /// that is empty.
   View backward(const UnitIo& io, View dy, View place) const {
     if (!place.empty()) backend_.run(ApplyDropout{.mask = mask(io), .u = dy, .y = place});
     return gradient(dy, place);
   }
-  /// W: the same, from what backward() left.
+  /// W: returns the gradient that backward() left.
   static View gradient(View dy, View place) { return place.empty() ? dy : place; }
 
  private:

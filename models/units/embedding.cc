@@ -16,7 +16,7 @@ bool reads_starts(const UnitShape& shape, const EmbeddingSpec& spec) {
   return shape.packed && spec.positions;
 }
 
-/// With a norm: x[R,C], and what it keeps.
+/// With a norm: its input x[R,C] and its statistics.
 struct Saved : NormStatistics {
   View x;
   static auto slots(const UnitShape& s, const EmbeddingSpec& spec) {
@@ -28,7 +28,7 @@ struct Saved : NormStatistics {
 };
 
 struct Grads {
-  View dropped, dx;  // see Dropout::elements(); with a norm [R,C]
+  View dropped, dx;  // see Dropout::elements(); [R,C] with a norm
   static auto slots(const UnitShape& s, const EmbeddingSpec& spec) {
     return std::array{Slot{&Grads::dropped, Dropout::elements(s), s.compute},
                       Slot{&Grads::dx, spec.norm ? s.elements(1) : 0, s.compute}};
@@ -86,7 +86,7 @@ class Embedding final : public PartedUnit {
                        wtt = tables_.gradient(gradients, kWtt);
     for (const UnitGradient& other : {wpe, wtt})
       CONCERTINA_CHECK(other.view.empty() || other.accumulate == wte.accumulate,
-                       "all tables start a leaf of the gradient sum at the same microbatch");
+                       "all tables must start a gradient-sum leaf at the same microbatch");
     backend_.run(EmbedWeight{.tokens = io.fields[kTokens],
                              .dx = spec_.norm ? g.dx : dy,
                              .t = shape_.tokens,
@@ -102,7 +102,7 @@ class Embedding final : public PartedUnit {
   }
 
  private:
-  /// The last field; not read where nothing goes by position.
+  /// Returns the last field, or an empty view if positions do not restart.
   View starts(const UnitIo& io) const {
     return reads_starts(shape_, spec_) ? io.fields[spec_.types > 1 ? kTypes + 1 : kTypes] : View{};
   }
@@ -116,7 +116,7 @@ class Embedding final : public PartedUnit {
   Dropout dropout_;
 };
 
-/// [samples,T], or [T] where they are counted.
+/// Returns positions [samples,T], or [T] if they are counted.
 std::string describe_positions(GraphBuilder& graph, const EmbeddingSpec& spec) {
   if (!spec.counts_positions) return graph.tokens_input("position_ids");
   const std::string shape = graph.add("Shape", {graph.tokens_input("input_ids")});
@@ -129,8 +129,8 @@ std::string describe_embedding(GraphBuilder& graph, const EmbeddingSpec& spec) {
     return graph.add("Gather", {graph.parameter(table), indices}, {{"axis", std::int64_t{0}}});
   };
   std::string x = rows(kTokenTable, graph.tokens_input("input_ids"));
-  // Where there is one type there is nothing to say: the programs that feed such a model have no
-  // such input.
+  // With one type there is no such input, because programs that feed this kind of model do not
+  // supply it.
   if (spec.types == 1)
     x = graph.add("Add", {x, rows("wtt", graph.index(0))});
   else if (spec.types > 1)

@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// Which key [samples,1,1 or T,T] each query sees; empty: all see all.
+/// Returns the mask [samples,1,1 or T,T] of visible keys per query; empty: all are visible.
 std::string describe_mask(GraphBuilder& graph, const AttentionShape& shape) {
   if (!shape.causal && !shape.padded) return {};
   return graph.once(shape.causal ? "causal mask" : "mask", [&] {
@@ -26,7 +26,7 @@ std::string describe_mask(GraphBuilder& graph, const AttentionShape& shape) {
   });
 }
 
-/// cos or sin [samples,1,T,P/2] of the angle of each position and pair.
+/// Returns cos or sin [samples,1,T,P/2] of the angles, by position and pair.
 std::string describe_rotation(GraphBuilder& graph, std::int64_t positions, const RotarySpec& spec,
                               double (*function)(double), const char* name) {
   return graph.once(fmt::format("{} of positions", name), [&] {
@@ -44,7 +44,7 @@ std::string describe_rotation(GraphBuilder& graph, std::int64_t positions, const
   });
 }
 
-/// x[samples,heads,T,D] with the first P columns rotated.
+/// Returns x[samples,heads,T,D] with the first P columns rotated.
 std::string describe_rotary(GraphBuilder& graph, const AttentionShape& shape,
                             const RotarySpec& spec, const std::string& x) {
   const std::string cos = describe_rotation(graph, shape.tokens, spec, std::cos, "cos");
@@ -64,7 +64,7 @@ std::string describe_rotary(GraphBuilder& graph, const AttentionShape& shape,
   return graph.add("Concat", all, {{"axis", std::int64_t{-1}}});
 }
 
-/// x[samples,K,T,D] with each head G times, [samples,KG,T,D].
+/// Returns x[samples,K,T,D] with each head repeated G times, [samples,KG,T,D].
 std::string describe_shared_heads(GraphBuilder& graph, const AttentionShape& shape,
                                   const std::string& x) {
   const std::int64_t group = shape.heads / shape.kv();
@@ -80,11 +80,11 @@ std::string describe_activation(GraphBuilder& graph, Epilogue::Kind kind, const 
   if (kind == Epilogue::Kind::relu) return graph.add("Relu", {x});
   if (kind == Epilogue::Kind::silu) return graph.add("Mul", {x, graph.add("Sigmoid", {x})});
   const std::string half = graph.number(0.5F), one = graph.number(1);
-  std::string share;  // twice the share of x that passes, less 1
+  std::string share;  // 2 s - 1, where s is the fraction of x that passes
   if (kind == Epilogue::Kind::gelu_erf) {
     share = graph.add("Erf", {graph.add("Div", {x, graph.number(std::numbers::sqrt2_v<float>)})});
   } else {
-    CONCERTINA_CHECK(kind == Epilogue::Kind::gelu, "a kind that is no activation");
+    CONCERTINA_CHECK(kind == Epilogue::Kind::gelu, "not an activation");
     const auto slope = static_cast<float>(std::sqrt(2 / std::numbers::pi));
     const std::string cube = graph.add("Mul", {graph.add("Mul", {x, x}), x});
     const std::string bent =
@@ -120,8 +120,8 @@ std::string describe_attention_products(GraphBuilder& graph, const AttentionShap
   const std::string v = describe_shared_heads(graph, shape, heads_of(parts[2], shape.kv()));
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head_dim)));
   std::string scores = graph.add("Mul", {graph.add("MatMul", {q, k}), graph.number(scale)});
-  // A query that sees nothing, as before the first token of a sample that is padded on its left, is
-  // no NaN: all its scores are the lowest number.
+  // The mask value is the lowest finite number, because a query without visible keys (in left
+  // padding) would otherwise give NaN.
   if (const std::string mask = describe_mask(graph, shape); !mask.empty())
     scores = graph.add("Where", {mask, scores, graph.number(std::numeric_limits<float>::lowest())});
   const std::string shares = graph.add("Softmax", {scores}, {{"axis", std::int64_t{-1}}});

@@ -1,4 +1,4 @@
-// Computations of several units as graphs of operators, for other programs.
+// Computations shared by several units, as graphs of operators for export.
 #pragma once
 
 #include <span>
@@ -11,13 +11,12 @@
 
 namespace concertina {
 
-/// f(x) of the same shape, f the activation `kind`.
+/// Returns f(x) of the same shape, where f is the activation `kind`.
 std::string describe_activation(GraphBuilder& graph, Epilogue::Kind kind, const std::string& x);
 
-/// Attention without its maps: y[samples,T,C] = softmax(mask(q k^T / sqrt(D))) v of
-/// qkv[samples,T,(H+2K)D], with each head of q and k first through the norm of `norms`, none or
-/// that of q and that of k, and then rotated by its position where `rotary` turns. Returns y's
-/// name.
+/// Attention without its projections: y[samples,T,C] = softmax(mask(q k^T / sqrt(D))) v for
+/// qkv[samples,T,(H+2K)D]. `norms` is empty, or has the norms of q and of k heads. They precede the
+/// rotation of `rotary`, which may be off. Returns the name of y.
 std::string describe_attention_products(GraphBuilder& graph, const AttentionShape& shape,
                                         const RotarySpec& rotary, std::span<const NormSpec> norms,
                                         const std::string& qkv);

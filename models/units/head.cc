@@ -19,21 +19,21 @@ bool scores(HeadSpec::Loss loss) {
   return loss == HeadSpec::Loss::squares || loss == HeadSpec::Loss::binary;
 }
 
-/// The shape of the rows that have a loss.
+/// Returns the shape of the rows that have a loss.
 UnitShape loss_shape(UnitShape shape, const HeadSpec& spec) {
   shape = shape_of(spec.rows, shape);
   if (!spec.drops) shape.dropout = 0;
   return shape;
 }
 
-/// Logits decide the loss, and their table may also be the embedding: fp8 leaves both in the
-/// storage type (Micikevicius et al. 2022; Peng et al. 2023, FP8-LM).
+/// Excludes the logits from fp8: they determine the loss, and may share their table with the
+/// embedding (Micikevicius et al. 2022; Peng et al. 2023, FP8-LM).
 UnitShape without_fp8(UnitShape shape) {
   if (shape.products == Products::fp8) shape.products = Products::as_stored;
   return shape;
 }
 
-/// The fields that the head reads of samples of `tokens`.
+/// Returns the fields that the head reads of samples of `tokens`.
 std::vector<Field> reads_of(const HeadSpec& spec, std::int64_t tokens) {
   std::vector<Field> reads = spec.reads;
   for (const Field& field : spec.rows.fields(tokens))
@@ -41,12 +41,12 @@ std::vector<Field> reads_of(const HeadSpec& spec, std::int64_t tokens) {
   return reads;
 }
 
-/// Views that the head has no use for are empty. `places` and `targets` [n], `taken` [n,C]; `h` and
-/// `t` [n,C] after the first norm and the activation, `aux` [n,C] for the latter's gradient, `z`
-/// [n,C] after the transform's norm, `d` [n,C] after dropout.
+/// Unused views are empty. `places` and `targets` [n], `taken` [n,C]; `h` and `t` [n,C] after the
+/// first norm and the activation, `aux` [n,C] for the latter's gradient, `z` [n,C] after the
+/// transform's norm, `d` [n,C] after dropout.
 struct Saved {
   View places, targets, taken, h, mean, rstd, t, aux, z, z_mean, z_rstd, d;
-  View logits, row_loss;  // [n,V]; [n], or of spans [samples]
+  View logits, row_loss;  // [n,V]; [n], or [samples] for spans
 
   static auto slots(const UnitShape& s, const HeadSpec& spec) {
     const UnitShape shape = loss_shape(s, spec);
@@ -79,8 +79,8 @@ struct Saved {
   NormStatistics inner_statistics() const { return {z_mean, z_rstd}; }
 };
 
-/// Gradients [n,C]: of what the logits are made of; of what the transform's map puts out, and of
-/// what it gets; of the rows taken.
+/// Gradients [n,C] of the input of the logits, of the output and the input of the transform's map,
+/// and of the rows taken.
 struct Grads {
   View dd, dt, dh, dtaken;
 
@@ -205,7 +205,7 @@ class Head final : public PartedUnit {
     if (inner_norm_) inner_norm_->forward(s.t, s.inner_statistics(), s.z);
   }
 
-  /// dt of what the transform's map puts out, from dd of what the whole transform does.
+  /// Computes dt, the gradient of the map's output, from dd, that of the whole transform's output.
   void transform_gradient(const Saved& s, View dd, View dt) {
     if (inner_norm_) inner_norm_->backward_input(dd, s.t, s.inner_statistics(), {}, dt);
     const View dy = inner_norm_ ? dt : dd;
@@ -260,8 +260,8 @@ std::string describe_transform(GraphBuilder& graph, const TransformSpec& spec,
   return spec.norm ? spec.norm->describe(graph, y) : y;
 }
 
-/// The last row [samples,C] of x [samples,T,C] where the attention mask is 1, whichever side is
-/// padded: the largest of the positions that are not.
+/// Returns the last row [samples,C] of x [samples,T,C] where the attention mask is 1, for padding
+/// on either side: that of the largest unmasked position.
 std::string describe_last_row(GraphBuilder& graph, const std::string& x) {
   const std::string mask = graph.tokens_input("attention_mask");
   const std::string shape = graph.add("Shape", {mask});
@@ -273,8 +273,8 @@ std::string describe_last_row(GraphBuilder& graph, const std::string& x) {
   return graph.add("GatherND", {x, last}, {{"batch_dims", std::int64_t{1}}});
 }
 
-/// Describes the head of x[samples,T,C]. Outputs "logits" [samples,T,V], where one row of a sample
-/// is read [samples,V]; of spans "start_logits" and "end_logits" [samples,T].
+/// Describes the head for x[samples,T,C]. Outputs "logits" [samples,T,V], or [samples,V] if the
+/// head reads one row per sample; for spans "start_logits" and "end_logits" [samples,T].
 void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
   const std::string samples(kBatchAxis), tokens(kSequenceAxis);
   if (spec.rows.which == RowsRead::Which::first)
@@ -300,8 +300,8 @@ void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
   output("end_logits", halves[1]);
 }
 
-/// Returns the costs, with `product` operations of F; a group divides the logits. The loss reads
-/// them twice and writes their gradient, in F.
+/// Returns the costs, where `product` is the operations of F. A tensor-parallel group divides the
+/// logits. In F, the loss reads them twice and writes their gradient.
 UnitCost cost_of(const UnitShape& s, const HeadSpec& spec, double product) {
   const UnitShape shape = loss_shape(s, spec);
   const double logits = static_cast<double>(shape.rows()) * static_cast<double>(spec.logits.out);
@@ -331,8 +331,9 @@ UnitCost cost_of(const UnitShape& s, const HeadSpec& spec, double product) {
 
 UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
   if (shape.smoothing > 0 && scores(spec.loss))
-    throw_input(fmt::format("label_smoothing = {} of targets that are no classes", shape.smoothing),
-                "model.label_smoothing", "0, or a task that tells one class");
+    throw_input(
+        fmt::format("label_smoothing = {} requires targets that are classes", shape.smoothing),
+        "model.label_smoothing", "0, or a task with a single class per target");
   const std::int64_t rows = loss_shape(shape, spec).rows();
   double product = spec.logits.flops(rows);
   UnitPlan plan;

@@ -11,13 +11,13 @@
 namespace concertina {
 namespace {
 
-/// Columns of the first map.
+/// Returns the columns of the first map.
 std::int64_t up_columns(const MlpSpec& spec) {
   return spec.gated ? 2 * spec.hidden : spec.hidden;
 }
 
-/// [R,F]: the input of the last map, and what the activation's gradient needs: of a gated MLP
-/// [R,2F], gate and up.
+/// [R,F], the input of the last map; and what the activation's gradient needs: [R,F], or for a
+/// gated MLP gate and up [R,2F].
 struct Saved {
   View g, u;
   static auto slots(const UnitShape& s, const MlpSpec& spec) {
@@ -26,8 +26,8 @@ struct Saved {
   }
 };
 
-/// The gradients before the activation, of u's columns; of a gated MLP also that of g, which is
-/// scratch of I.
+/// The gradient before the activation, with the columns of u; for a gated MLP also that of g, as
+/// scratch in I.
 struct Grads {
   View du, dg;
   static auto slots(const UnitShape& s, const MlpSpec& spec) {
@@ -114,7 +114,7 @@ class MlpBranch final : public Branch {
   Dense up_, down_;
 };
 
-/// [...,hidden] of u[...,2 hidden].
+/// Returns [...,hidden] for u[...,2 hidden].
 std::string describe_gate(GraphBuilder& graph, std::int64_t hidden, const std::string& u) {
   const std::vector<std::string> halves = graph.add_many(
       "Split", 2, {u, graph.indices({hidden, hidden})}, {{"axis", std::int64_t{-1}}});
@@ -132,7 +132,7 @@ std::vector<std::string_view> activation_names() {
 
 Epilogue::Kind activation_of(std::string_view name) {
   const auto found = std::ranges::find(kActivations, name, &ActivationName::name);
-  CONCERTINA_CHECK(found != kActivations.end(), "there is no activation {}", name);
+  CONCERTINA_CHECK(found != kActivations.end(), "unknown activation {}", name);
   return found->kind;
 }
 

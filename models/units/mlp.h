@@ -8,21 +8,20 @@
 
 namespace concertina {
 
-/// The names that config keys have for the activations of an MLP: gelu (x Phi(x)), gelu_tanh, relu,
-/// silu.
+/// Returns the config values for the activation of an MLP: gelu (x Phi(x)), gelu_tanh, relu, silu.
 std::vector<std::string_view> activation_names();
-/// The activation of a name, which is one of them.
+/// Returns the activation of this name, which must be one of them.
 Epilogue::Kind activation_of(std::string_view name);
 
-/// u = f(h Wup + b) Wdown + b, f the activation (GPT-2, BERT), or gated (SwiGLU, Shazeer 2020;
+/// u = f(h Wup + b) Wdown + b with activation f (GPT-2, BERT), or gated (SwiGLU, Shazeer 2020;
 /// Llama): u = (silu(h Wgate) * (h Wup)) Wdown.
-/// Parameters: up.weight [C,F], up.bias [F], down.weight [F,C], down.bias [C]; of a gated MLP
-/// gate_up.weight [C,2F], the gate's columns first, and down.weight [F,C].
+/// Parameters: up.weight [C,F], up.bias [F], down.weight [F,C], down.bias [C]; for a gated MLP
+/// gate_up.weight [C,2F], with the gate's columns first, and down.weight [F,C].
 struct MlpSpec {
   std::int64_t hidden = 0;                           // F
-  Epilogue::Kind activation = Epilogue::Kind::gelu;  // not of a gated MLP
-  float std = 0;                                     // of the weights' init
-  float residual_std = 0;                            // of the map into the skip
+  Epilogue::Kind activation = Epilogue::Kind::gelu;  // not used by a gated MLP
+  float std = 0;                                     // standard deviation of the initial weights
+  float residual_std = 0;                            // likewise, for the map into the skip
   bool gated = false;
 };
 

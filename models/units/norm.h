@@ -1,5 +1,5 @@
-// A norm of rows: y = norm(x), its gradients and its parameters: "ln.weight" [C], and of a layer
-// norm "ln.bias" [C].
+// A norm over rows, y = norm(x), with gradients. Parameters: "ln.weight" [C] and, for a layer norm,
+// "ln.bias" [C].
 #pragma once
 
 #include <string>
@@ -12,20 +12,20 @@ namespace concertina {
 struct NormSpec {
   enum class Kind {
     layer,  // Ba et al. 2016
-    rms     // no mean and no bias: Zhang & Sennrich 2019
+    rms     // no mean and no bias (Zhang & Sennrich 2019)
   };
   Kind kind = Kind::layer;
   float eps = 1e-5F;
   std::string name = "ln";
 
   std::vector<ParameterSpec> parameters(std::int64_t width) const;
-  /// y of x, both [...,C].
+  /// Returns the name of y for x, both [...,C].
   std::string describe(GraphBuilder& graph, const std::string& x) const;
-  /// Elements of NormStatistics for `rows` rows.
+  /// Returns the number of means to keep for `rows` rows.
   std::int64_t means(std::int64_t rows) const { return kind == Kind::layer ? rows : 0; }
 };
 
-/// Statistics that F of a norm keeps for its gradients, each [n]; an RMS norm has no mean.
+/// Statistics that F keeps for the gradients, [n] each; an RMS norm has no mean.
 struct NormStatistics {
   View mean, rstd;
 };
@@ -38,17 +38,17 @@ class Norm final : public UnitPart {
   void attach(std::span<const View> weights, void* packed) override;
 
   void forward(View x, const NormStatistics& kept, View y) const;
-  /// dx = residual_grad (may be empty) + what dy says of x. dx may be either of the two.
+  /// dx = residual_grad (may be empty) + the gradient through the norm; dx may alias either input.
   void backward_input(View dy, View x, const NormStatistics& kept, View residual_grad,
                       View dx) const;
-  /// `gradients`: of the unit.
+  /// `gradients` are those of the whole unit.
   void backward_weight(View dy, View x, const NormStatistics& kept,
                        std::span<const UnitGradient> gradients) const;
 
  private:
   enum Parameter { kWeight, kBias };
   bool centers() const { return spec_.kind == NormSpec::Kind::layer; }
-  /// run.template operator()<centers()>()
+  /// Calls run.template operator()<centers()>().
   template <class Run>
   void by_kind(const Run& run) const {
     centers() ? run.template operator()<true>() : run.template operator()<false>();

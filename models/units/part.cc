@@ -43,8 +43,9 @@ std::size_t PartedUnit::packed_bytes() const {
 void PartedUnit::attach(std::span<const View> parameters, void* packed) {
   auto* at = static_cast<std::byte*>(packed);
   for (UnitPart* part : parts_) {
-    CONCERTINA_CHECK(parameters.size() >= part->parameters(), "{} parameters are left for {}",
-                     parameters.size(), part->parameters());
+    CONCERTINA_CHECK(parameters.size() >= part->parameters(),
+                     "only {} parameters are left for a part with {}", parameters.size(),
+                     part->parameters());
     part->attach(parameters.first(part->parameters()), at);
     parameters = parameters.subspan(part->parameters());
     at += align_up(part->packed_bytes());

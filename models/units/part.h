@@ -1,6 +1,5 @@
-// Parts of units, which have parameters of their own.
-// Invariant: the parameters of a unit are those of its parts, part after part, and so are its
-// packed weights.
+// Parts of units that have parameters.
+// Invariant: the parameters and packed weights of a unit are those of its parts, in order.
 #pragma once
 
 #include <span>
@@ -13,21 +12,21 @@ namespace concertina {
 class UnitPart {
  public:
   virtual ~UnitPart() = default;
-  /// How many parameters it has, all next to each other in the unit's list.
+  /// Returns the number of parameters, which are consecutive in the unit's list.
   virtual std::size_t parameters() const = 0;
   virtual std::size_t packed_bytes() const { return 0; }
-  /// `weights` are its own; `packed` has packed_bytes().
+  /// `weights` are those of the part; `packed` has packed_bytes().
   virtual void attach(std::span<const View> weights, void* packed) = 0;
   /// See Unit::pack().
   virtual void pack() {}
-  /// Whether pack() reads its parameter `index`.
+  /// Whether pack() reads the part's parameter `index`.
   virtual bool packs(std::size_t /*index*/) const { return false; }
 
-  /// Its parameters start at `first` of the unit's.
+  /// Sets the index of its first parameter in the unit's list.
   void place(std::size_t first) { first_ = first; }
 
  protected:
-  /// The gradient of its own parameter `index`, out of those of the unit.
+  /// Returns the gradient of the part's parameter `index` from those of the unit.
   const UnitGradient& own(std::span<const UnitGradient> gradients, std::size_t index) const {
     return gradients[first_ + index];
   }
@@ -36,8 +35,7 @@ class UnitPart {
   std::size_t first_ = 0;
 };
 
-/// Tables and vectors that a unit reads as they are. Those that are absent are empty and have no
-/// gradient.
+/// Tables and vectors that a unit reads directly. Absent ones are empty and have no gradient.
 class Tables final : public UnitPart {
  public:
   explicit Tables(std::vector<bool> there) : there_(std::move(there)), views_(there_.size()) {}
@@ -54,7 +52,7 @@ class Tables final : public UnitPart {
   std::vector<View> views_;
 };
 
-/// A unit that leaves its parameters to its parts.
+/// A unit whose parameters all belong to parts.
 class PartedUnit : public Unit {
  public:
   void attach(std::span<const View> parameters, void* packed) final;
@@ -62,7 +60,7 @@ class PartedUnit : public Unit {
   bool packs(std::size_t parameter) const final;
 
  protected:
-  /// Each part once, in the order of the parameters; they outlive the unit.
+  /// Adds parts in the order of their parameters. They must outlive the unit.
   void add_parts(std::span<UnitPart* const> parts);
   std::size_t packed_bytes() const;
 

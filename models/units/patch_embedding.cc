@@ -24,7 +24,7 @@ DenseSpec patch_spec(const UnitShape& s, const PatchEmbeddingSpec& spec) {
 }
 
 struct Saved {
-  View patches, x;  // [S N, channels P P], [S N,C]; of the second nothing is read after F
+  View patches, x;  // [S N, channels P P], [S N,C]; x is not read after F
   static auto slots(const UnitShape& s, const PatchEmbeddingSpec& spec) {
     const std::int64_t rows = patch_rows(s, spec);
     return std::array{Slot{&Saved::patches, rows * patch_spec(s, spec).in, s.compute},
@@ -109,7 +109,7 @@ std::string describe_patches(GraphBuilder& graph, const UnitShape& shape,
       graph.add("Transpose", {cut}, {{"perm", std::vector<std::int64_t>{0, 2, 4, 1, 3, 5}}});
   const std::string rows = map.describe(
       graph, graph.add("Reshape", {sorted, graph.indices({-1, spec.patches(), map.in})}));
-  // The class token [C] as [samples,1,C].
+  // The class token [C], expanded to [samples,1,C].
   const std::string samples =
       graph.add("Slice", {graph.add("Shape", {rows}), graph.indices({0}), graph.indices({1})});
   const std::string each =
@@ -126,7 +126,7 @@ UnitPlan patch_embedding(const UnitShape& shape, const PatchEmbeddingSpec& spec)
                    spec.patches());
   const Init init{Init::Kind::normal, spec.std};
   const double product = patch_spec(shape, spec).flops(patch_rows(shape, spec));
-  // Pixels into patches; their rows and the places' into x.
+  // Pixels into patches; patches and positions into x.
   const double moved = shape.moved(2 * patch_spec(shape, spec).in + 3 * shape.width);
   UnitPlan plan;
   plan.spec.parameters = patch_spec(shape, spec).parameters();

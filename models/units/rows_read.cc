@@ -7,7 +7,7 @@
 namespace concertina {
 namespace {
 
-/// Rows [samples n,C]: the input's that are read, and what the unit makes of them; where they are.
+/// Rows [samples n,C]: the selected input and the unit's output for it; and their positions.
 struct Saved {
   View input, output, places, targets;
 
@@ -21,7 +21,7 @@ struct Saved {
   }
 };
 
-/// Their gradients.
+/// The gradients of both.
 struct Grads {
   View output, input;
   static auto slots(const UnitShape& read) {
@@ -135,11 +135,11 @@ UnitPlan on_rows(const RowsRead& rows, const UnitShape& shape,
   const UnitShape read = shape_of(rows, shape);
   UnitPlan unit = plan(read);
   if (!rows.some()) return unit;
-  CONCERTINA_CHECK(unit.spec.reads.empty(), "a unit on some rows of a sample that reads fields");
+  CONCERTINA_CHECK(unit.spec.reads.empty(), "a unit that reads fields cannot run on selected rows");
   unit.spec.reads = rows.fields(shape.tokens);
   unit.spec.cost.saved_bytes += slot_bytes<Saved>(rows, read);
   unit.spec.cost.grad_bytes += slot_bytes<Grads>(read);
-  // Rows are taken, and spread into as many as a sample has.
+  // Rows are gathered, and scattered into as many as a sample has.
   const double moved = read.moved(2 * read.width) + shape.moved(shape.width);
   unit.spec.cost.forward_moved += moved;
   unit.spec.cost.input_moved += moved;

@@ -1,6 +1,6 @@
-// A unit on some rows of each sample: where what follows reads no others, as a head that tells a
-// class or the masked tokens does, the rest would be computed for nothing. Its output is 0 in the
-// rows that nobody reads, and so is the gradient of its input.
+// Restricts a unit to some rows of each sample, if later units read only those, as the head of a
+// classification or masked-token task does. The output is 0 in the other rows, and so is the
+// gradient of the input.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,27 @@ struct RowsRead {
   enum class Which {
     all,
     first,
-    last,    // of its lengths_field()
-    targets  // those that have one in its targets_field()
+    last,    // the last one according to lengths_field()
+    targets  // those with a target in targets_field()
   };
   Which which = Which::all;
-  std::int64_t targets = 0;  // of a sample, at most
+  std::int64_t targets = 0;  // maximum per sample
 
   bool some() const { return which != Which::all; }
   bool by_target() const { return which == Which::targets; }
-  /// Whether samples differ in which rows are read.
+  /// Whether the rows differ between samples.
   bool vary() const { return which == Which::last || which == Which::targets; }
-  /// The number of rows that are read of a sample of `tokens`.
+  /// Returns the number of rows read per sample of `tokens`.
   std::int64_t count(std::int64_t tokens) const;
-  /// The fields that say which rows they are, for samples of `tokens`; none unless they vary().
+  /// Returns the fields that determine the rows, for samples of `tokens`; empty unless they vary().
   std::vector<Field> fields(std::int64_t tokens) const;
 };
 
-/// The shape of the rows that are read.
+/// Returns the shape of the rows read.
 UnitShape shape_of(const RowsRead& rows, UnitShape shape);
 
-/// Places [samples,n] of the rows that are read, where they vary(), and where they are those with
-/// targets also these targets; else empty.
+/// Positions [samples,n] of the rows read if they vary(), and their targets if the rows are chosen
+/// by target; otherwise empty.
 struct RowPlaces {
   View places, targets;
 };
@@ -42,8 +42,8 @@ struct RowPlaces {
 void find_rows(Backend& backend, const RowsRead& rows, const UnitShape& shape, View field,
                const RowPlaces& to);
 
-/// Restricts the unit that `plan` makes to `rows`; with all rows the unit is unchanged, else it
-/// must read no field. Its parameters stay.
+/// Restricts the unit that `plan` makes to `rows`. Unless these are all rows, the unit must not
+/// read fields. Its parameters do not change.
 UnitPlan on_rows(const RowsRead& rows, const UnitShape& shape,
                  const std::function<UnitPlan(const UnitShape& shape)>& plan);
 

@@ -1,6 +1,6 @@
-// Memory that a unit keeps between its passes: named views of one block of bytes, from one table.
-// Invariant: the size of the block and the places in it come from the same table; views are aligned
-// and in the table's order.
+// Memory that a unit keeps between passes: named views of one block, laid out by a table.
+// Invariant: the size of the block and the offsets in it follow from the same table. Views are
+// aligned and in the table's order.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// A member of `Views`, its number of elements and their type; with 0 elements it stays empty.
+/// A member of `Views` with its element count and type. With 0 elements the view stays empty.
 template <class Views>
 struct Slot {
   View Views::*view;
@@ -18,7 +18,7 @@ struct Slot {
   DType dtype;
 };
 
-/// The bytes that `Views` take. `Views::slots(shape...)` is their table, an array of Slot<Views>.
+/// Returns the bytes of `Views`, whose table is the array of slots Views::slots(shape...).
 template <class Views, class... Shape>
 std::size_t slot_bytes(const Shape&... shape) {
   std::size_t bytes = 0;
@@ -27,7 +27,7 @@ std::size_t slot_bytes(const Shape&... shape) {
   return bytes;
 }
 
-/// The views themselves, in `memory` of slot_bytes().
+/// Returns the views in `memory`, which has slot_bytes().
 template <class Views, class... Shape>
 Views slots_in(void* memory, const Shape&... shape) {
   Views views;

@@ -19,11 +19,11 @@ using Clock = std::chrono::steady_clock;
 thread_local WaitObserver* wait_observer = nullptr;
 
 /// Spins while an answer within microseconds is likely, then yields the core, then sleeps for a
-/// fixed share of the time waited so far: what sleeping adds to a wait is bounded by that share.
+/// fixed fraction of the time waited so far, which bounds the delay added by sleeping.
 class Backoff {
  public:
-  /// True where the wait has become a long one: at once when it spins no more, since on busy cores
-  /// that it yields may take seconds.
+  /// Returns true once the wait is long, which is as soon as it no longer spins: on busy cores,
+  /// yielding may take seconds.
   bool pause() {
     ++tests_;
     if (tests_ < kSpins) return false;
@@ -65,7 +65,7 @@ Work& Work::operator=(Work&& other) noexcept {
 Work::~Work() {
   if (state_ == nullptr) return;
   if (std::uncaught_exceptions() == 0)
-    log::error("a transfer was dropped before it was done: wait() for it (a bug in concertina)");
+    log::error("a transfer was destroyed before it was done: wait() for it (a bug in concertina)");
   state_->recycle();
 }
 

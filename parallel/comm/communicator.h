@@ -1,6 +1,6 @@
 // Message passing, as the intersection of MPI and NCCL: no tags, FIFO per pair of ranks.
-// Invariants: buffers stay untouched by the caller until their Work is done; no call allocates
-// as long as the Works under way stay within reserve() or an earlier peak; waiting yields the core.
+// Invariants: the caller leaves a buffer untouched until its Work is done; no call allocates as
+// long as the pending Works stay within reserve() or an earlier peak; waiting yields the core.
 #pragma once
 
 #include <cstddef>
@@ -19,39 +19,39 @@ namespace concertina {
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
-/// The memory of a view.
+/// Returns the memory of a view as bytes.
 inline Bytes bytes_of(View view) {
   return {static_cast<std::byte*>(view.data), view.bytes()};
 }
 
-/// Ranks of the world have died, and the others can go on without them: no operation ends any more
-/// but with this, until MpiEnvironment::go_on().
+/// Ranks of the world have died, and the surviving ranks can continue without them. Every operation
+/// throws this until MpiEnvironment::go_on() is called.
 class LostRanks : public Error {
   using Error::Error;
 };
 
-/// A listener that learns the peer of a wait once that has become a long one.
+/// Observer that is notified which peer a thread waits for once the wait becomes long.
 class WaitObserver {
  public:
   static constexpr int kUnknown = -1, kNobody = -2;
 
   virtual ~WaitObserver() = default;
-  /// Rank in the world; kUnknown; kNobody: the wait is over.
+  /// `rank` is a rank in the world, kUnknown, or kNobody when the wait is over.
   virtual void waits_for(int rank) noexcept = 0;
 };
-/// From now on `observer` is told of the waits of this thread; null: nobody. Returns who was.
+/// Sets the observer of this thread's waits (null: none) and returns the previous one.
 WaitObserver* observe_waits(WaitObserver* observer) noexcept;
 
-/// Something under way. Move-only; destroying it unfinished (outside of stack unwinding) is a bug.
+/// A pending operation. Move-only. Destroying it unfinished is a bug, except in stack unwinding.
 class Work {
  public:
-  /// The part that an implementation keeps for one Work; lives in a pool of its communicator.
+  /// State of one Work, owned by the implementation and stored in a pool of its communicator.
   class State {
    public:
     virtual ~State() = default;
-    virtual bool test() = 0;     // progress; true once done
-    virtual void recycle() = 0;  // back to the pool
-    /// Returns the rank in the world of a peer that is not done; -1: not known.
+    virtual bool test() = 0;     // makes progress; returns true once done
+    virtual void recycle() = 0;  // returns the state to the pool
+    /// Returns the world rank of a peer that this operation still waits for, or -1 if unknown.
     virtual int waits_for() const = 0;
   };
 
@@ -62,20 +62,20 @@ class Work {
   ~Work();
 
   bool pending() const { return state_ != nullptr; }
-  /// As State::waits_for(); -1 once it is done.
+  /// Same as State::waits_for(), or -1 once the Work is done.
   int waits_for() const { return state_ == nullptr ? -1 : state_->waits_for(); }
-  /// Makes progress; true once done (then and for ever after).
+  /// Makes progress. Returns true once the Work is done, and from then on.
   bool test();
-  /// Waits until it is done, yielding the core between tests; each time calls `meanwhile`, which
-  /// does not touch it. Throws Error if the peer or transport failed.
+  /// Waits until the Work is done, yielding the core between tests. Calls `meanwhile`, which must
+  /// not touch this Work, after each test. Throws Error if the peer or transport failed.
   void wait(const std::function<void()>& meanwhile = {});
 
  private:
   State* state_ = nullptr;
 };
 
-/// Messages of one exchange; peers are other ranks. Both ends of a message give it the same step:
-/// in one step a rank sends to one other at most, and receives from one.
+/// Messages of one exchange. Peers are other ranks. Both ends of a message use the same step. In
+/// one step, a rank sends to at most one rank and receives from at most one.
 struct Send {
   ConstBytes data;
   int to = 0, step = 0;
@@ -90,48 +90,47 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Collective over this communicator. Ranks with equal `color` form one, ordered by (key, rank);
-  /// color < 0 takes part and gets null.
+  /// Collective over this communicator. Ranks with equal `color` form a new one, ordered by (key,
+  /// rank). A rank with color < 0 participates and receives null.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
-  /// Room for this many messages (isend, irecv) and collectives under way at the same time, and for
-  /// exchanges of so many messages: within it no call allocates. Local; more are allowed, and then
-  /// stay.
+  /// Reserves capacity for this many concurrent messages (isend, irecv), concurrent collectives and
+  /// messages per exchange. Calls within this capacity do not allocate; larger ones grow it. Local.
   virtual void reserve(std::size_t messages, std::size_t collectives,
                        std::size_t exchanged = 0) = 0;
-  /// Collective: opens the ways of isend and irecv between this rank and `peers`, and to itself; it
-  /// is enough that one end names the other. A transport may refuse messages on other ways.
+  /// Opens channels for isend and irecv between this rank and `peers`, and to itself. One end
+  /// naming the other is enough. A transport may reject messages on other channels. Collective.
   virtual void connect(std::span<const int> peers) = 0;
 
   virtual Work isend(ConstBytes data, int to) = 0;
   virtual Work irecv(Bytes data, int from) = 0;
-  /// Starts all of these messages, sends and receives each by ascending step: a transport may post
-  /// them step by step. A collective: every rank calls it, maybe with none; what goes between two
-  /// ranks matches by its order in the call.
+  /// Starts these messages, with sends and receives each in ascending order of steps; a transport
+  /// may post them step by step. Collective: every rank calls it, possibly without messages.
+  /// Messages between two ranks match by their order in the call.
   Work exchange(std::span<const Send> sends, std::span<const Receive> receives);
-  /// recv[r] gets rank r's `mine`; recv[rank()] may be `mine` itself.
+  /// Stores rank r's `mine` in recv[r]; recv[rank()] may be `mine` itself.
   Work all_gather(ConstBytes mine, std::span<const Bytes> recv);
   virtual Work broadcast(Bytes data, int root) = 0;
   virtual void barrier() = 0;
-  /// Ends every rank of the job with this code.
+  /// Terminates all ranks of the job with this exit code.
   [[noreturn]] virtual void abort(int code) = 0;
 
  protected:
-  /// Does what exchange() promises; `operation` is for errors. The lists go when this returns.
+  /// Implements exchange(). `operation` is for error messages. The spans are valid only during the
+  /// call.
   virtual Work start_exchange(const char* operation, std::span<const Send> sends,
                               std::span<const Receive> receives) = 0;
-  /// Does what all_gather() promises; this rank's block is in its place. It is an exchange, unless
-  /// the transport has something better.
+  /// Implements all_gather(); this rank's block is already in place. The default is an exchange.
   virtual Work start_all_gather(std::span<const Bytes> blocks);
-  /// Copies what goes from this rank to itself, between memory that its views are of.
+  /// Copies this rank's block to its place in the result, both in this communicator's memory.
   virtual void copy_own(ConstBytes from, Bytes to) {
     std::memmove(to.data(), from.data(), from.size());
   }
-  /// Throws unless `operation` names a rank that there is.
+  /// Throws unless `rank` is a valid rank; `operation` is for the error message.
   void check_rank(int rank, const char* operation) const;
 
  private:
-  std::vector<Send> sends_;  // of start_all_gather: kept for their room
+  std::vector<Send> sends_;  // for start_all_gather, kept to avoid allocation
   std::vector<Receive> receives_;
 };
 

@@ -16,7 +16,7 @@
 namespace concertina {
 namespace {
 
-/// An MPI communicator that is ours: errors are returned, and it is freed at the end.
+/// An owned MPI communicator that returns errors; freed on destruction.
 class Handle {
  public:
   explicit Handle(MPI_Comm comm) : comm_(comm) {
@@ -27,7 +27,7 @@ class Handle {
   ~Handle() {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    // Freeing is collective: while an exception unwinds, the other ranks may never come to it.
+    // Freeing is collective: during stack unwinding, the other ranks may never call it.
     if (comm_ == MPI_COMM_NULL || finalized != 0 || std::uncaught_exceptions() > 0) return;
     if (const int error = MPI_Comm_free(&comm_); error != MPI_SUCCESS)
       log::error("MPI_Comm_free failed: {}", mpi_text(error));
@@ -41,11 +41,11 @@ class Handle {
 Handle duplicate(MPI_Comm comm) {
   MPI_Comm copy = MPI_COMM_NULL;
   if (const int error = MPI_Comm_dup(comm, &copy); error != MPI_SUCCESS)
-    throw_failure("MPI_Comm_dup failed: " + mpi_text(error), "making a communicator");
+    throw_failure("MPI_Comm_dup failed: " + mpi_text(error), "creating a communicator");
   return Handle(copy);
 }
 
-/// `shared`: what the channels of one world share.
+/// `shared` is the state shared by the channels of one world.
 MpiChannel channel_of(MPI_Comm comm, const MpiChannel& shared) {
   MpiChannel channel = shared;
   int size = 0;
@@ -63,19 +63,19 @@ MpiChannel channel_of(MPI_Comm comm, const MpiChannel& shared) {
   return channel;
 }
 
-/// Works by the number of requests they have room for, so that reuse rarely has to grow one.
+/// Works by the number of requests that they can store, so that reuse rarely grows one.
 struct MpiPools {
   explicit MpiPools(MpiChannel its_channel)
       : channel(std::move(its_channel)), line(channel.lines) {}
   MpiChannel channel;
   MpiLine line;
   WorkPool<MpiWork> single, collective;
-  std::size_t most_requests = 0;  // that a collective was reserved for
+  std::size_t most_requests = 0;  // largest reservation of a collective
 };
 
 class MpiCommunicator final : public Communicator {
  public:
-  /// Takes over `comm`.
+  /// Takes ownership of `comm`.
   MpiCommunicator(Handle comm, const MpiChannel& shared)
       : collectives_(duplicate(comm.get())),
         messages_(std::move(comm)),
@@ -88,16 +88,16 @@ class MpiCommunicator final : public Communicator {
       pools_->channel.loss->remove(handle->get());
     if (pools_->single.in_use() + pools_->collective.in_use() == 0) return;
     if (std::uncaught_exceptions() == 0)
-      log::error("a communicator was destroyed before its transfers (a bug in concertina)");
-    pools_.release();  // leaked: those Works still point into it
+      log::error("a communicator was destroyed with pending transfers (a bug in concertina)");
+    pools_.release();  // leaked: unfinished Works still refer to it
   }
 
   int rank() const override { return pools_->channel.rank; }
   int size() const override { return static_cast<int>(pools_->channel.world_ranks.size()); }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
-    // Within MPI_Comm_split nothing is posted, so nobody may come to it while others still wait for
-    // this rank's exchanges.
+    // MPI_Comm_split does not post pending steps, so no rank may enter it while others still wait
+    // for this rank's exchanges.
     barrier();
     MPI_Comm part = MPI_COMM_NULL;
     pools_->channel.check(
@@ -135,7 +135,7 @@ class MpiCommunicator final : public Communicator {
   void abort(int code) override { abort_job(code); }
 
  private:
-  /// With room for the most requests that any operation of its pool needs.
+  /// Reserves the most requests that any operation of its pool needs.
   std::unique_ptr<MpiWork> make(WorkPool<MpiWork>& pool) {
     const std::size_t requests =
         &pool == &pools_->single
@@ -144,7 +144,7 @@ class MpiCommunicator final : public Communicator {
     return std::make_unique<MpiWork>(pool, pools_->channel, requests);
   }
 
-  /// `begin` posts what the work consists of, or plans it for the line.
+  /// `begin` posts the messages, or plans them for the line.
   template <class Begin>
   Work start(const char* operation, const Handle& comm, const Begin& begin) {
     WorkPool<MpiWork>& pool = &comm == &messages_ ? pools_->single : pools_->collective;

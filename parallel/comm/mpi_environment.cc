@@ -28,23 +28,24 @@
 namespace concertina {
 namespace {
 
-/// How long MPI_Abort may take before the process ends without it.
+/// Time limit of MPI_Abort, after which the process exits without it.
 constexpr unsigned kAbortSeconds = 10;
 
-/// Messages of Open MPI over TCP that leave without an answer of their receiver. An answer stands
-/// in line after all that its rank has under way, so pipelines whose two directions are in use
-/// would hardly use one at a time. For each of these sizes MPI keeps some buffers.
+/// Size up to which Open MPI sends messages over TCP without waiting for the receiver's reply. A
+/// reply queues after the pending messages of its rank, so pipelines with traffic in both
+/// directions would otherwise hardly use more than one at a time. MPI keeps some buffers of each
+/// size.
 constexpr const char* kEagerBytes = "1048576";
 
-/// How long MPI may take to start, and to end: launchers start thousands of ranks in minutes.
+/// Time limit of MPI_Init and MPI_Finalize: launchers start thousands of ranks in minutes.
 constexpr Watchdog::Seconds kMpiSeconds{480};
 
-/// Watches what MPI does before a launch has a watchdog of its own, and after that.
+/// Watches MPI while the launch has no watchdog yet, and after it has been destroyed.
 class MpiDeadline {
  public:
   explicit MpiDeadline(int rank)
       : watchdog_(rank, kMpiSeconds, [](const std::string& report) {
-          log::error("{}: a rank has not come to it; this ends the launch", report);
+          log::error("{}: a rank has not reached this call; aborting the launch", report);
           abort_job(static_cast<int>(Exit::failure));
         }) {}
   void at(const char* call) { watchdog_.at(call); }
@@ -53,12 +54,11 @@ class MpiDeadline {
   Watchdog watchdog_;
 };
 
-/// For abort_job(), which anybody may call.
+/// Used by abort_job(), which any thread may call.
 std::atomic<LocalRanks*> the_local_ranks = nullptr;
 
-/// Sets what mpirun's option --quiet sets in mpirun, here in this process alone and only at its
-/// end: MPI_Abort would bury our message under a paragraph of its own. Open MPI 5 has no such
-/// variable.
+/// Sets the effect of mpirun's option --quiet, in this process only and only at exit: MPI_Abort
+/// would print a paragraph after our message. Open MPI 5 has no such variable.
 void silence_mpi() {
   if (void* quiet = ::dlsym(RTLD_DEFAULT, "orte_execute_quiet")) *static_cast<bool*>(quiet) = true;
 }
@@ -79,7 +79,7 @@ std::optional<int> positive_number(const char* text) {
   return value;
 }
 
-/// The ranks of `all` on this host. Collective.
+/// Returns the ranks of `all` on this host. Collective.
 MPI_Comm local_ranks_of(MPI_Comm all) {
   MPI_Comm local = MPI_COMM_NULL;
   if (const int error = MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
@@ -90,7 +90,7 @@ MPI_Comm local_ranks_of(MPI_Comm all) {
 
 void check_started(int thread_level) {
   if (thread_level < MPI_THREAD_FUNNELED)
-    throw_failure("this MPI allows no threads at all", mpi_library(),
+    throw_failure("this MPI library does not support threads", mpi_library(),
                   "an MPI library with at least MPI_THREAD_FUNNELED");
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -121,16 +121,16 @@ void check_launch(const std::optional<LaunchRequest>& request, int ranks) {
   const std::string where =
       fmt::format("environment variable {}={}", request->variable, request->ranks);
   if (ranks == 1)
-    throw_input(
-        fmt::format("this process is alone, but the launcher asked for {} ranks", request->ranks),
-        where,
-        fmt::format("start with the mpirun of {} or, under Slurm, with `srun --mpi=pmix`; "
-                    "for one rank on purpose: `env -u {} ...`",
-                    mpi_library(), request->variable));
-  throw_input(fmt::format("MPI has {} ranks, but the launcher asked for {}", ranks, request->ranks),
-              where,
-              fmt::format("`env -u {} ...` if the variable is left over from another job",
-                          request->variable));
+    throw_input(fmt::format("this process runs alone, but the launcher was asked for {} ranks",
+                            request->ranks),
+                where,
+                fmt::format("start with the mpirun of {} or, under Slurm, with `srun --mpi=pmix`; "
+                            "to run a single rank: `env -u {} ...`",
+                            mpi_library(), request->variable));
+  throw_input(
+      fmt::format("MPI has {} ranks, but the launcher was asked for {}", ranks, request->ranks),
+      where,
+      fmt::format("`env -u {} ...` if the variable was set by another job", request->variable));
 }
 
 void abort_job(int code) {
@@ -149,7 +149,7 @@ std::string mpi_library() {
   int length = 0;
   MPI_Get_library_version(text, &length);
   const std::string all(text, length);
-  const std::string first = all.substr(0, all.find_first_of(",\n"));  // then comes its origin
+  const std::string first = all.substr(0, all.find_first_of(",\n"));  // drops the build's origin
   constexpr std::string_view kMpich = "MPICH Version:";
   if (!first.starts_with(kMpich)) return first;
   return "MPICH " + first.substr(first.find_first_not_of(" \t", kMpich.size()));
@@ -190,8 +190,8 @@ void MpiEnvironment::end_host() const {
   std::_Exit(static_cast<int>(Exit::failure));
 }
 
-/// Whether a process here may read another's memory by system calls: some containers refuse them,
-/// and Open MPI 4 would meet that in the middle of a message.
+/// Whether a process may read the memory of another by system calls: some containers forbid it, and
+/// Open MPI 4 would fail in the middle of a message.
 static bool may_copy_from_processes() {
   char from = 1, to = 0;
   const iovec source{&from, 1}, target{&to, 1};
@@ -200,23 +200,24 @@ static bool may_copy_from_processes() {
 
 void MpiEnvironment::start() {
   int ended = 0;
-  if (MPI_Finalized(&ended); ended != 0) throw_failure("MPI has ended", "starting MPI");
-  // Ranks may outnumber cores: MPI must not spin in the calls that we do not wait for ourselves.
+  if (MPI_Finalized(&ended); ended != 0)
+    throw_failure("MPI has already been finalized", "starting MPI");
+  // Ranks may outnumber cores: MPI must not spin in calls that block.
   for (const char* variable : {"OMPI_MCA_mpi_yield_when_idle", "MPIR_CVAR_POLLS_BEFORE_YIELD"})
     ::setenv(variable, "1", 0);
   ::setenv("MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "1", 0);  // as silence_mpi()
-  ::setenv("OMPI_MCA_osc", "^ucx", 0);  // in Open MPI 5.0 it complains at each start
+  ::setenv("OMPI_MCA_osc", "^ucx", 0);  // Open MPI 5.0 prints a warning at each start otherwise
   for (const char* limit : {"eager_limit", "rndv_eager_limit", "max_send_size"})
     ::setenv(fmt::format("OMPI_MCA_btl_tcp_{}", limit).c_str(), kEagerBytes, 0);
   if (!launch_request()) {
-    // One process by itself: Open MPI 4 would start a daemon for it, which needs ssh and a home.
+    // A single process: Open MPI 4 would start a daemon, which needs ssh and a home directory.
     ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-    // Without this it takes a job of Slurm for a launch by srun.
+    // Otherwise Open MPI mistakes a Slurm job for a launch by srun.
     if (const char* job = std::getenv("SLURM_JOB_ID")) ::setenv("SLURM_JOBID", job, 0);
   }
   if (!may_copy_from_processes()) {
     ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-    ::setenv("OMPI_MCA_smsc", "^cma", 0);  // the same for Open MPI 5, and for MPICH
+    ::setenv("OMPI_MCA_smsc", "^cma", 0);  // the same for Open MPI 5; MPICH follows
     ::setenv("MPIR_CVAR_CH4_CMA_ENABLE", "0", 0);
   }
   int provided = 0;
@@ -229,7 +230,7 @@ void MpiEnvironment::start() {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   try {
     check_started(provided);
-  } catch (...) {  // every rank comes here, so finalising cannot hang
+  } catch (...) {  // reached by every rank, so finalizing cannot hang
     MPI_Finalize();
     throw;
   }
@@ -258,13 +259,13 @@ void MpiEnvironment::tell_loss() noexcept {
 }
 
 int MpiEnvironment::go_on() {
-  constexpr const char* kWhere = "going on without ranks that died";
+  constexpr const char* kWhere = "continuing without dead ranks";
   const MPI_Comm living = loss_->is_calm() ? ulfm_living(loss_->all()) : MPI_COMM_NULL;
-  if (living == MPI_COMM_NULL) throw_failure("MPI does not end what was under way", kWhere);
+  if (living == MPI_COMM_NULL) throw_failure("MPI did not complete the pending operations", kWhere);
   const int before = world_->size();
   int size = 0;
   MPI_Comm_size(living, &size);
-  // At most one of two parts that do not see each other has a majority.
+  // At most one of two disconnected parts has a majority.
   if (2 * size <= before)
     throw_failure(fmt::format("{} of {} ranks are left", size, before), kWhere);
   local_ranks_->renumber(loss_->all(), living);
@@ -272,7 +273,7 @@ int MpiEnvironment::go_on() {
   MPI_Comm_rank(local, &local_rank_);
   MPI_Comm_size(local, &local_size_);
   MPI_Comm_free(&local);
-  static_cast<void>(world_.release());  // to free what was revoked takes the dead as well
+  static_cast<void>(world_.release());  // freeing a revoked communicator would need the dead ranks
   loss_ = std::make_shared<MpiLoss>();
   world_ = make_mpi_world(living, loss_);
   lost_ += before - size;
@@ -282,7 +283,7 @@ int MpiEnvironment::go_on() {
 void MpiEnvironment::leave(int code) {
   if (lost_ == 0) return;
   try {
-    world_->barrier();  // a launcher ends the others once one is gone like this
+    world_->barrier();  // launchers kill the others once one exits like this
   } catch (const Error&) {
   }
   log::flush();
@@ -298,7 +299,7 @@ Communicator& MpiEnvironment::world() {
 MpiEnvironment::~MpiEnvironment() {
   if (!owns_mpi_ || !mpi_running()) return;
   if (std::uncaught_exceptions() > 0) {
-    log::error("an exception left the scope of MPI");
+    log::error("an uncaught exception left the MPI scope");
     abort_job(static_cast<int>(Exit::failure));
   }
   MpiDeadline deadline(world_ == nullptr ? launcher_rank() : world_->rank());

@@ -1,6 +1,6 @@
-// MPI's life in this process: started when first needed, finalised at the end, aborted on failure.
-// Invariant: no rank is left waiting: an exception that leaves the environment's scope ends the
-// whole job, and so does a launch that is not what the launcher was asked for.
+// Lifetime of MPI in this process: initialized on first use, finalized at exit, aborted on failure.
+// Invariant: no rank is left waiting. An exception that leaves the environment's scope aborts the
+// whole job, and so does a launch that does not match the request to the launcher.
 #pragma once
 
 #include <memory>
@@ -16,45 +16,45 @@ namespace concertina {
 class LocalRanks;
 class MpiLoss;
 
-/// Ranks that the launcher was asked for: OMPI_COMM_WORLD_SIZE, else SLURM_STEP_NUM_TASKS (Slurm's
-/// other variables mislead under mpirun), else PMI_SIZE. Empty where no launcher is seen.
+/// Number of ranks requested from the launcher: OMPI_COMM_WORLD_SIZE, then SLURM_STEP_NUM_TASKS
+/// (Slurm's other variables mislead under mpirun), then PMI_SIZE. Empty without a launcher.
 struct LaunchRequest {
   int ranks = 0;
   std::string variable;
 };
 std::optional<LaunchRequest> launch_request();
-/// The world size that launch_request() names; 0 where no launcher is seen.
+/// Returns the world size named by launch_request(), or 0 without a launcher.
 int expected_world_size();
-/// The rank that the launcher gave this process; 0 where none is seen. Needs no initialisation.
+/// Returns the rank assigned by the launcher, or 0 without one. Works before initialization.
 int launcher_rank();
 
-/// Throws bad input, with a fix, unless MPI's world of `ranks` is what the launcher was asked for.
+/// Throws Error{bad_input} with a fix unless MPI's world has as many `ranks` as requested.
 void check_launch(const std::optional<LaunchRequest>& request, int ranks);
 
-/// Ends every rank of the job with `code`, from any thread, also if MPI hangs or never started.
-/// Says nothing, and keeps Open MPI 4 from adding its own paragraph: the caller has said why.
+/// Terminates all ranks of the job with exit code `code`, from any thread, even if MPI hangs or
+/// never started. Prints nothing and suppresses Open MPI 4's message: the caller has reported why.
 [[noreturn]] void abort_job(int code);
 
-/// The state of the processes of this host's ranks, as far as it is known: of others than the rank
-/// that speaks, it is not.
+/// Known state of the processes of this host's ranks, excluding the calling rank.
 struct LocalState {
-  std::vector<int> dead;         // ranks of the world whose process is gone
-  std::vector<int> stopped;      // whose process stands still, by SIGSTOP for example
-  bool somebody_leaves = false;  // a rank ends the job on purpose, and has said why
-  bool speaks = false;           // this is the lowest rank of the host that lives and runs
+  std::vector<int> dead;         // world ranks whose process has exited
+  std::vector<int> stopped;      // world ranks whose process is stopped, for example by SIGSTOP
+  bool somebody_leaves = false;  // a rank aborts the job on purpose and has reported why
+  bool speaks = false;           // this is the lowest rank of the host that is alive and running
 };
 
-/// Whether the MPI that we were built with can report failed ranks.
+/// Whether the MPI library of this build can report failed ranks.
 bool ulfm_available();
-/// Name and version of the MPI library. Needs no initialisation.
+/// Returns name and version of the MPI library. Works before initialization.
 std::string mpi_library();
-/// The file that it was loaded from.
+/// Returns the path of the loaded MPI library.
 std::string mpi_library_file();
-/// "yes", "no" or "unknown": whether MPI takes device pointers. Needs no initialisation.
+/// Returns "yes", "no" or "unknown": whether MPI accepts device pointers. Works before
+/// initialization.
 std::string mpi_cuda_aware();
 
-/// `main` keeps it outside of its try block, and ends a failed job by abort_job(code) if started().
-/// Destroyed by an exception it does that itself, but can no longer say why.
+/// `main` declares it outside its try block and ends a failed job with abort_job(code) if
+/// started(). If destroyed by an exception, it aborts the job without a reason.
 class MpiEnvironment {
  public:
   MpiEnvironment();
@@ -62,33 +62,34 @@ class MpiEnvironment {
   MpiEnvironment(const MpiEnvironment&) = delete;
   MpiEnvironment& operator=(const MpiEnvironment&) = delete;
 
-  /// Starts MPI on the first call (main thread, collective). Throws as check_launch does.
+  /// Initializes MPI on the first call (main thread, collective). Throws like check_launch().
   Communicator& world();
   bool started() const { return world_ != nullptr; }
-  /// After the first world(); from any thread. Waits for nobody.
+  /// Returns the state of this host's ranks without waiting. Requires world(). Any thread.
   LocalState local_state() const;
-  /// Ends all ranks of this host at once, this one too, from any thread, without MPI: for a host
-  /// that nobody reaches.
+  /// Kills all ranks of this host immediately, including this one, without MPI: for a host that has
+  /// lost its network. Any thread.
   [[noreturn]] void end_host() const;
-  /// After the first world(): this rank's operations, null where MPI shares no memory; and those of
-  /// every rank of the world, null of other hosts. They live as long as this.
+  /// Returns this rank's operation log (null if MPI has no shared memory), and the logs of all
+  /// world ranks (null for ranks of other hosts). They live as long as this object. Require
+  /// world().
   OperationLog* operations() const;
   std::vector<const OperationLog*> operations_of_host() const;
-  /// Whether the launch can go on without ranks that die, as `mpirun --with-ft ulfm` lets it. If
-  /// so, from now on their death ends all that is under way with LostRanks, on every rank.
+  /// Returns whether the launch can continue without ranks that die, as under `mpirun --with-ft
+  /// ulfm`. If so, a death from now on ends all pending operations on every rank with LostRanks.
   bool expect_loss();
-  /// From any thread, after expect_loss(): ranks have died.
+  /// Reports that ranks have died. Any thread, after expect_loss().
   void tell_loss() noexcept;
-  /// After LostRanks, once all is destroyed that uses world(): that is the ranks that live now, in
-  /// their old order. Returns how many are gone. Collective over the living. Throws a failure where
-  /// these are not the most of the old world, or do not come together; does not return where MPI
-  /// hangs.
+  /// Replaces world() by the surviving ranks in their old order, and returns the number of lost
+  /// ranks. Call it after LostRanks, once all users of world() are destroyed. Collective over the
+  /// survivors. Throws Error{failure} if they are not a majority of the old world or cannot agree.
+  /// Does not return if MPI hangs.
   int go_on();
-  /// Ranks that are gone since the launch began.
+  /// Number of ranks lost since the launch.
   int lost() const { return lost_; }
-  /// At the end of `main`: ends the process where MPI cannot be finalised, after go_on().
+  /// Exits the process if MPI cannot be finalized, after go_on(). Call it at the end of `main`.
   void leave(int code);
-  /// Ranks on this host, and our number among them; start MPI too.
+  /// Number of ranks on this host and this rank's number among them. Both initialize MPI.
   int local_rank() { return world(), local_rank_; }
   int local_size() { return world(), local_size_; }
 

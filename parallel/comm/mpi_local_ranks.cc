@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// The number of this process' PID namespace; 0 where the system does not say.
+/// Returns the number of this process's PID namespace, or 0 if unknown.
 std::uint64_t process_numbering() {
   struct stat status {};
   return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
@@ -28,7 +28,7 @@ LocalRanks::LocalRanks(MPI_Comm local, int rank) {
     return;
   }
   own_ = new (base) Slot{rank, static_cast<std::int32_t>(::getpid()), process_numbering(), {0}, {}};
-  MPI_Barrier(local);  // every slot is filled
+  MPI_Barrier(local);  // waits until every slot is filled
   int size = 0;
   MPI_Comm_size(local, &size);
   for (int i = 0; i < size; ++i) {
@@ -74,7 +74,7 @@ void LocalRanks::renumber(MPI_Comm before, MPI_Comm now) {
   const int own = own_ == nullptr ? 0 : rank_now(own_);
   MPI_Group_free(&old_group);
   MPI_Group_free(&new_group);
-  MPI_Barrier(now);  // all have read the old numbers
+  MPI_Barrier(now);  // waits until all have read the old numbers
   if (own_ != nullptr) own_->rank = own;
 }
 
@@ -90,7 +90,7 @@ LocalState LocalRanks::state() const {
     } else if (stands_still(slot->process)) {
       state.stopped.push_back(slot->rank);
     } else if (!state.speaks) {
-      return state;  // that one looks after the others: the cost per host is linear in its ranks
+      return state;  // that rank watches the others: the cost per host is linear in its ranks
     }
   }
   return state;

@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// For all requests together. Seen: 30 ms on a machine with ten times as many processes as cores.
+/// Time limit for all requests together. Observed: 30 ms with ten times as many processes as cores.
 constexpr double kCalmSeconds = 2;
 
 }  // namespace
@@ -30,7 +30,7 @@ void MpiLoss::leave(std::string what, std::string where) {
 
 void MpiLoss::end(MPI_Request& request) {
   for (int done = 0; done == 0; ::sched_yield()) {
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);  // its error is known
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);  // the error is already known
     if (done == 0 && now() > left_at_ + kCalmSeconds) {
       calm_ = false;
       return;

@@ -1,7 +1,7 @@
-// Ranks of a world that are lost, and how the others get out of what they have under way.
-// Invariants: nothing here happens unless the loss is expected; once it is known, every operation
-// on every communicator of the world throws LostRanks, on all its ranks; when the Works are gone
-// MPI has done with their memory, or is_calm() is false.
+// Lost ranks of a world, and how the surviving ranks abandon their pending operations.
+// Invariants: nothing here happens unless a loss is expected; once a loss is known, every operation
+// on every communicator of the world throws LostRanks on all ranks; when the Works are destroyed,
+// MPI no longer uses their memory, or is_calm() is false.
 #pragma once
 
 #include <mpi.h>
@@ -18,25 +18,25 @@ namespace concertina {
 
 class MpiLoss {
  public:
-  /// `all`: the ranks of the world.
+  /// `all` has the ranks of the world.
   void begin(MPI_Comm all) { all_ = all; }
   MPI_Comm all() const { return all_; }
   void add(MPI_Comm comm) { comms_.push_back(comm); }
   void remove(MPI_Comm comm) { std::erase(comms_, comm); }
 
-  /// From now on ranks may be lost: the caller goes on without them.
+  /// Declares that ranks may be lost from now on and that the caller can continue without them.
   void expect() { expected_ = true; }
   bool expected() const { return expected_; }
-  /// From any thread: ranks are lost.
+  /// Reports that ranks are lost. Any thread.
   void tell() noexcept { told_ = true; }
-  /// Whether any rank of the world knows of a loss that was expected.
+  /// Whether any rank of the world knows of an expected loss.
   bool known() const;
-  /// Ends all that is under way, on all ranks. Throws LostRanks.
+  /// Revokes all pending operations on all ranks. Throws LostRanks.
   [[noreturn]] void leave(std::string what, std::string where);
 
-  /// leave() was called.
+  /// Whether leave() was called.
   bool left() const { return left_; }
-  /// After leave(): waits until the request has ended, which takes MPI no time.
+  /// Waits until the request has ended, which is immediate for MPI after leave().
   void end(MPI_Request& request);
   bool is_calm() const { return calm_; }
 
@@ -48,7 +48,7 @@ class MpiLoss {
   std::atomic<bool> told_ = false;
 };
 
-/// A world over the ranks of `over`, whose communicators share `loss`. Collective over these.
+/// Returns a world over the ranks of `over` whose communicators share `loss`. Collective.
 std::unique_ptr<Communicator> make_mpi_world(MPI_Comm over, std::shared_ptr<MpiLoss> loss,
                                              MpiOptions options = {});
 

@@ -16,7 +16,7 @@ bool ulfm_available() {
 
 bool ulfm_active() {
   static const bool active = [] {
-    const char* enabled = std::getenv("OMPI_MCA_mpi_ft_enable");  // as `--with-ft ulfm` sets it
+    const char* enabled = std::getenv("OMPI_MCA_mpi_ft_enable");  // set by `--with-ft ulfm`
     return enabled != nullptr && std::string_view(enabled) == "1";
   }();
   return active;

@@ -1,5 +1,5 @@
-// User-Level Failure Mitigation (Open MPI 5, `mpirun --with-ft ulfm`): which ranks are dead, and
-// how the others go on. Compiled as mpi_ulfm.cc where <mpi-ext.h> has it, else as the stub
+// User-Level Failure Mitigation (Open MPI 5, `mpirun --with-ft ulfm`): detects dead ranks and lets
+// the others continue. Implemented by mpi_ulfm.cc if <mpi-ext.h> has it, otherwise by the stub
 // mpi_no_ulfm.cc.
 #pragma once
 
@@ -9,18 +9,19 @@
 
 namespace concertina {
 
-/// "rank 2, rank 3" (in MPI_COMM_WORLD) if `error` came from `comm` because of failed ranks; else
-/// "".
+/// Returns "rank 2, rank 3" (ranks in MPI_COMM_WORLD) if `error` on `comm` was caused by failed
+/// ranks, otherwise "".
 std::string ulfm_failed_ranks(MPI_Comm comm, int error);
 
-/// Whether failed ranks are reported in this launch: the launcher was told to.
+/// Whether the launcher was asked to report failed ranks.
 bool ulfm_active();
-/// All that is under way on `comm`, on any rank, ends with an error, and so does what comes later.
+/// Ends all pending and later operations on `comm` with an error, on every rank.
 void ulfm_revoke(MPI_Comm comm);
 bool ulfm_revoked(MPI_Comm comm);
-/// Whether `error` says that ranks have failed, or that a communicator was revoked for that.
+/// Whether `error` means that ranks have failed or that a communicator was revoked.
 bool ulfm_lost(int error);
-/// Those ranks of `comm` that live, in its order. Collective over these; MPI_COMM_NULL: it failed.
+/// Returns a communicator of the surviving ranks of `comm`, in its order, or MPI_COMM_NULL on
+/// failure. Collective over the survivors.
 MPI_Comm ulfm_living(MPI_Comm comm);
 
 }  // namespace concertina

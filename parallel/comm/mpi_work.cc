@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// Communicators are duplicates of ours alone and messages match by order, so one tag does.
+/// Communicators are private duplicates and messages match by order, so one tag suffices.
 constexpr int kTag = 0;
 
 }  // namespace
@@ -171,7 +171,7 @@ void MpiWork::plan_exchange(std::span<const Send> sends, std::span<const Receive
     for (; receive != receives.end() && receive->step == step; ++receive)
       planned_.push_back(
           {Type::receive, receive->from, step, receive->data.data(), receive->data.size(), 0, 0});
-    for (; send != sends.end() && send->step == step; ++send)  // only read
+    for (; send != sends.end() && send->step == step; ++send)  // MPI only reads it
       planned_.push_back({Type::send, send->to, step, const_cast<std::byte*>(send->data.data()),
                           send->data.size(), 0, 0});
   }
@@ -188,8 +188,8 @@ void MpiWork::plan_gather(std::span<const Bytes> blocks) {
   }
 }
 
-/// `count` blocks from block `first` on: two messages where they go over the end, as both ranks
-/// know, since the blocks of a message mostly lie side by side.
+/// Plans `count` blocks starting with `first`, as two messages if they wrap around the end. Both
+/// ranks know this. The blocks of a message are mostly contiguous.
 void MpiWork::plan_round(Type type, int peer, int step, int first, int count) {
   const int size = static_cast<int>(blocks_.size()), until_end = std::min(count, size - first);
   planned_.push_back({type, peer, step, nullptr, 0, first, until_end});
@@ -207,13 +207,13 @@ std::size_t MpiWork::post_step() {
 void MpiWork::post_planned(const Planned& message) {
   if (message.count > 0) return post_blocks(message);
   if (message.type == Type::receive) return receive({message.data, message.bytes}, message.peer);
-  // Synchronous: a step ends when its receiver has it. A message that the network's buffers took in
-  // at once would let this rank run ahead and flood its link, until packets are lost.
+  // Synchronous: a step ends when its receiver has the message. Otherwise network buffers could
+  // absorb it at once, and this rank would run ahead and flood its link until packets are lost.
   steps_.back().bytes += message.bytes;
   send({message.data, message.bytes}, message.peer, /*synchronous=*/true);
 }
 
-/// One message, whatever lies between the blocks: the peer's may lie otherwise.
+/// Posts one message even if the blocks are not contiguous: the peer's layout may differ.
 void MpiWork::post_blocks(const Planned& message) {
   lengths_.clear();
   offsets_.clear();
@@ -243,7 +243,7 @@ void MpiWork::post_blocks(const Planned& message) {
   MPI_Type_free(&type);
 }
 
-/// Request `index` has completed with `error`.
+/// Handles the completion of request `index` with `error`.
 void MpiWork::finish(std::size_t index, int error, const MPI_Status& status) {
   --open_;
   const Part& part = parts_[index];
@@ -253,9 +253,10 @@ void MpiWork::finish(std::size_t index, int error, const MPI_Status& status) {
   int count = 0;
   MPI_Get_count(&status, MPI_BYTE, &count);
   if (static_cast<std::size_t>(count) != part.bytes)
-    throw_failure(fmt::format("sizes differ: {} bytes wanted, {} bytes came", part.bytes, count),
-                  fmt::format("rank {}, {} from rank {}", channel_.world_ranks[channel_.rank],
-                              operation_, channel_.world_ranks[part.peer]));
+    throw_failure(
+        fmt::format("message size mismatch: expected {} bytes, received {}", part.bytes, count),
+        fmt::format("rank {}, {} from rank {}", channel_.world_ranks[channel_.rank], operation_,
+                    channel_.world_ranks[part.peer]));
 }
 
 bool MpiWork::test_one() {

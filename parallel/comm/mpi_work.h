@@ -1,7 +1,7 @@
-// A transfer over MPI: the requests it consists of, and what to say when one fails.
+// A transfer over MPI: its requests, and the error message when one fails.
 // Invariants: a message between two ranks is posted at once, so MPI's own progress suffices; an
-// exchange is posted step by step, by its line; a message of the wrong size is an error, not a
-// short read; reuse does not allocate.
+// exchange is posted step by step by its line; a message of the wrong size is an error rather than
+// a short read; reuse does not allocate.
 #pragma once
 
 #include <mpi.h>
@@ -21,10 +21,10 @@ namespace concertina {
 class MpiLine;
 class MpiWork;
 
-/// The lines of this process that have something to do.
+/// The lines of this process that have pending work.
 class MpiLines {
  public:
-  /// Takes note of what is done, in every line, and posts what may follow.
+  /// Polls all lines and posts the steps that may follow.
   void advance();
 
  private:
@@ -33,6 +33,7 @@ class MpiLines {
   std::size_t lines_ = 0;
 };
 
+/// Queue of the exchanges of one communicator, posted step by step.
 class MpiLine {
  public:
   explicit MpiLine(std::shared_ptr<MpiLines> all);
@@ -40,13 +41,13 @@ class MpiLine {
   MpiLine(const MpiLine&) = delete;
   MpiLine& operator=(const MpiLine&) = delete;
 
-  /// Room for this many exchanges at the same time.
+  /// Reserves capacity for this many concurrent exchanges.
   void reserve(std::size_t works) { works_.reserve(works); }
-  /// A planned exchange goes last in the line.
+  /// Appends a planned exchange to the queue.
   void push(MpiWork& work);
-  /// It will never end.
+  /// Removes an exchange that will never complete.
   void forget(const MpiWork& work);
-  /// A step that sent `bytes` is done.
+  /// Records that a step that sent `bytes` is done.
   void step_done(std::size_t bytes);
 
  private:
@@ -56,25 +57,25 @@ class MpiLine {
 
   std::shared_ptr<MpiLines> all_;
   std::vector<MpiWork*> works_;  // not done, in the order of the calls
-  int steps_ = 0;                // under way
-  std::size_t bytes_ = 0;        // that they send
+  int steps_ = 0;                // pending
+  std::size_t bytes_ = 0;        // sent by the pending steps
 };
 
-/// "rank 3" in words that hold for the whole job, and MPI's text for an error code.
+/// Returns MPI's text for an error code, with ranks numbered as in the whole job.
 std::string mpi_text(int error);
 
-/// The part that all Works of one communicator share.
+/// State shared by all Works of one communicator.
 struct MpiChannel {
-  std::vector<int> world_ranks;  // rank here -> rank in the world
+  std::vector<int> world_ranks;  // local rank -> world rank
   int rank = 0;
-  std::size_t chunk_bytes = 0;      // longest single MPI message
-  std::shared_ptr<MpiLines> lines;  // of the job
-  std::shared_ptr<MpiLoss> loss;    // of the world
+  std::size_t chunk_bytes = 0;      // largest single MPI message
+  std::shared_ptr<MpiLines> lines;  // shared by the job
+  std::shared_ptr<MpiLoss> loss;    // shared by the world
 
-  /// Throws what MPI reported for `operation` with `peer` (-1: with all of them).
+  /// Throws MPI's error for `operation` with `peer` (-1: all ranks).
   [[noreturn]] void fail(int error, MPI_Comm comm, const char* operation, int peer,
                          std::size_t bytes) const;
-  /// The same if `error` is one.
+  /// Calls fail() unless `error` is MPI_SUCCESS.
   void check(int error, MPI_Comm comm, const char* operation) const {
     if (error != MPI_SUCCESS) fail(error, comm, operation, -1, 0);
   }
@@ -85,33 +86,33 @@ class MpiWork final : public Work::State {
   MpiWork(WorkPool<MpiWork>& pool, const MpiChannel& channel, std::size_t requests);
 
   void begin(const char* operation, MPI_Comm comm);
-  /// Messages longer than a chunk are several, first in, first out.
-  /// `synchronous`: the send is done when its receiver has begun to receive.
+  /// Messages longer than a chunk are split into several, first in, first out.
+  /// `synchronous`: the send completes once its receiver has begun to receive.
   void send(ConstBytes data, int to, bool synchronous = false);
   void receive(Bytes data, int from);
   void broadcast(Bytes data, int root);
   void barrier();
   /// Plans the messages of an exchange for a line, step by step.
   void plan_exchange(std::span<const Send> sends, std::span<const Receive> receives);
-  /// Plans an all-gather by doubling for a line, `blocks[r]` from rank r.
+  /// Plans an all-gather by recursive doubling for a line, with `blocks[r]` from rank r.
   void plan_gather(std::span<const Bytes> blocks);
 
-  // What its line does.
+  // Called by the line.
   bool done() const { return next_ == planned_.size() && open_ == 0; }
   bool all_posted() const { return next_ == planned_.size(); }
-  /// Whether the next step needs nothing that is still to come.
+  /// Whether the next step does not depend on pending requests.
   bool ready() const { return blocks_.empty() || open_ == 0; }
-  /// Posts the next step; bytes that it sends.
+  /// Posts the next step and returns the number of bytes it sends.
   std::size_t post_step();
-  /// Takes note of what is done.
+  /// Polls the pending requests.
   void poll();
   void join(MpiLine& line) { line_ = &line; }
 
   bool test() override;
-  /// Unfinished: cancels what can be cancelled. Collectives cannot: the state stays out of the
-  /// pool.
+  /// If unfinished, cancels what can be cancelled. Collectives cannot, so their state does not
+  /// return to the pool.
   void recycle() override;
-  /// A receive that is not done, else a send or collective that is not.
+  /// Prefers a pending receive over a pending send or collective.
   int waits_for() const override;
 
  private:
@@ -122,7 +123,7 @@ class MpiWork final : public Work::State {
     std::size_t bytes;
     std::size_t step;  // index in steps_
   };
-  /// A message to post: `bytes` from `data` on, or `count` blocks from block `first` on.
+  /// A message to post: `bytes` at `data`, or `count` blocks starting with block `first`.
   struct Planned {
     Type type;
     int peer, step;
@@ -131,8 +132,8 @@ class MpiWork final : public Work::State {
     int first, count;
   };
   struct Step {
-    int left = 0;           // requests
-    std::size_t bytes = 0;  // that it sends
+    int left = 0;           // pending requests
+    std::size_t bytes = 0;  // sent in this step
   };
 
   template <class Post>
@@ -147,17 +148,17 @@ class MpiWork final : public Work::State {
   const MpiChannel& channel_;
   const char* operation_ = "";
   MPI_Comm comm_ = MPI_COMM_NULL;
-  MpiLine* line_ = nullptr;       // that posts it step by step
-  int open_ = 0;                  // requests not yet known to be done
-  std::size_t first_ = 0;         // request that may be open
-  std::size_t next_ = 0;          // planned message to post
+  MpiLine* line_ = nullptr;       // posts the work step by step; null for single messages
+  int open_ = 0;                  // requests not known to be done
+  std::size_t first_ = 0;         // first request that may be pending
+  std::size_t next_ = 0;          // index of the next planned message
   std::vector<Planned> planned_;  // in ascending order of steps
-  std::vector<Step> steps_;       // posted ones
-  std::vector<Bytes> blocks_;     // of a gather, by rank
-  std::vector<int> lengths_;      // of a datatype
+  std::vector<Step> steps_;       // already posted
+  std::vector<Bytes> blocks_;     // blocks of a gather, by rank
+  std::vector<int> lengths_;      // lengths in a datatype, like offsets_
   std::vector<MPI_Aint> offsets_;
   std::vector<MPI_Request> requests_;
-  std::vector<Part> parts_;  // of the same index
+  std::vector<Part> parts_;  // parallel to requests_
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
 };

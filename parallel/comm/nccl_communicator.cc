@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// Blocks of a kernel that waits for a neighbour, of 132 that an H200 runs side by side.
+/// Blocks of a kernel that waits for a neighbor; an H200 runs 132 concurrently.
 constexpr int kPairBlocks = 8;
 
 std::vector<int> job_ranks(Communicator& control, int mine) {
@@ -24,7 +24,7 @@ std::vector<int> job_ranks(Communicator& control, int mine) {
   return all;
 }
 
-/// Device memory that connections are tried out with.
+/// Device memory for the messages that establish connections.
 class Scratch {
  public:
   Scratch(Memory& memory, std::size_t bytes)
@@ -87,14 +87,14 @@ class NcclCommunicator final : public Communicator {
     job_->abort();
     control_->abort(code);
   }
-  /// Opens a part's collectives: NCCL connects at the first message, which is not to be in a step.
+  /// Sends the first message of a part's collectives: NCCL connects then, not in a step.
   void open_collectives();
 
  private:
   using Pool = WorkPool<NcclWork>;
   struct Pools {
     Pool single, collective;
-    std::size_t most = 0;  // messages that an exchange was reserved for
+    std::size_t most = 0;  // largest reservation of an exchange
   };
   using Lanes = std::vector<std::unique_ptr<NcclLane>>;
 
@@ -134,7 +134,7 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<NcclJob> job_;
   std::unique_ptr<Pools> pools_;
   std::unique_ptr<Communicator> control_;
-  std::vector<int> members_;  // rank here -> rank in the job
+  std::vector<int> members_;  // local rank -> job rank
   NcclLane collectives_;
   Lanes out_, in_;  // by peer; null: not connected
   std::vector<Pair> known_pairs_;
@@ -158,7 +158,7 @@ void NcclCommunicator::open_collectives() {
   all_gather(to[at(rank())], to).wait();
 }
 
-/// Rounds of pairs that share no rank: one split makes a communicator for each pair of a round.
+/// Uses rounds of disjoint pairs: one split creates a communicator for each pair of a round.
 void NcclCommunicator::connect(std::span<const int> peers) {
   const Scratch scratch(job_->memory(), 2);
   for (const auto& round : pair_rounds(gather_wishes(*control_, peers), known_pairs_)) {
@@ -188,12 +188,12 @@ std::vector<NcclHandle*> NcclCommunicator::handles() {
   return all;
 }
 
-/// Finalizing waits for the peers, who may have another order: all at once.
+/// Finalizes all at once: finalizing waits for the peers, whose order may differ.
 NcclCommunicator::~NcclCommunicator() {
   if (busy()) {
     if (std::uncaught_exceptions() == 0)
-      log::error("a communicator was destroyed before its transfers (a bug in concertina)");
-    pools_.release();  // leaked: those Works still point into it
+      log::error("a communicator was destroyed with pending transfers (a bug in concertina)");
+    pools_.release();  // leaked: unfinished Works still refer to it
   }
   if (std::uncaught_exceptions() > 0) return;
   try {
@@ -201,7 +201,7 @@ NcclCommunicator::~NcclCommunicator() {
     for (NcclHandle* handle : handles())
       job_->wait_for([&] { return handle->settled([] { return "ncclCommFinalize"; }); });
   } catch (const std::exception& error) {
-    log::error("closing NCCL: {}", error.what());
+    log::error("error while closing NCCL: {}", error.what());
     for (NcclHandle* handle : handles()) handle->abort();
   }
 }

@@ -1,23 +1,23 @@
-// Message passing between GPUs by NCCL; MPI (the control communicator) starts it, is its barrier,
-// and tells of ranks that fail.
+// Message passing between GPUs by NCCL. The control communicator (MPI) bootstraps it, provides its
+// barrier, and reports failed ranks.
 //
-// Why no plan that `check` accepts can hang on it. NCCL's operations on one communicator run one
-// after the other, and one that waits for its peer keeps back all after it. So each ordered pair
-// of ranks that connect() names has a communicator and a stream of its own: what is at its head on
-// the one rank matches what is at its head on the other, whatever goes on beside it. That is a
-// FIFO channel a pair without buffering, and posts never wait: Channels::pairs of
-// parallel/plan/plan_graph.h, on which `check` proves a plan. Collectives and exchanges have one
-// communicator and stream, and one order on all its ranks; within one call NCCL's group makes all
-// progress together. What is issued needs nothing but kernels that are in the kernels' stream
-// already, and these wait for no message.
+// Why no plan accepted by `check` can hang on it: NCCL runs the operations of one communicator in
+// sequence, so one that waits for its peer blocks all that follow. Each ordered pair of ranks named
+// by connect() therefore has a separate communicator and stream: the operation at the head of the
+// queue on one rank matches the one at the head on the other, regardless of other traffic. This is
+// an unbuffered FIFO channel per pair on which posts never wait, which is the model
+// (Channels::pairs of parallel/plan/plan_graph.h) on which `check` proves a plan. Collectives and
+// exchanges use one communicator and stream, in the same order on all its ranks, and a NCCL group
+// makes progress on all messages of a call together. Issued operations depend only on kernels
+// already in the kernel stream, and those wait for no message.
 //
-// What NVIDIA demands of several communicators at a time (user guide, "Using multiple NCCL
-// communicators concurrently"), and how it is met: their kernels fit on the GPU together
-// (kPairBlocks each, and a rank has few neighbours); nothing synchronises the device while they
-// wait (connections are made and used once in connect() and split(), and a step allocates nothing);
-// CUDA_DEVICE_MAX_CONNECTIONS is not below the number of streams (32 is set unless it is).
+// NVIDIA's requirements for concurrent communicators (user guide, "Using multiple NCCL
+// communicators concurrently") are met: their kernels fit on the GPU together (kPairBlocks each,
+// and a rank has few neighbors); nothing synchronizes the device while they wait (connections are
+// made and used once in connect() and split(), and a step allocates nothing);
+// CUDA_DEVICE_MAX_CONNECTIONS is at least the number of streams (32 is set by default).
 //
-// Sizes that differ between the two ends are not found: NCCL says nothing of that.
+// Message sizes that differ between the two ends are not detected: NCCL does not report them.
 #pragma once
 
 #include <memory>
@@ -28,12 +28,12 @@
 
 namespace concertina {
 
-/// Why the ranks of `control` cannot pass messages of `memory` by NCCL, or "": the same words on
-/// all of them. Collective.
+/// Returns why the ranks of `control` cannot pass messages of `memory` by NCCL, or "" if they can;
+/// the same text on all ranks. Collective.
 std::string nccl_refusal(Communicator& control, Memory& memory);
 
-/// A communicator over the ranks of `control`, for views of `memory`; both outlive it. Collective,
-/// and only where nccl_refusal() is "". Destroying it is collective too.
+/// Returns a communicator over the ranks of `control` for views of `memory`; both must outlive it.
+/// Requires that nccl_refusal() is "". Construction and destruction are collective.
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Memory& memory);
 
 }  // namespace concertina

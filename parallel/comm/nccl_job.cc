@@ -35,7 +35,7 @@ NcclJob::~NcclJob() {
     control_->isend(ConstBytes(&token, 1), (rank() + size - 1) % size).wait();
     canary_.wait();
   } catch (const std::exception& error) {
-    log::error("closing NCCL: {}", error.what());
+    log::error("error while closing NCCL: {}", error.what());
   }
 }
 
@@ -108,13 +108,13 @@ void NcclHandle::settle(const char* call) {
 }
 
 void NcclHandle::fail(ncclResult_t result, const std::string& what) const {
-  job_.check_ranks();  // one that failed is why
+  job_.check_ranks();  // a failed rank is the more likely cause
   const char* last = nccl().last_error(comm_);
   throw_failure(
       fmt::format("NCCL failed: {}{}{}", nccl().error_string(result),
                   last == nullptr || *last == '\0' ? "" : ": ", last == nullptr ? "" : last),
       fmt::format("rank {}, {}", job_.rank(), what),
-      "NCCL_DEBUG=WARN says more; parallel.transport = \"host\" does without NCCL");
+      "NCCL_DEBUG=WARN for details, or parallel.transport = \"host\" to avoid NCCL");
 }
 
 }  // namespace concertina

@@ -1,7 +1,7 @@
-// The state that the NCCL communicators of one rank share: the kernels' stream, the lanes that have
-// something to do, and a way to hear of ranks that fail. Invariant: every wait ends: NCCL is polled
-// (its communicators are non-blocking), and a rank that fails is seen on the control communicator,
-// since kernels that wait for it see nothing.
+// State shared by the NCCL communicators of one rank: the kernel stream, the lanes with pending
+// work, and the detection of failed ranks. Invariant: every wait ends. NCCL communicators are
+// non-blocking and polled. A failed rank is detected on the control communicator, because kernels
+// that wait for it detect nothing.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,7 +22,7 @@ class NcclHandle;
 
 class NcclJob {
  public:
-  /// Collective over `control`. `memory` outlives it.
+  /// Collective over `control`. `memory` must outlive it.
   NcclJob(Communicator& control, cuda::DeviceMemory& memory);
   ~NcclJob();
   NcclJob(const NcclJob&) = delete;
@@ -42,7 +42,7 @@ class NcclJob {
     }
   }
 
-  /// One queue of lanes for all communicators: waiting for any Work moves all.
+  /// One queue of lanes for all communicators: waiting for any Work advances all of them.
   void activate(NcclLane& lane);
   void progress();
   void add_lane() { active_.reserve(++lanes_); }
@@ -50,27 +50,27 @@ class NcclJob {
 
   void add(NcclHandle& handle) { handles_.push_back(&handle); }
   void remove(NcclHandle& handle) { std::erase(handles_, &handle); }
-  /// Ends what is under way on this GPU.
+  /// Aborts all pending NCCL operations on this GPU.
   void abort();
 
  private:
   std::unique_ptr<Communicator> control_;
   cuda::DeviceMemory& memory_;
   std::byte token_{};
-  Work canary_;          // ends when the next rank is through, or with an error
-  bool closes_ = false;  // orderly end: this rank also sends a token to the previous one
+  Work canary_;          // completes when the next rank closes, or fails with an error
+  bool closes_ = false;  // orderly shutdown: this rank also sends a token to the previous one
   std::vector<NcclLane*> active_;
-  std::size_t lanes_ = 0;  // made so far
+  std::size_t lanes_ = 0;  // total constructed
   std::vector<NcclHandle*> handles_;
 };
 
-/// A NCCL communicator. Destroyed by an exception, it aborts; else finalize() comes first.
+/// A NCCL communicator. Aborts if destroyed by an exception; otherwise it must be finalized first.
 class NcclHandle {
  public:
-  /// The job's, collective over its ranks.
+  /// Creates the communicator of the job, collective over its ranks.
   NcclHandle(NcclJob& job, Communicator& control);
-  /// By ncclCommSplit; null where `color` is negative. `key`: the rank in it. Its kernels have at
-  /// most so many blocks; 0: as NCCL likes.
+  /// Splits by ncclCommSplit; null if `color` is negative. `key` is the rank in the new
+  /// communicator. `most_blocks` limits the blocks of its kernels (0: NCCL's default).
   static std::unique_ptr<NcclHandle> split(NcclHandle& parent, int color, int key, int most_blocks);
   ~NcclHandle();
   NcclHandle(const NcclHandle&) = delete;
@@ -78,8 +78,8 @@ class NcclHandle {
 
   ncclComm_t get() const { return comm_; }
   NcclJob& job() const { return job_; }
-  /// NCCL is through with the last call on it. Throws what has failed; `what` is in the error's
-  /// words: "isend of 8 bytes to rank 3".
+  /// Returns whether NCCL has completed the last call. Throws if it failed, with the text of
+  /// `what`, such as "isend of 8 bytes to rank 3".
   template <class What>
   bool settled(const What& what) const {
     ncclResult_t state = ncclSuccess;
@@ -89,7 +89,7 @@ class NcclHandle {
     if (state != ncclSuccess) fail(state, what());
     return true;
   }
-  /// Checks the result of a call on it that may still be in progress.
+  /// Checks the result of a call that may still be in progress.
   void check(ncclResult_t result, const char* call) const {
     if (result != ncclSuccess && result != ncclInProgress) fail(result, call);
   }

@@ -30,7 +30,7 @@ void NcclWork::begin(const char* operation, const char* direction, int peer) {
 
 void NcclWork::send(ConstBytes data, int to) {
   bytes_ += data.size();
-  sends_.push_back({const_cast<std::byte*>(data.data()), data.size(), to});  // only read
+  sends_.push_back({const_cast<std::byte*>(data.data()), data.size(), to});  // NCCL only reads it
 }
 
 void NcclWork::receive(Bytes data, int from) {
@@ -129,9 +129,9 @@ void NcclSelf::match() {
     NcclWork &send = sends_.front(), &receive = receives_.front();
     const Bytes from = send.own_memory(), to = receive.own_memory();
     if (from.size() != to.size())
-      throw_failure(
-          fmt::format("sizes differ: {} bytes wanted, {} bytes came", to.size(), from.size()),
-          receive.text());
+      throw_failure(fmt::format("message size mismatch: expected {} bytes, received {}", to.size(),
+                                from.size()),
+                    receive.text());
     sends_.pop_front();
     receives_.pop_front();
     send.hold(stream_);

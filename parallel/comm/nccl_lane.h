@@ -1,7 +1,7 @@
-// A NCCL communicator with a stream of its own, and what goes over it: messages in their order.
-// Invariants: no call here waits for another rank. What a lane is given starts after the kernels
-// issued before that (an event that its stream waits for) and is done when an event after it has
-// passed: no kernel ever waits for a lane, so kernels end whatever the other ranks do.
+// A NCCL communicator with its own stream, and the ordered messages that pass over it.
+// Invariants: no call waits for another rank. An operation starts after the kernels issued before
+// it (its stream waits for an event) and is done when an event recorded after it has completed. No
+// kernel ever waits for a lane, so kernels finish regardless of the other ranks.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -14,37 +14,37 @@
 
 namespace concertina {
 
-/// In at most one queue, which needs no memory of its own.
+/// Membership in at most one queue; intrusive, so queues need no memory.
 using NcclQueued =
     boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
 class NcclWork final : public Work::State, public NcclQueued {
  public:
-  /// It has room for `most` messages.
+  /// Reserves capacity for `most` messages.
   NcclWork(WorkPool<NcclWork>& pool, NcclJob& job, std::size_t most);
 
-  /// Begins an operation that comes after the kernels issued so far. `peer`: in the job, for
-  /// errors; -1: all.
+  /// Begins an operation that follows the kernels issued so far. `peer` is a rank of the job, used
+  /// in errors (-1: all ranks).
   void begin(const char* operation, const char* direction, int peer);
-  // What it consists of; ranks are the lane's. Empty messages are none: both ends know.
+  // The messages of the operation, with ranks of the lane. Empty messages are skipped on both ends.
   void send(ConstBytes data, int to);
   void receive(Bytes data, int from);
   void broadcast(Bytes data, int root);
   void post(NcclLane& lane);
 
   bool test() override;
-  /// Unfinished: the device may still use its events, so it is not used again.
+  /// If unfinished, the device may still use its events, so it is not reused.
   void recycle() override;
-  int waits_for() const override { return -1; }  // NCCL does not say
+  int waits_for() const override { return -1; }  // NCCL does not report it
 
-  /// By whoever runs it: `stream` waits for the kernels before it; the calls; the end is after
-  /// what is in `stream`.
+  /// For the queue that runs it: hold() makes `stream` wait for the preceding kernels, issue()
+  /// makes the NCCL calls, and launched() marks the end after the work in `stream`.
   void hold(cudaStream_t stream) const { ready_.hold(stream); }
   void issue(const NcclHandle& handle, cudaStream_t stream) const;
   void launched(cudaStream_t stream);
   std::string text() const;
 
-  // The message from the rank to itself.
+  // The message from this rank to itself.
   Bytes own_memory() const;
 
  private:
@@ -76,18 +76,18 @@ class NcclLane {
 
   NcclHandle& handle() { return *handle_; }
   void post(NcclWork& work);
-  /// Issues what it can; true if there is nothing left to issue.
+  /// Issues as many operations as possible. Returns true if none is left to issue.
   bool advance();
   void forget(NcclWork& work);
 
  private:
   cuda::Stream stream_;
   std::unique_ptr<NcclHandle> handle_;  // destroyed before its stream
-  NcclQueue queue_;                     // not issued
-  NcclWork* launching_ = nullptr;       // NCCL is not through with the call
+  NcclQueue queue_;                     // not issued yet
+  NcclWork* launching_ = nullptr;       // call that NCCL has not completed
 };
 
-/// Messages from a rank to itself, which NCCL has only where both ends are in one group.
+/// Messages from a rank to itself, which NCCL supports only if both ends are in one group.
 class NcclSelf {
  public:
   void send(NcclWork& work) { (sends_.push_back(work), match()); }
@@ -97,7 +97,7 @@ class NcclSelf {
   void match();
 
   cuda::Stream stream_;
-  NcclQueue sends_, receives_;  // without their other end; one of them is empty
+  NcclQueue sends_, receives_;  // unmatched; at least one of them is empty
 };
 
 }  // namespace concertina

@@ -22,7 +22,7 @@ struct Loaded : cuda::Library {
   void check_version() {
     functions.get_version(&version);
     if (version < kLeastVersion)
-      refuse(fmt::format("NCCL's version {} is older than {}", version, kLeastVersion));
+      refuse(fmt::format("NCCL version {} is older than the required {}", version, kLeastVersion));
   }
 };
 

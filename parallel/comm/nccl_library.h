@@ -1,5 +1,5 @@
-// NCCL, found at run time: a program that has it in its build starts without it.
-// Source of what the calls promise: NCCL user guide 2.28, docs.nvidia.com/deeplearning/nccl.
+// NCCL, loaded at run time, so that a program built with NCCL starts on hosts without it.
+// Source of the calls' semantics: NCCL user guide 2.28, docs.nvidia.com/deeplearning/nccl.
 #pragma once
 
 #include <nccl.h>
@@ -27,14 +27,14 @@ namespace concertina {
   X(receive, ncclRecv)                 \
   X(broadcast, ncclBroadcast)
 
-/// The functions in use, under their own names.
+/// The NCCL functions in use.
 struct Nccl {
   CONCERTINA_NCCL(CONCERTINA_LIBRARY_MEMBER)
 };
 
-/// Why NCCL cannot be used here, or "". Loads the library at the first call.
+/// Returns why NCCL cannot be used, or "" if it can. Loads the library on the first call.
 std::string nccl_problem();
-/// The library; to be called only where nccl_problem() is "".
+/// Returns the library. Requires that nccl_problem() is "".
 const Nccl& nccl();
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Linked in place of the other nccl_* files where the build has no CUDA or no nccl.h.
+// Replaces the other nccl_* files in builds without CUDA or nccl.h.
 #include "core/error.h"
 #include "parallel/comm/nccl_communicator.h"
 #include "parallel/comm/tensor_communicator.h"

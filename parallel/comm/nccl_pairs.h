@@ -1,5 +1,5 @@
-// Which pairs of ranks need channels, in rounds that touch each rank at most once.
-// Invariant: pure of NCCL; every rank computes the same rounds from the same wishes.
+// Pairs of ranks that need channels, in rounds that use each rank at most once.
+// Invariant: independent of NCCL; every rank computes the same rounds from the same requests.
 #pragma once
 
 #include <span>
@@ -14,11 +14,11 @@ struct Pair {
   bool operator==(const Pair&) const = default;
 };
 
-/// wishes[r][p]: rank r wants to talk with rank p. Collective.
+/// wishes[r][p]: whether rank r requests a channel to rank p. Collective.
 using Wishes = std::vector<std::vector<std::byte>>;
 Wishes gather_wishes(Communicator& control, std::span<const int> peers);
 
-/// The pairs that a wish of either end names and `known` lacks, greedily; `known` has them then.
+/// Returns rounds of the requested pairs that `known` lacks, greedily, and adds them to `known`.
 std::vector<std::vector<Pair>> pair_rounds(const Wishes& wishes, std::vector<Pair>& known);
 
 }  // namespace concertina

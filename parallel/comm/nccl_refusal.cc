@@ -1,4 +1,4 @@
-// Where NCCL can be used: every rank has the library, and a GPU that no other rank has.
+// Whether NCCL can be used: every rank needs the library and a GPU that no other rank uses.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,9 +15,9 @@
 namespace concertina {
 namespace {
 
-/// Sent as it is.
+/// Sent as raw bytes.
 struct Place {
-  std::array<char, 16> gpu{};  // its UUID
+  std::array<char, 16> gpu{};  // UUID
   std::array<char, 64> host{};
   std::array<char, 256> problem{};
   int device = 0;
@@ -33,10 +33,10 @@ Place here(Memory& memory) {
   put(place.host, host_name());
   cudaDeviceProp properties{};
   if (dynamic_cast<cuda::DeviceMemory*>(&memory) == nullptr) {
-    put(place.problem, "tensors are not in a GPU's memory");
+    put(place.problem, "tensors are not in GPU memory");
   } else if (cudaGetDevice(&place.device) != cudaSuccess ||
              cudaGetDeviceProperties(&properties, place.device) != cudaSuccess) {
-    put(place.problem, "CUDA does not say which GPU is in use");
+    put(place.problem, "CUDA does not report which GPU is in use");
   } else {
     std::memcpy(place.gpu.data(), properties.uuid.bytes, place.gpu.size());
     put(place.problem, nccl_problem());
@@ -57,7 +57,7 @@ std::string nccl_refusal(Communicator& control, Memory& memory) {
       return fmt::format("rank {} on {}: {}", b, places[b].host.data(), places[b].problem.data());
     for (std::size_t a = 0; a < b; ++a)
       if (places[a].gpu == places[b].gpu)
-        return fmt::format("ranks {} and {} share GPU {} of {}, which NCCL refuses", a, b,
+        return fmt::format("ranks {} and {} share GPU {} of {}, which NCCL does not support", a, b,
                            places[b].device, places[b].host.data());
   }
   return {};

@@ -44,7 +44,7 @@ std::vector<Operation> OperationLog::last(unsigned count) const {
     const Slot& slot = slots_[(i - 1) % kKept];
     std::array<std::uint64_t, kWords> name{};
     for (std::size_t word = 0; word < kWords; ++word) name[word] = slot.name[word].load();
-    name[kWords - 1] &= ~std::uint64_t{0} >> 8U;  // ends, whatever was read
+    name[kWords - 1] &= ~std::uint64_t{0} >> 8U;  // null-terminates it in any case
     char text[sizeof(name)];
     std::memcpy(text, name.data(), sizeof(name));
     operations.push_back({text, slot.stage, slot.microbatch, slot.peer, slot.start});

@@ -14,15 +14,15 @@
 namespace concertina {
 namespace {
 
-// A message or collective of a StagedCommunicator: copies to the host, the transport's work, copies
-// back. Invariant: what sends starts with the transport when its own copies have ended, and after
-// all that was posted before it, on whatever communicator of the rank.
-/// Staging buffers by size, used again.
+// A message or collective of a StagedCommunicator: copies to the host, the transport's work, and
+// copies back. Invariant: a send starts on the transport when its own copies have completed, and
+// after everything posted before it on any communicator of the rank.
+/// Staging buffers by size, for reuse.
 class StagingStore {
  public:
   explicit StagingStore(Memory& memory) : memory_(memory) {}
   Staging& take(std::size_t bytes);
-  /// Its copy has ended.
+  /// Returns a buffer whose copy has completed.
   void give(Staging& staging) { idle_[staging.host().size()].push_back(&staging); }
 
  private:
@@ -33,23 +33,23 @@ class StagingStore {
 
 class StagedWork;
 
-/// The queue that the communicators of one rank share: waiting for any Work moves all of them, else
-/// two ranks that wait for different ones might each keep back what the other needs. That one entry
-/// waits for another costs nothing where copies end in their order.
+/// Queue shared by the communicators of one rank: waiting for any Work advances all of them.
+/// Otherwise two ranks that wait for different Works might each block the other. In-order starts
+/// cost nothing, because copies complete in order.
 struct StagingDesk {
   explicit StagingDesk(Memory& its_memory) : memory(its_memory), store(its_memory) {}
-  /// Starts, in order, what has its copies.
+  /// Starts, in order, the works whose copies have completed.
   void progress();
 
   Memory& memory;
   StagingStore store;
   std::vector<StagedWork*> queue;  // not started, oldest first
-  std::size_t works = 0;           // made so far
+  std::size_t works = 0;           // total created
 };
 
 class StagedWork final : public Work::State {
  public:
-  /// Makes room for `most` messages.
+  /// Reserves capacity for `most` messages.
   StagedWork(WorkPool<StagedWork>& pool, StagingDesk& desk, Communicator& transport,
              std::size_t most);
 
@@ -59,7 +59,7 @@ class StagedWork final : public Work::State {
   void exchange(std::span<const Send> sends, std::span<const Receive> receives);
 
   bool test() override;
-  /// Unfinished: its buffers are not used again, since copies may still be under way.
+  /// If unfinished, its buffers are not reused, because copies may still be in progress.
   void recycle() override;
   int waits_for() const override { return work_.waits_for(); }
 
@@ -120,7 +120,7 @@ StagedWork::StagedWork(WorkPool<StagedWork>& pool, StagingDesk& desk, Communicat
   desk_.queue.reserve(++desk_.works);
 }
 
-/// Starts the copy that brings `data` to the host.
+/// Starts the copy of `data` to the host.
 Bytes StagedWork::fetch(ConstBytes data) {
   Staging& staging = *fetches_.emplace_back(&desk_.store.take(data.size()));
   staging.mark();
@@ -128,8 +128,8 @@ Bytes StagedWork::fetch(ConstBytes data) {
   return staging.host();
 }
 
-/// Where the transport shall put what belongs into `data`: kernels issued before this may still
-/// read there.
+/// Returns where the transport should store what belongs in `data`: kernels issued before this may
+/// still read `data`.
 Bytes StagedWork::land(Bytes data) {
   Landing& landing = landings_.emplace_back(&desk_.store.take(data.size()), data.data());
   landing.staging->mark();
@@ -149,7 +149,7 @@ void StagedWork::send(ConstBytes data, int to) {
   post(Kind::send, to);
 }
 
-/// At once: the order of receives is their own, and who sends may be waiting for it.
+/// Posted at once: receives are ordered separately, and the sender may be waiting for this one.
 void StagedWork::receive(Bytes data, int from) {
   work_ = transport_.irecv(land(data), from);
   phase_ = Phase::moving;
@@ -164,7 +164,7 @@ void StagedWork::broadcast(Bytes data, int root) {
 }
 
 void StagedWork::exchange(std::span<const Send> sends, std::span<const Receive> receives) {
-  ConstBytes last, staged;  // one block to several ranks is copied once
+  ConstBytes last, staged;  // a block sent to several ranks is copied once
   for (const auto& [data, to, step] : sends) {
     if (data.data() != last.data() || data.size() != last.size() || last.empty())
       staged = fetch(last = data);
@@ -265,8 +265,8 @@ class StagedCommunicator final : public Communicator {
   void abort(int code) override { transport_.abort(code); }
 
  private:
-  /// Empties the queue, so that what the transport does by itself keeps the order of calls too.
-  /// Copies end by themselves.
+  /// Empties the queue, so that direct calls of the transport keep the call order too. Copies
+  /// complete without help.
   void drain() {
     for (; !desk_->queue.empty(); ::sched_yield()) desk_->progress();
   }
@@ -296,7 +296,7 @@ class StagedCommunicator final : public Communicator {
   Communicator& transport_;
   std::shared_ptr<StagingDesk> desk_;
   Pool single_, collective_;
-  std::size_t most_ = 0;  // messages that an exchange was reserved for
+  std::size_t most_ = 0;  // largest reservation of an exchange
 };
 
 }  // namespace

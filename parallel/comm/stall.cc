@@ -13,11 +13,12 @@ namespace {
 std::string why(const Stall& stall) {
   switch (stall.silence) {
     case Silence::meant:
-      return "this may take as long as it takes";
+      return "the operation has no time limit";
     case Silence::storage:
-      return "it waits for storage or a slow link, where bytes still move: this is not ended";
+      return "it waits for storage or a slow link that still moves bytes: the launch is not "
+             "aborted";
     case Silence::starved:
-      return "it is given no core: other processes use them";
+      return "it gets no CPU time: other processes use the cores";
     case Silence::follows:
       return fmt::format("it waits for rank {}", stall.waits_for);
     case Silence::outside:
@@ -25,12 +26,12 @@ std::string why(const Stall& stall) {
       return fmt::format("it waits for rank {} on {}", stall.waits_for,
                          stall.peer_host.empty() ? "another host" : stall.peer_host);
     case Silence::circle:
-      return fmt::format("it waits for rank {}, and that one for it: a message is lost",
+      return fmt::format("it waits for rank {}, which waits for it: a message is lost",
                          stall.waits_for);
     case Silence::computes:
-      return "it uses its core in one place";
+      return "it uses its core without making progress";
     default:
-      return "it stands, without using a core or storage";
+      return "it is blocked, using neither a core nor storage";
   }
 }
 
@@ -52,8 +53,8 @@ bool hangs(Silence silence) {
 
 std::string headline(const Stall& stall) {
   std::string text =
-      fmt::format("rank {} on {} makes no progress for {:.1f} s in {}: {}", stall.rank, host_name(),
-                  stall.seconds, to_text(stall.now), why(stall));
+      fmt::format("rank {} on {} has made no progress for {:.1f} s in {}: {}", stall.rank,
+                  host_name(), stall.seconds, to_text(stall.now), why(stall));
   if (!stall.waiting.empty())
     text += fmt::format("; rank{} {} wait{} for it", stall.waiting.size() == 1 ? "" : "s",
                         fmt::join(stall.waiting, ", "), stall.waiting.size() == 1 ? "s" : "");
@@ -63,12 +64,13 @@ std::string headline(const Stall& stall) {
 std::string report_of(const Stall& stall) {
   std::string text = headline(stall);
   for (const auto& [rank, operations] : stall.last) {
-    text += fmt::format("\n  rank {} last did:", rank);
+    text += fmt::format("\n  last operations of rank {}:", rank);
     for (const Operation& one : operations)
       text += fmt::format("\n    {:10.3f} ms  {}", one.seconds * 1e3, to_text(one));
   }
   if (!stall.stack.empty())
-    text += fmt::format("\n  rank {} is in:\n    {}", stall.rank, fmt::join(stall.stack, "\n    "));
+    text +=
+        fmt::format("\n  stack of rank {}:\n    {}", stall.rank, fmt::join(stall.stack, "\n    "));
   return text;
 }
 

@@ -1,6 +1,6 @@
-// A rank that makes no progress: which, in what, why as far as its host knows, and what the ranks
-// did before that.
-// Invariant: values only; whoever reports it needs nothing of the rank itself.
+// A stall of a rank: which rank, in which operation, the reason if known on its host, and the
+// recent operations of the ranks involved.
+// Invariant: plain values; reporting needs nothing from the rank itself.
 #pragma once
 
 #include <array>
@@ -12,48 +12,49 @@
 
 namespace concertina {
 
-/// What a silence is.
+/// Reason for a silence.
 enum class Silence {
-  meant,     // a Patience lives (watchdog.h)
-  storage,   // bytes come or go, or the system waits for storage: slow, and never ended for it
-  starved,   // the rank could run, and is given no core: neither
-  follows,   // the rank waits for one of this host that is itself silent, or that goes on
-  outside,   // the rank waits for one of another host, or for it knows not whom
+  meant,     // a Patience is alive (watchdog.h)
+  storage,   // bytes move, or the system waits for storage: slow, never aborted
+  starved,   // runnable but given no core: slow, never aborted
+  follows,   // waits for a rank of this host that is itself silent or that continues
+  outside,   // waits for a rank of another host, or for an unknown one
   circle,    // ranks of this host wait for each other: a message is lost
-  computes,  // the rank uses its core, in one place
-  stands,    // the rank waits for what is no rank: a lock, a thread, a device
+  computes,  // uses its core without progress
+  stands,    // waits for something other than a rank: a lock, a thread, a device
 };
-/// "stands", as in events.jsonl.
+/// Returns the name used in events.jsonl, such as "stands".
 const char* name_of(Silence silence);
-/// The silence ends by itself, as far as anybody can know.
+/// Whether the silence is expected to end without intervention.
 bool is_slow(Silence silence);
-/// The rank has no reason to be silent but a fault of its own, or of a message to it.
+/// Whether the only explanation is a fault of the rank or of a message to it.
 bool hangs(Silence silence);
 
 struct Stall {
   int rank = 0;
   double seconds = 0;  // without progress
   Silence silence = Silence::meant;
-  bool ends = false;       // the launch ends for it
-  std::int64_t step = -1;  // the last one that was done, if any
+  bool ends = false;       // the launch is aborted because of it
+  std::int64_t step = -1;  // last completed step, if any
   Operation now{};
   int waits_for = OperationLog::kNobody;
-  std::string peer_host{};     // of that rank; empty: not known
-  std::vector<int> waiting{};  // ranks of the host that wait for it, maybe for each other first
-  std::vector<std::pair<int, std::vector<Operation>>> last{};  // by rank, oldest first; this first
+  std::string peer_host{};     // host of rank waits_for; empty if unknown
+  std::vector<int> waiting{};  // ranks of the host that wait for it, directly or indirectly
+  std::vector<std::pair<int, std::vector<Operation>>> last{};  // by rank (this rank first), oldest
+                                                               // first
   std::vector<std::string> stack{};                            // innermost first
 };
-/// "rank 1 on node2 makes no progress for 2.1 s in F, stage 1, microbatch 3: it computes in one
-/// place; ranks 0,2 wait for it". One line.
+/// Returns one line such as "rank 1 on node2 has made no progress for 2.1 s in F, stage 1,
+/// microbatch 3: it uses its core without making progress; ranks 0, 2 wait for it".
 std::string headline(const Stall& stall);
-/// The same with what the ranks last did and the stack, a line each.
+/// Returns the headline, then recent operations and stack, one per line.
 std::string report_of(const Stall& stall);
 
-/// The lengths of the last steps, of which the limits follow.
+/// Durations of the last steps, from which the limits are derived.
 class PaceOfSteps {
  public:
   void add(double seconds) noexcept { seconds_[count_++ % kKept] = seconds; }
-  /// The larger of the median and the last one; 0 until enough are known.
+  /// Returns the larger of the median and the last duration, or 0 until enough steps are known.
   double seconds() const noexcept;
 
  private:

@@ -21,7 +21,7 @@ std::unique_ptr<Communicator> tensor_communicator(Communicator& control, Memory&
   if (refusal.empty()) return make_nccl_communicator(control, memory);
   if (must)
     throw_input("NCCL cannot pass the messages: " + refusal, "parallel.transport",
-                "parallel.transport = \"auto\", or a GPU of its own and NCCL for each rank");
+                "parallel.transport = \"auto\", or NCCL and a separate GPU for each rank");
   if (control.rank() == 0) log::info("messages pass through host memory: {}", refusal);
   return stage_through_host(control, memory);
 }

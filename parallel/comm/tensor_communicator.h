@@ -1,4 +1,4 @@
-// How messages of tensors pass between ranks: straight, by NCCL, or through host memory.
+// Selects how messages of tensors pass between ranks: directly, by NCCL, or through host memory.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace concertina {
 
-/// Values of parallel.transport.
+/// Returns the values of parallel.transport.
 std::vector<std::string_view> transport_names();
 
-/// The version of NCCL, or why it cannot be used; empty where the build has none.
+/// Returns the version of NCCL, or why it cannot be used; empty if the build has no NCCL.
 std::string nccl_status();
 
-/// A communicator over the ranks of `control`, for views of `memory`; both outlive it. Null where
-/// host code can reach them: then `control` itself does. "auto": NCCL where it works, else through
-/// host memory, and rank 0 logs why. Throws bad input where "nccl" does not work. Collective.
+/// Returns a communicator over the ranks of `control` for views of `memory`; both must outlive it.
+/// Returns null if `control` can access `memory` directly. "auto" uses NCCL if it works, otherwise
+/// host memory, and rank 0 logs why. Throws Error{bad_input} if "nccl" does not work. Collective.
 std::unique_ptr<Communicator> tensor_communicator(Communicator& control, Memory& memory,
                                                   std::string_view transport = "auto");
 

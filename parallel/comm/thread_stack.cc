@@ -15,7 +15,7 @@ namespace concertina {
 namespace {
 
 constexpr std::size_t kMostFrames = 64;
-constexpr std::size_t kHandlerFrames = 1;  // the handler itself; the kernel's frame follows it
+constexpr std::size_t kHandlerFrames = 1;  // the handler itself; the kernel's frame follows
 using Frame = boost::stacktrace::frame::native_frame_ptr_t;
 
 Frame frames[kMostFrames];
@@ -28,7 +28,7 @@ void dump_stack(int) {
   errno = error;
 }
 
-/// "name at file:line", or what of it the program knows; names of lambdas are long.
+/// Returns "name at file:line" or the known part of it, shortened: lambdas have long names.
 std::string text_of(const boost::stacktrace::frame& frame) {
   constexpr std::size_t kLongest = 100;
   std::string text = boost::stacktrace::to_string(frame);
@@ -43,7 +43,7 @@ void prepare_stacks() {
   action.sa_handler = dump_stack;
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGURG, &action, nullptr);
-  // The unwinder may set itself up on its first use, which a handler must not do.
+  // The unwinder may initialize itself on first use, which a signal handler must not do.
   boost::stacktrace::safe_dump_to(static_cast<void*>(frames), sizeof(frames));
 }
 

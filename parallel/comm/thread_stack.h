@@ -1,6 +1,6 @@
-// Where a thread of this process is: its stack of calls, taken from outside of it.
-// Invariant: the thread itself only runs a signal handler that is async-signal-safe; a thread that
-// the system holds (storage) is left where it is.
+// The call stack of a thread of this process, taken from another thread.
+// Invariant: the inspected thread only runs an async-signal-safe signal handler; a thread blocked
+// in the kernel (storage) is not disturbed.
 #pragma once
 
 #include <sys/types.h>
@@ -10,13 +10,12 @@
 
 namespace concertina {
 
-/// To be called once by any thread before stack_of(): SIGURG, which nobody here uses, gets a
-/// handler.
+/// Installs a handler for SIGURG, which is otherwise unused. Call it once before stack_of().
 void prepare_stacks();
 
-/// The calls of `thread`, innermost first: "function at file:line" where the program knows them,
-/// else "0x1234 in program", for addr2line. Empty if it does not answer within a second. Not of
-/// itself.
+/// Returns the calls of another `thread`, innermost first: "function at file:line" if debug
+/// information is available, otherwise "0x1234 in program" for addr2line. Empty if the thread does
+/// not answer within a second.
 std::vector<std::string> stack_of(pid_t thread);
 
 }  // namespace concertina

@@ -14,14 +14,14 @@ namespace {
 
 constexpr double kReportSeconds = 2, kReportSteps = 3;
 constexpr double kEndSeconds = 30, kEndSteps = 20;
-/// A thread that computes, has less of a core than the first, and is queued for one for more than
-/// the second, is starved.
+/// A computing thread is starved if it has less of a core than kFedShare and is queued for one for
+/// more than kQueuedShare of the time.
 constexpr double kFedShare = 0.25, kQueuedShare = 0.5;
-/// A rank is slow for so long after bytes moved last.
+/// A rank counts as slow for this long after bytes last moved.
 constexpr double kMovedSeconds = 1;
-/// One that uses more of a core than this computes.
+/// A thread that uses more of a core than this is computing.
 constexpr double kBusyShare = 0.02;
-/// Looks within the time to the first report.
+/// Checks before the first report.
 constexpr double kLooks = 16;
 constexpr unsigned kShownOfOne = 12, kShownOfOthers = 3;
 
@@ -101,7 +101,7 @@ const OperationLog* Watchdog::log_of(int rank) const {
              : nullptr;
 }
 
-/// Whether rank `from` of this host waits for `rank`, maybe by way of others.
+/// Whether rank `from` of this host waits for `rank`, directly or indirectly.
 bool Watchdog::leads_to(int from, int rank) const {
   for (std::size_t i = 0; i <= options_.host.size(); ++i) {
     const OperationLog* log = log_of(from);
@@ -112,11 +112,11 @@ bool Watchdog::leads_to(int from, int rank) const {
   return false;
 }
 
-/// What the other ranks of the host say of a rank that waits. It `speaks` where no other will.
+/// Judges a waiting rank by the other ranks of the host. It `speaks` if no other rank will.
 Silence Watchdog::judge_wait(const Seen& seen, bool& speaks) const {
   const int next = log_.waits_for();
   if (next == OperationLog::kUnknown) {
-    // Somebody here does not come: that rank says why, or goes on.
+    // If a rank of this host is missing, that rank reports why, or it continues.
     for (int rank = 0; rank < std::ssize(options_.host); ++rank) {
       const OperationLog* log = log_of(rank);
       if (log == nullptr || rank == rank_) continue;
@@ -129,7 +129,7 @@ Silence Watchdog::judge_wait(const Seen& seen, bool& speaks) const {
   if (log_of(next) == nullptr) return Silence::outside;
   speaks = false;
   if (!leads_to(next, rank_)) return Silence::follows;
-  // The lowest of the circle speaks, and only if none of it goes on.
+  // The lowest rank of the circle reports, and only if none of its ranks continues.
   speaks = true;
   for (int rank = next; rank != rank_; rank = log_of(rank)->waits_for()) {
     const OperationLog* log = log_of(rank);
@@ -139,7 +139,7 @@ Silence Watchdog::judge_wait(const Seen& seen, bool& speaks) const {
   return Silence::circle;
 }
 
-/// Whether who it waits for in the end is slow.
+/// Whether the rank at the end of the chain of waits is slow.
 bool Watchdog::waits_for_slow() const {
   const OperationLog* log = &log_;
   for (std::size_t i = 0; i <= options_.host.size() && log != nullptr; ++i) {
@@ -149,7 +149,7 @@ bool Watchdog::waits_for_slow() const {
   return false;
 }
 
-/// What the system says of a rank that waits for no other.
+/// Judges a rank that waits for no other rank by the state of its thread.
 Silence Watchdog::judge_alone(const ThreadActivity& now, const Seen& seen) {
   const double seconds = std::max(1e-3, seen.silent - seen.sampled_at);
   const double share = (now.cpu_seconds - seen.first->cpu_seconds) / seconds;
@@ -205,8 +205,8 @@ void Watchdog::look_by_pace(Seen& seen, Silence silence, bool speaks) {
     seen.warned = true;
     tell(false);
   }
-  // A rank that shares its core is not ended for what the others take, nor one whose storage stops
-  // now and then.
+  // A rank that shares its core is not aborted for the time used by others, and a rank with
+  // intermittently blocked storage is not aborted either.
   const bool uses_core = silence == Silence::computes || silence == Silence::starved;
   const double still = seen.silent - std::max(0.0, seen.moved_at);
   const double spent =
@@ -218,7 +218,7 @@ void Watchdog::look_by_pace(Seen& seen, Silence silence, bool speaks) {
   on_hang_(headline(stall_of(seen, silence, true)));
 }
 
-/// One look in a silence.
+/// Checks the current silence once.
 void Watchdog::look(Seen& seen) {
   const double limit = options_.limit.count();
   const double step = step_seconds_.load(std::memory_order_relaxed);
@@ -238,7 +238,7 @@ void Watchdog::look(Seen& seen) {
   if (seen.next_report == 0) seen.next_report = limit;
   if (slow && seen.silent >= seen.next_report) {
     seen.next_report = 2 * seen.silent;
-    log::warn("{} (goes on: this is not ended)", report(Seconds(seen.silent)));
+    log::warn("{} (still waiting: the launch is not aborted)", report(Seconds(seen.silent)));
   } else if (!slow && seen.silent >= limit && seen.next_report == limit) {
     seen.next_report = 2 * limit;
     log::error("{}", report(Seconds(seen.silent)));
@@ -259,15 +259,15 @@ void Watchdog::watch() {
     const Seconds period(std::max(1e-3, std::min(limit / 8, report_seconds(step) / kLooks)));
     if (wake_.wait_for(lock, period, [this] { return stop_; })) return;
     const Clock::time_point now = Clock::now();
-    // A tick that comes much too late means that the whole process was stopped.
+    // A tick that is much too late means that the whole process was stopped.
     seen.silent += std::min<Seconds>(now - std::exchange(last, now), 2 * period).count();
     if (const unsigned beats = log_.beats(); beats != std::exchange(known, beats)) {
-      if (seen.warned) log::warn("rank {} goes on after {:.1f} s", rank_, seen.silent);
+      if (seen.warned) log::warn("rank {} continues after {:.1f} s", rank_, seen.silent);
       seen = {};
       log_.silent(0, false);
       continue;
     }
-    // Slow until look() finds otherwise: others may read at any time.
+    // Slow until look() decides otherwise, since others may read at any time.
     log_.silent(static_cast<float>(seen.silent), log_.is_slow());
     lock.unlock();
     look(seen);

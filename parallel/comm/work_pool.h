@@ -1,5 +1,5 @@
-// The states of a communicator's Works: made on demand, used again.
-// Invariant: after warm-up neither take() nor give() allocates. One thread only.
+// Pool of the states of a communicator's Works: created on demand, then reused.
+// Invariant: after warm-up neither take() nor give() allocates. Single-threaded.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace concertina {
 template <class State>
 class WorkPool {
  public:
-  /// An idle state; `make` builds another where there is none.
+  /// Returns an idle state, created by `make` if there is none.
   template <class Make>
   State& take(const Make& make) {
     if (idle_.empty()) add(make);
@@ -19,7 +19,7 @@ class WorkPool {
     idle_.pop_back();
     return state;
   }
-  /// Makes room for at least `count` states in all.
+  /// Ensures at least `count` states in total.
   template <class Make>
   void reserve(std::size_t count, const Make& make) {
     while (all_.size() < count) add(make);

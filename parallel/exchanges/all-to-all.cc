@@ -13,7 +13,7 @@ static ExchangeRow row(const ExchangeShape& shape, int me) {
 }
 
 ExchangeScheme exchange_all_to_all() {
-  return {.row = row, .about = "each holder sends each owner its chunk, around a ring"};
+  return {.row = row, .about = "each holder sends each owner its chunk, in ring order"};
 }
 
 }  // namespace concertina

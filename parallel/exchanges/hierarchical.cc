@@ -6,7 +6,7 @@
 namespace concertina {
 namespace {
 
-/// Where holders are: hosts in the order of their first holder.
+/// Positions of holders; hosts are ordered by their first holder.
 class Places {
  public:
   explicit Places(const ExchangeShape& shape) {
@@ -30,7 +30,7 @@ class Places {
   const std::vector<int>& members(int host) const {
     return members_[static_cast<std::size_t>(host)];
   }
-  /// The holder of `host` that has the shares of all its holders in `chunk` after the first phase.
+  /// Returns the holder of `host` that collects the host's shares of `chunk` in the first phase.
   int relay(int host, int chunk) const {
     if (this->host(chunk) == host) return chunk;
     return members(host)[static_cast<std::size_t>(position(chunk) % size(host))];
@@ -39,12 +39,12 @@ class Places {
  private:
   std::vector<int> host_, position_;       // by holder
   std::vector<std::vector<int>> members_;  // by host
-  int most_ = 0;                           // holders of a host
+  int most_ = 0;                           // most holders on a host
 };
 
 }  // namespace
 
-/// Around the ring of a host's holders.
+/// Exchanges around the ring of a host's holders.
 static ExchangePhase within(const Places& places, int chunks, int me) {
   ExchangePhase phase;
   const int host = places.host(me), size = places.size(host);
@@ -63,7 +63,7 @@ static ExchangePhase within(const Places& places, int chunks, int me) {
   return phase;
 }
 
-/// Around the ring of hosts; one that has more holders than this has several steps.
+/// Exchanges around the ring of hosts; a host with more holders than this one needs several steps.
 static ExchangePhase between(const Places& places, int me) {
   ExchangePhase phase;
   const int hosts = places.hosts(), mine = places.host(me), most = places.most();
@@ -90,8 +90,8 @@ static ExchangeRow row(const ExchangeShape& shape, int me) {
 ExchangeScheme exchange_hierarchical() {
   return {.row = row,
           .about =
-              "within each host first, so that what a host sends each owner is one sum where "
-              "the tree allows; then between hosts"};
+              "within each host first, so that a host sends each owner a single sum where "
+              "the tree allows it; then between hosts"};
 }
 
 }  // namespace concertina

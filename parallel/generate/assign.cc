@@ -9,15 +9,15 @@
 namespace concertina {
 namespace {
 
-/// The limits of the layout: the ranks that are to work, and what they share.
+/// The limits of the layout: the number of ranks that work, and what they share.
 LayoutLimits working_limits(const Job& job, const Request& request) {
   if (request.frozen_units >= job.units())
-    throw_input(fmt::format("freeze.units = {}, but the model has {} units: nothing is left to "
+    throw_input(fmt::format("freeze.units = {}, but the model has {} units, so no unit would "
                             "train",
                             request.frozen_units, job.units()),
                 "freeze.units", fmt::format("freeze.units from 0 to {}", job.units() - 1));
   if (request.spare >= request.world)
-    throw_input(fmt::format("parallel.spare = {} of {}: none is left to work", request.spare,
+    throw_input(fmt::format("parallel.spare = {} of {} leaves no rank to work", request.spare,
                             counted(request.world, "rank")),
                 "parallel.spare", fmt::format("at most {}", request.world - 1));
   return {.world = request.world - request.spare,
@@ -43,7 +43,7 @@ Layout grid_layout(const Request& request, const std::vector<double>& costs,
                      limits.microbatches, limits.leaves, folding);
 }
 
-/// The layout that the request has, or that its file has, or that its grid makes.
+/// Returns the requested layout, or that of its file or grid.
 Layout layout_of(const Request& request, const std::vector<double>& costs,
                  const LayoutLimits& limits) {
   Layout layout = request.layout;
@@ -61,8 +61,8 @@ Plan plan_of(const Request& request, const Layout& layout, const LayoutLimits& l
                       : make_plan(layout, request.schedule, due, request.overlap);
 }
 
-/// Proves the exchanges of all buckets. Larger ones than this go unproven: that takes memory and
-/// time of their square.
+/// Proves the exchanges of all buckets, except those with more holders than kMostHolders: a proof
+/// takes memory and time quadratic in the holders.
 void require_exchanges(const Assignment& made) {
   constexpr std::size_t kMostHolders = 1024;
   std::vector<ExchangeShape> proven;

@@ -1,5 +1,5 @@
-// From what is asked for to an Assignment that is proven: layout, plan, owners.
-// Invariant: pure; the same on every rank, and the same whether ranks exist or not.
+// Turns a request into a proven Assignment: layout, plan, owners.
+// Invariant: pure; the same on every rank, and independent of whether the ranks exist.
 #pragma once
 
 #include <optional>
@@ -12,33 +12,33 @@
 
 namespace concertina {
 
-/// An assignment as it is asked for: the keys of [parallel], and what the run decides. What is left
-/// out follows from the rest.
+/// A requested assignment: the keys of [parallel], and the decisions of the run. Missing values are
+/// derived from the others.
 struct Request {
   int world = 1;
-  int spare = 0;                   // ranks that hold no stage: the last ones, unless `layout` says
+  int spare = 0;                   // ranks without a stage: the last ones, unless `layout` differs
   int frozen_units = 0;            // units [0, frozen_units) only run forward
-  int batches = 1;                 // that a step trains on together (Assignment::batches)
-  int pp = 0, dp = 0, chunks = 0;  // 0: follows
-  Layout layout{};                 // in place of pp, dp and chunks
-  std::string schedule = "1f1b";   // of the registry
-  std::optional<ScheduleFile> file{};  // in place of `schedule`
+  int batches = 1;                 // trained on together in one step (Assignment::batches)
+  int pp = 0, dp = 0, chunks = 0;  // 0: derived
+  Layout layout{};                 // replaces pp, dp and chunks
+  std::string schedule = "1f1b";   // name in the registry
+  std::optional<ScheduleFile> file{};  // replaces `schedule`
   std::string partition = "balanced";
   bool overlap = false;
   ExchangeChoice exchange{};
-  std::vector<double> unit_costs{};  // what `partition` balances; empty: FLOPs as far as they train
+  std::vector<double> unit_costs{};  // balanced by `partition`; empty: FLOPs of the passes that run
 };
 
-/// Throws bad input, whose place is a config key, if model, layout and world do not go together.
+/// Throws Error{bad_input} with the config key if model, layout and world do not match.
 Assignment assign(const Job& job, const Request& request);
-/// The same for a job of other unit costs than that of `like`, an assignment of the same request,
-/// whose plan it takes over where the layout is the same.
+/// The same for a job with unit costs that differ from those of `like`, an assignment of the same
+/// request. Reuses its plan if the layout is the same.
 Assignment assign_like(const Job& job, const Request& request, Assignment like);
 
-/// The fewest ranks that `request` is for, the spare ones with it; 1 where it names none.
+/// Minimum number of ranks for `request`, including spare ones; 1 if it does not specify any.
 int ranks_asked(const Request& request);
 
-/// How a replica of the request folds onto its ranks. It has no file.
+/// How a replica of the request folds onto its ranks. Not for a request with a file.
 Folding folding_of(const Request& request);
 
 }  // namespace concertina

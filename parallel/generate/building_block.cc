@@ -11,11 +11,11 @@ namespace {
 
 constexpr int kInterval = 6;
 
-/// When microbatch 0 has each pass on one rank: F of the first chunk, F and I of the second, I of
-/// the first.
+/// Start times of microbatch 0 on one rank: F of the first chunk, F and I of the second, I of the
+/// first.
 using Passes = std::array<int, 4>;
 
-/// `turns`: steps from a pass to the next one on the same rank, where the V turns.
+/// `turns` has the steps between consecutive passes on the same rank, where the V turns.
 Passes passes_of(int rank, int p, const BuildingBlock& block, const std::array<int, 3>& turns) {
   const int last = p - 1, up = last - rank;
   const int at_bottom = block.forward_down * last + turns[0];
@@ -32,7 +32,7 @@ bool apart(const Passes& passes) {
   return true;
 }
 
-/// The fewest steps at the turns with which no rank has two passes at one time.
+/// Finds the fewest steps at the turns for which no rank has two passes at the same time.
 std::vector<Passes> place_block(int p, const BuildingBlock& block) {
   for (int sum = 3; sum <= 3 * kInterval; ++sum)
     for (int a = 1; a <= std::min(kInterval, sum - 2); ++a)
@@ -46,7 +46,7 @@ std::vector<Passes> place_block(int p, const BuildingBlock& block) {
         if (static_cast<int>(block_passes.size()) == p && apart(block_passes.back()))
           return block_passes;
       }
-  CONCERTINA_CHECK(false, "the passes of this building block always meet");
+  CONCERTINA_CHECK(false, "the passes of this building block always collide");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ class Steps {
  public:
   void forward(int side) { passes_.push_back({Kind::F, side, forwards_[side]++}); }
   void backward(int side) { passes_.push_back({Kind::B, side, backwards_[side]++}); }
-  /// The weight gradient comes later.
+  /// Runs I now and defers its W.
   void input(int side) {
     passes_.push_back({Kind::I, side, backwards_[side]});
     weights_.push_back({Kind::W, side, backwards_[side]++});
@@ -22,7 +22,7 @@ class Steps {
  private:
   std::vector<DualPass> passes_, weights_;
   std::array<int, 2> forwards_{}, backwards_{};
-  std::size_t weight_ = 0;  // next of weights_
+  std::size_t weight_ = 0;  // index of the next one in weights_
 };
 
 }  // namespace
@@ -34,12 +34,12 @@ std::vector<DualPass> dual_steps(int depth, int from_end, int microbatches) {
   for (int i = 0; i < 2 * far; ++i) steps.forward(0);
   for (int i = 0; i < near; ++i) steps.forward(0), steps.forward(1);
   for (int i = 0; i < far; ++i) steps.input(1), steps.weight(), steps.forward(1);
-  for (int i = 0; i < microbatches - 2 * depth + near; ++i) {  // the steady state: F beside B
+  for (int i = 0; i < microbatches - 2 * depth + near; ++i) {  // steady state: F together with B
     steps.forward(0), steps.backward(1);
     steps.forward(1), steps.backward(0);
   }
   for (int i = 0; i < far; ++i) steps.backward(1), steps.forward(1), steps.backward(0);
-  for (int i = 0; i < 2 * near; ++i) {  // the second half leaves its weight gradients for later
+  for (int i = 0; i < 2 * near; ++i) {  // the second half defers its weight gradients
     const int side = i % 2 == 0 ? 1 : 0;
     i < near ? steps.backward(side) : steps.input(side);
   }

@@ -13,15 +13,15 @@ namespace {
 constexpr const char* kScheduleKey = "parallel.schedule";
 
 std::string blame(std::string_view name) {
-  return fmt::format("the schedule '{}' is wrong for this layout: ", name);
+  return fmt::format("schedule '{}' is invalid for this layout: ", name);
 }
 
-/// `layout` with its groups of pipelines side by side: each rank of each group is a row of its own.
-/// A group is what a generator orders together: one pipeline, or two opposite ones.
+/// `layout` with separate groups of pipelines: each rank of each group has its own row. A group is
+/// what a generator orders together: one pipeline, or two opposite ones.
 struct Separate {
   Layout layout;
-  std::vector<int> target;               // world rank of each row
-  std::vector<PipelineShape> pipelines;  // as generators see them
+  std::vector<int> target;               // by row: the world rank
+  std::vector<PipelineShape> pipelines;  // as seen by generators
 };
 
 Separate separate(const Layout& layout, std::size_t group) {
@@ -43,7 +43,7 @@ Separate separate(const Layout& layout, std::size_t group) {
   return result;
 }
 
-/// Stage s is where `schedule` has it; `back`: the second pipeline of two opposite ones.
+/// Whether all stages are where `schedule` expects them. `back`: second of two opposite pipelines.
 bool is_placed(const PipelineShape& shape, const Schedule& schedule, bool back) {
   const int p = shape.ranks, chunks = shape.stages() / p;
   if (shape.stages() % p != 0 || chunks % schedule.chunks.step != 0 ||
@@ -62,13 +62,13 @@ void require_placement(const Separate& apart, const Schedule& schedule, std::str
     if (p % group == 1) fits &= apart.pipelines[p].ranks == apart.pipelines[p - 1].ranks;
   }
   if (!fits)
-    throw_input(fmt::format("the schedule '{}' cannot run on this layout", name), "parallel.layout",
-                fmt::format("{}; or leave it out: parallel.pp, dp and chunks make the layout that "
-                            "the schedule needs; or 1f1b or gpipe, which run on any",
+    throw_input(fmt::format("schedule '{}' cannot run on this layout", name), "parallel.layout",
+                fmt::format("{}; or omit it, so that parallel.pp, dp and chunks define the layout "
+                            "for the schedule; or 1f1b or gpipe, which run on any layout",
                             describe(schedule)));
 }
 
-/// The actions of group `g`, numbered as in `layout`.
+/// Generates the actions of group `g`, numbered as in `layout`.
 Rows generate_group(const Layout& layout, const Separate& apart, const Schedule& schedule, int g) {
   const bool pair = schedule.generate_pair != nullptr;
   const int first = pair ? 2 * g : g;
@@ -110,9 +110,9 @@ void require_size(const Layout& layout) {
   for (const Pipeline& pipeline : layout.pipelines)
     actions += most_actions(std::ssize(pipeline.stages), pipeline.microbatches());
   if (actions > static_cast<std::int64_t>(kMostActions))
-    throw_input(fmt::format("the schedule can have {} actions, at most {} are possible", actions,
-                            kMostActions),
-                kScheduleKey, "fewer ranks, microbatches or chunks");
+    throw_input(
+        fmt::format("the schedule can have {} actions, but the limit is {}", actions, kMostActions),
+        kScheduleKey, "fewer ranks, microbatches or chunks");
 }
 
 GivenSchedule named_schedule(const Layout& layout, std::string_view name) {

@@ -1,6 +1,6 @@
-// From a schedule and a layout to the compute actions of every rank: the first pass.
-// Invariant: each pipeline by itself is complete and runs through; a layout that the schedule is
-// not for, and a generator that leaves something out, are refused.
+// The first pass: from a schedule and a layout to the compute actions of every rank.
+// Invariant: each pipeline alone is complete and can run; rejects layouts that do not match the
+// schedule, and generators that omit actions.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,28 @@
 
 namespace concertina {
 
-/// The compute actions of all pipelines, one row a world rank, as if no unit was frozen. A rank in
-/// several pipelines gets their rows merged by the time at which each pipeline by itself, with unit
-/// costs, would run them, but for the pairs of pipelines that the schedule orders itself. Throws
-/// Error{bad_input} where the layout is not the one that the schedule is for. `name` is for errors:
-/// a generator that leaves something out is the fault of who wrote it.
+/// Returns the compute actions of all pipelines, one row per world rank, as if no unit were frozen.
+/// If a rank is in several pipelines, their rows are merged by the time at which each pipeline
+/// alone would run them with unit costs, except for pairs of pipelines that the schedule orders
+/// itself. Throws Error{bad_input} if the layout does not match the schedule. `name` is for errors:
+/// a generator that omits actions is a fault of its author.
 Plan expand(const Layout& layout, const Schedule& schedule, std::string_view name);
 
-/// A schedule as it is given, by name or in a file.
+/// A schedule given by name or in a file.
 struct GivenSchedule {
-  Plan plan;               // computations; a file's may have transfers and reduction too
-  std::string who, where;  // how an error about it begins, and its place
-  bool named = false;      // I and W may become B; a file has them as it wants them
+  Plan plan;               // compute actions; a file may also have transfers and reduction
+  std::string who, where;  // prefix and place of errors about it
+  bool named = false;      // whether I and W may be merged to B; a file is kept as it is
 };
 
-/// Throws Error{bad_input} if a plan of the layout could have more than kMostActions.
+/// Throws Error{bad_input} if a plan of the layout could exceed kMostActions.
 void require_size(const Layout& layout);
 
-/// The computations of the schedule called `name`, which itself knows of no frozen units: expand().
-/// Throws
-/// Error{bad_input} too if there is no such schedule, or if it could have more than kMostActions.
+/// Returns expand() of the schedule `name`, without regard to frozen units. Throws Error{bad_input}
+/// also if the schedule does not exist or could exceed kMostActions.
 GivenSchedule named_schedule(const Layout& layout, std::string_view name);
 
-/// Actions that a plan can have at most, for so many microbatches on so many stages: F, I, W and
-/// four transfers for each microbatch on each stage.
+/// Maximum number of actions of a plan: F, I, W and four transfers per microbatch and stage.
 std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches);
 
 }  // namespace concertina

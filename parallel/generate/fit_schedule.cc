@@ -10,12 +10,12 @@
 namespace concertina {
 namespace {
 
-/// Throws what one row a rank and `copies` replicas leave no place for in the rest of the config.
+/// Throws if the rows of the file and its `copies` replicas contradict the rest of the config.
 void require_fit(const Request& request, const LayoutLimits& limits) {
   const ScheduleFile& file = *request.file;
   const int rows = file.ranks(), copies = limits.world / rows;
   if (limits.world % rows != 0)
-    throw_input(fmt::format("{} is a schedule for {}, the run has {}", file.path,
+    throw_input(fmt::format("{} is a schedule for {}, but the run has {}", file.path,
                             counted(rows, "rank"), counted(limits.world, "rank")),
                 "parallel.schedule",
                 fmt::format("{}, or a multiple of it for several replicas", counted(rows, "rank")));
@@ -24,17 +24,17 @@ void require_fit(const Request& request, const LayoutLimits& limits) {
                                        {"parallel.dp", request.dp, copies},
                                        {"parallel.chunks", request.chunks, stages / rows}})
     if (given != 0 && given != is)
-      throw_input(fmt::format("{} = {}, but {} makes it {}", key, given, file.path, is), key,
-                  fmt::format("leave out {}", key));
+      throw_input(fmt::format("{} = {}, but {} implies {}", key, given, file.path, is), key,
+                  fmt::format("omit {}", key));
   if (fitting_replicas(file, limits.world, limits.microbatches) == 0)
-    throw_input(fmt::format("{} has {} per replica; a step has {} for {}", file.path,
+    throw_input(fmt::format("{} has {} per replica, but a step has {} for {}", file.path,
                             counted(file.microbatches(), "microbatch"), limits.microbatches,
                             counted(copies, "replica")),
                 "batch.microbatches",
                 fmt::format("batch.microbatches = {}", copies * file.microbatches()));
   for (const Pipeline& pipeline : file.layout.pipelines)
     if (const int deep = static_cast<int>(pipeline.stages.size()); deep > limits.units)
-      throw_input(fmt::format("{} has pipelines of {}, the model has {}", file.path,
+      throw_input(fmt::format("{} has pipelines of {}, but the model has {}", file.path,
                               counted(deep, "stage"), counted(limits.units, "unit")),
                   "parallel.schedule", "fewer stages, or a model with more layers");
 }

@@ -1,6 +1,6 @@
-// A user's own schedule, fitted to a job and a world.
-// Invariant: what comes out is as many copies of the file as there are replicas; a file says what
-// each rank does, never which units or samples.
+// Fits a user's schedule file to a job and a world.
+// Invariant: the result has one copy of the file per replica; a file specifies what each rank does,
+// never which units or samples.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// A schedule as it is written: `layout` is what its rows say, one unit a stage.
+/// A schedule as written: `layout` is inferred from its rows, with one unit per stage.
 struct ScheduleFile {
   std::string path;
   Plan plan;
@@ -21,17 +21,17 @@ struct ScheduleFile {
   int microbatches() const { return layout.pipelines.back().last_microbatch; }
 };
 
-/// Returns how many replicas of `file` make a world of this size, as its microbatches go into those
-/// of a step; 0 if that is not what the world has ranks for.
+/// Returns the number of replicas of `file` that match both the world size and the number of
+/// microbatches of a step, or 0 if none does.
 int fitting_replicas(const ScheduleFile& file, int world, int microbatches);
 
 struct Request;
-/// Replicas of the file's own layout on all ranks, with units of these costs cut by the request's
-/// partitioner. Throws bad input if the file does not fit the request, the model or the world.
+/// Places replicas of the file's layout on all ranks, with units of these costs split by the
+/// request's partitioner. Throws Error{bad_input} if it fits neither request, model nor world.
 Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
                    const LayoutLimits& limits);
 
-/// The file's plan for each replica; a layout of the request's own is that of the file as it is.
+/// Returns the file's plan for each replica. For a request with a layout, it is the file's plan.
 GivenSchedule file_schedule(const Request& request);
 
 }  // namespace concertina

@@ -16,7 +16,7 @@ std::vector<Action> in_order(std::vector<TimedAction> timed) {
 
 Rows interleave(const Plan& plan, const Layout& layout, const std::vector<int>& target, int ranks) {
   Rows rows(ranks);
-  if (std::set(target.begin(), target.end()).size() == target.size()) {  // no rows meet
+  if (std::set(target.begin(), target.end()).size() == target.size()) {  // no rows share a rank
     for (std::size_t row = 0; row < plan.rows.size(); ++row) rows[target[row]] = plan.rows[row];
     return rows;
   }

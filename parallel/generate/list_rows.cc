@@ -12,12 +12,12 @@ namespace concertina {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTolerance = 1e-9;  // of sums of shares, and of times
+constexpr double kTolerance = 1e-9;  // tolerance of sums of shares and of times
 
-/// The rows so far, and what each rank can start next.
+/// The rows so far, and the next possible action of each rank.
 class ListRows {
  public:
-  /// `most`: what each rank may keep, in microbatches of stages; empty: any number.
+  /// `most` limits what each rank may keep, in microbatches of stages; empty: unlimited.
   ListRows(const RowJudge& judge, const std::vector<int>& most, double kept_for_weight)
       : judge_(judge),
         most_(most),
@@ -54,16 +54,16 @@ class ListRows {
     int stage = -1;
   };
   struct Rank {
-    std::vector<int> stages;  // the deepest first
+    std::vector<int> stages;  // deepest first
     double clock = 0, idle = 0, live = 0;
-    bool begun = false, warm = false;  // has started something; has started an I
+    bool begun = false, warm = false;  // has started any action; has started an I
     bool forward_turn = true;
     Choice choice;
-    int number = 0;  // of the choice: an earlier one's turn is void
+    int number = 0;  // number of the choice; turns of earlier choices are void
   };
 
-  /// What an idle `rank` starts next. It depends on the rank and on the stages next to its own
-  /// alone.
+  /// Returns what an idle `rank` starts next. Depends only on the rank and on the stages adjacent
+  /// to its own.
   virtual Choice choose(const Rank& rank) const = 0;
 
   double seconds(Kind kind, int stage) const { return judge_.seconds({kind, stage, 0}); }
@@ -72,7 +72,7 @@ class ListRows {
     if (most_.empty()) return false;
     return rank.live + 1 > most_[at(static_cast<int>(&rank - ranks_.data()))] + kTolerance;
   }
-  /// The rank's F or I that can start first; of several the deepest, or the shallowest.
+  /// Returns the rank's F or I that can start first; ties go to the deepest or shallowest stage.
   Choice first_of(const Rank& rank, Kind kind, bool deep = true) const {
     Choice best{kNever, kind, -1};
     for (std::size_t i = 0; i < rank.stages.size(); ++i) {
@@ -92,10 +92,10 @@ class ListRows {
 
  private:
   struct Stage {
-    std::vector<double> forward, gradient;         // ends, by microbatch
-    int forwards = 0, gradients = 0, weights = 0;  // started
+    std::vector<double> forward, gradient;         // end times, by microbatch
+    int forwards = 0, gradients = 0, weights = 0;  // number started
   };
-  /// When a rank's choice can start.
+  /// When the choice of a rank can start.
   struct Turn {
     double start = 0;
     int rank = 0, number = 0;
@@ -228,7 +228,7 @@ class Steady final : public ListRows {
     return weight.stage >= 0 && fills(rank, weight, next.start - now) ? weight : next;
   }
 
-  /// Whether W goes first where the rank would wait for `wait` seconds.
+  /// Whether W goes first if the rank would otherwise wait for `wait` seconds.
   bool fills(const Rank& rank, const Choice& weight, double wait) const {
     if (wait >= rule_.gap * seconds(Kind::W, weight.stage) - kTolerance) return true;
     return rule_.spread && rank.idle + wait > most_idle() + kTolerance;
@@ -237,7 +237,7 @@ class Steady final : public ListRows {
   const SteadyRule& rule_;
 };
 
-/// The microbatches that 1F1B keeps on each rank, some more for each chunk, at most `most`.
+/// Returns the microbatches that 1F1B keeps on each rank plus `extra` per chunk, at most `most`.
 std::vector<int> falling_bounds(const Layout& layout, const std::vector<int>& most, int extra) {
   const int ranks = rank_count(layout);
   std::vector<int> chunks(at(ranks), 0), bounds;
@@ -265,7 +265,7 @@ std::vector<GreedyRule> greedy_rules(const Layout& layout, const std::vector<int
 }
 
 std::vector<SteadyRule> steady_rules() {
-  constexpr double kSeldom = 1e300;  // W only where there is nothing else to do, or no room
+  constexpr double kSeldom = 1e300;  // W only if nothing else can run, or memory is full
   std::vector<SteadyRule> rules;
   for (const auto& [gap, spread] :
        {std::pair{1.0, true}, {0.5, true}, {0.0, true}, {kSeldom, false}})

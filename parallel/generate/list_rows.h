@@ -1,11 +1,10 @@
 // List scheduling with real costs: in order of time, the rank whose choice can start first starts
-// it; of equal ones, the first rank. Two families of rules choose: greedy ones prefer a kind of
-// action, and steady ones follow the phases that Qi et al. 2024 (arXiv 2401.10241, section 3.1)
-// describe for the span of ranks: a warm-up of as many F as fit, then F and I by turns, with W
-// where a rank would wait anyway, or to make room; at the end what W are left. The code and its
-// choices are ours. Invariants: an action starts after all that it needs has ended, so the rows
-// cannot deadlock; a rank never keeps more than its bound; a rule that gets stuck under the bound
-// gives none.
+// it; ties go to the lowest rank. There are two families of rules. Greedy ones prefer a kind of
+// action. Steady ones follow the phases of Qi et al. 2024 (arXiv 2401.10241, section 3.1) for the
+// span of ranks: a warm-up of as many F as fit, then F and I alternately, with W where a rank would
+// wait or to free memory, and the remaining W at the end. The code and its options are ours.
+// Invariants: an action starts after everything that it needs has ended, so the rows cannot
+// deadlock; a rank never exceeds its memory bound; a rule that gets stuck returns nothing.
 #pragma once
 
 #include <optional>
@@ -17,35 +16,35 @@ namespace concertina {
 
 struct GreedyRule {
   enum class First { backward, forward, by_turns } first = First::backward;
-  bool deep_forwards = true;  // of a rank's stages, the one nearest to the end goes first
+  bool deep_forwards = true;  // whether the stage closest to the end of the pipeline goes first
   enum class Weights { at_once, when_idle, when_full } weights = Weights::when_idle;
-  std::vector<int> most;  // activations, by rank; empty: any number
+  std::vector<int> most;  // activations by rank; empty: unlimited
 };
 
-/// All combinations of the rule's choices, under `most` and under tighter bounds that fall from
-/// rank to rank as those of 1F1B.
+/// Returns all combinations of options, under `most` and under tighter bounds that decrease from
+/// rank to rank like those of 1F1B.
 std::vector<GreedyRule> greedy_rules(const Layout& layout, const std::vector<int>& most);
 
 struct SteadyRule {
-  /// W goes first where the rank would wait at least so many times what W takes; and, if `spread`,
-  /// where it would become the rank that has waited longest.
+  /// W goes first if the rank would wait for at least `gap` times the duration of W, or, if
+  /// `spread`, if it would become the rank with the longest total wait.
   double gap = 1;
   bool spread = true;
-  /// In the warm-up an F starts even if the first I has to wait for its end.
+  /// In the warm-up, an F starts even if it delays the first I.
   bool crowd = false;
-  /// After the warm-up, who has no turn goes if it can start and the other cannot.
+  /// After the warm-up, the kind that is not next may run if it can start and the other cannot.
   bool any_turn = false;
 };
 
-/// All combinations of the rule's choices.
+/// Returns all combinations of options.
 std::vector<SteadyRule> steady_rules();
 
-/// Rows of F, I and W.
+/// Returns rows of F, I and W, or nothing if the rule gets stuck.
 std::optional<std::vector<std::vector<Action>>> greedy_rows(const RowJudge& judge,
                                                             const GreedyRule& rule);
 
-/// The same. `most`: what each rank may keep, in microbatches of stages; empty: any number.
-/// `kept_for_weight`: see kept_peak().
+/// The same. `most` limits what each rank may keep, in microbatches of stages (empty: unlimited).
+/// `kept_for_weight` is that of kept_peak().
 std::optional<std::vector<std::vector<Action>>> steady_rows(const RowJudge& judge,
                                                             const SteadyRule& rule,
                                                             const std::vector<int>& most,

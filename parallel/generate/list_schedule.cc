@@ -67,7 +67,7 @@ Rows list_schedule(const PipelineShape& shape, const PickRule& rule) {
         rows[rank].push_back(*action);
       }
     }
-    CONCERTINA_CHECK(progress.waiting(), "no rank finds anything to do");
+    CONCERTINA_CHECK(progress.waiting(), "no rank can run anything");
   }
   return rows;
 }

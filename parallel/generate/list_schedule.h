@@ -1,8 +1,8 @@
-// Builds rows of actions step by step in time: at each step every idle rank takes what a rule picks
-// from what can run now.
-// Invariant: an action starts only after everything that it needs has ended, so rows that come out
-// of here cannot deadlock. Costs are F = I = W = 1 and B = 2, whatever the real ones are: a
-// schedule's order is made once, for balanced stages. Linear in actions, as long as the rule is.
+// Builds rows of actions step by step in time: at each step, a rule selects an action for every
+// idle rank from those that can run.
+// Invariant: an action starts only after everything that it needs has ended, so the rows cannot
+// deadlock. Costs are always F = I = W = 1 and B = 2: the order is generated once, for balanced
+// stages. Linear in the actions if the rule is.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@
 
 namespace concertina {
 
-/// The actions that have run so far.
+/// The state of the actions that have run.
 class ListProgress {
  public:
   explicit ListProgress(const PipelineShape& shape);
 
-  /// Whether all that `action` needs has ended: F its input, I and B their output's gradient, W its
-  /// I.
+  /// Whether everything that `action` needs has ended: for F its input, for I and B the gradient of
+  /// their output, for W its I.
   bool ready(const Action& action) const;
   /// The lowest microbatch of `stage` whose F, or whose I or B (`backward`), has not started.
   int next_forward(int stage) const { return forwards_[stage]; }
@@ -31,9 +31,9 @@ class ListProgress {
   void start(int rank, const Action& action);
   void tick() { ++now_; }
   bool idle(int rank) const { return free_[rank] <= now_; }
-  /// Some rank is busy: time alone brings something new.
+  /// Whether some rank is busy, so that advancing time makes progress.
   bool waiting() const;
-  /// Every microbatch of every stage has had its W or B.
+  /// Whether every microbatch of every stage has had its W or B.
   bool complete() const { return open_ == 0; }
 
  private:
@@ -49,11 +49,11 @@ class ListProgress {
   std::vector<int> saved_, free_;                // by rank
 };
 
-/// An action that `rank`, idle now, shall start: ready, once each, each stage's microbatches in
-/// ascending order for every kind. Nothing: it waits a step.
+/// Returns the action that the idle `rank` starts: ready, not repeated, and in ascending order of
+/// microbatches per stage and kind. Nothing means that it waits for one step.
 using PickRule = std::function<std::optional<Action>(int rank, const ListProgress& progress)>;
 
-/// Runs until every stage has had all microbatches. A rule that never goes on is a programming
+/// Runs until every stage has completed all microbatches. A rule without progress is a programming
 /// error.
 Rows list_schedule(const PipelineShape& shape, const PickRule& rule);
 

@@ -18,19 +18,19 @@ void require_room(std::int64_t stages, std::int64_t microbatches, double free_by
   const double bytes = actions * kActionBytes;
   constexpr double kGibiByte = 1024.0 * 1024 * 1024;
   if (actions <= static_cast<double>(kMostActions) && bytes <= free_bytes) return;
-  throw_input(
-      fmt::format(
-          "the schedule can have {:.0f} actions, which take {:.1f} GiB to prove; at most {} "
-          "and {:.1f} GiB are possible on this machine",
-          actions, bytes / kGibiByte, kMostActions,
-          std::min(free_bytes, static_cast<double>(kMostActions * kActionBytes)) / kGibiByte),
-      "command line", "fewer ranks, microbatches or chunks");
+  throw_input(fmt::format("the schedule can have {:.0f} actions, and proving them takes {:.1f} "
+                          "GiB; the limit is {} "
+                          "actions and {:.1f} GiB on this machine",
+                          actions, bytes / kGibiByte, kMostActions,
+                          std::min(free_bytes, static_cast<double>(kMostActions * kActionBytes)) /
+                              kGibiByte),
+              "command line", "fewer ranks, microbatches or chunks");
 }
 
 int leaves_of(std::optional<int> asked, int microbatches) {
   if (!asked) return default_leaves(microbatches);
   if (microbatches % *asked != 0)
-    throw_input(fmt::format("{} leaves do not divide {} microbatches", *asked, microbatches),
+    throw_input(fmt::format("{} leaves do not evenly divide {} microbatches", *asked, microbatches),
                 "--leaves", fmt::format("a divisor of {}", microbatches));
   return *asked;
 }

@@ -1,4 +1,4 @@
-// The replica that a schedule is looked at on by itself: one unit a stage, no model.
+// A single replica for examining a schedule: one unit per stage, no model.
 // Invariant: pure.
 #pragma once
 
@@ -9,19 +9,17 @@
 
 namespace concertina {
 
-/// Throws Error{bad_input} if so many microbatches on so many stages are more than a plan may have,
-/// or take more than `free_bytes` to prove.
+/// Throws Error{bad_input} if the plan would have too many actions or need more than `free_bytes`.
 void require_room(std::int64_t stages, std::int64_t microbatches, double free_bytes);
 
-/// Leaves of the gradient sum over `microbatches`: as asked for (--leaves), else as `train` has
-/// them.
+/// Leaves of the gradient sum over `microbatches`: `asked` (--leaves), or the default of `train`.
 int leaves_of(std::optional<int> asked, int microbatches);
 
 struct OneReplica {
   Layout layout;
   int leaves = 1;
 };
-/// A replica on so many ranks. Throws Error{bad_input} if none fits.
+/// Returns a replica on this many ranks. Throws Error{bad_input} if none fits.
 OneReplica one_replica(int ranks, int microbatches, std::optional<int> leaves,
                        const Folding& folding);
 

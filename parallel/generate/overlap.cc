@@ -6,7 +6,7 @@
 namespace concertina {
 namespace {
 
-/// By node: an F that its neighbour could join, if nothing but the order of the row is looked at.
+/// By node: an F that its neighbor could join, considering only the order of the row.
 std::vector<bool> find_candidates(const IndexedPlan& it) {
   const auto& [plan, layout, index] = it;
   const Timeline timeline = simulate(plan, layout, unit_costs(layout));
@@ -22,8 +22,8 @@ std::vector<bool> find_candidates(const IndexedPlan& it) {
   return candidates;
 }
 
-/// Runs the plan with all candidates as pairs; where it stands still, the F that has waited longest
-/// for its partner goes alone.
+/// Runs the plan with all candidates as pairs. When it blocks, the F that has waited longest for
+/// its partner runs alone.
 class Pairing {
  public:
   Pairing(const PlanGraph& graph, std::vector<bool> paired)
@@ -51,7 +51,7 @@ class Pairing {
   bool is_pair(int node) const { return node < graph_.actions && paired_[node]; }
   bool done(int node) const { return waits_[node] < 0; }
 
-  /// All that `node` by itself waits for is there. A partner then waits for its F alone.
+  /// Called when `node` alone waits for nothing more. A partner then waits only for its F.
   void arrive(int node) {
     if (is_pair(node) && waits_[node + 1] > 1)
       held_.push_back(node);
@@ -73,7 +73,7 @@ class Pairing {
 
   const PlanGraph& graph_;
   std::vector<bool> paired_;
-  std::vector<int> waits_;         // that are still open; -1: done
+  std::vector<int> waits_;         // number of open waits; -1: done
   std::vector<int> ready_, held_;  // held: Fs whose partner has to wait, in order of arrival
 };
 

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// PyTorch's files have REDUCE_GRAD, but no STEP.
+/// Adds STEP to PyTorch's files, which have REDUCE_GRAD but no STEP.
 Plan end_rows(Plan plan) {
   bool reduces = false, steps = false;
   for (const std::vector<Action>& row : plan.rows)
@@ -62,7 +62,7 @@ Plan merge_input_weight(const IndexedPlan& it) {
 
 Plan add_reduction(Plan plan) {
   for (std::vector<Action>& row : plan.rows) {
-    std::vector<int> stages;  // by their last gradient, the latest first
+    std::vector<int> stages;  // by last gradient, latest first
     for (auto action = row.rbegin(); action != row.rend(); ++action) {
       const bool gradient = makes_weight_gradient(action->kind);
       if (gradient && std::find(stages.begin(), stages.end(), action->stage) == stages.end())
@@ -86,7 +86,7 @@ Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due, bo
   require(plan.plan, check(plan, has));
   const auto take = [&](const char* pass, IndexedPlan made) {
     const auto violation = check(made, limits_of(made.plan, due));
-    CONCERTINA_CHECK(!violation, "the pass '{}' broke the plan: {}", pass, violation->text);
+    CONCERTINA_CHECK(!violation, "pass '{}' broke the plan: {}", pass, violation->text);
     plan = std::move(made);
   };
   if (given.named) take("merge_input_weight", {merge_input_weight(plan), layout});

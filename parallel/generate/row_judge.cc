@@ -10,12 +10,12 @@
 namespace concertina {
 namespace {
 
-/// An action of a rank: it cannot start before `head`, and `tail` is left once it has ended.
+/// An action of a rank that cannot start before `head` and is followed by at least `tail`.
 struct HeldAction {
   double head = 0, seconds = 0, tail = 0;
 };
 
-/// Jackson's rule: of what can run, that with the longest tail, in place of another at any time.
+/// Jackson's rule with preemption: of the available actions, run the one with the longest tail.
 double interrupted_length(std::vector<HeldAction> jobs) {
   std::ranges::sort(jobs, {}, &HeldAction::head);
   std::priority_queue<std::pair<double, double>> ready;  // tail, seconds that are left
@@ -204,7 +204,7 @@ double RowJudge::length(const std::vector<std::vector<Action>>& rows, Objective 
 }
 
 double kept_peak(const std::vector<Action>& row, double kept_for_weight) {
-  // Whole microbatches and those between I and W apart: sums of shares would not come out even.
+  // Counts whole microbatches and those between I and W separately, to avoid rounding errors.
   int whole = 0, after = 0;
   double most = 0;
   for (const Action& action : row) {

@@ -22,7 +22,7 @@ std::optional<Claim> ClosedForm::on(const Layout& replica, int v) const {
 }
 
 std::string describe(const Schedule& schedule) {
-  constexpr const char* kPlacements[] = {"stage s on rank s % p", "stages there and back (V, wave)",
+  constexpr const char* kPlacements[] = {"stage s on rank s % p", "stages back and forth (V, wave)",
                                          "two opposite pipelines on the same ranks, in pairs"};
   std::string text = kPlacements[static_cast<int>(schedule.placement)];
   if (schedule.any_layout) text = "any layout";
@@ -37,9 +37,9 @@ Folding folding_of(const Entry<Schedule>& schedule, int chunks) {
   const int count = chunks == 0 ? usual : chunks;
   if (count % step != 0 || count > most)
     throw_input(
-        fmt::format("the schedule '{}' cannot run with {}", schedule.name, counted(count, "chunk")),
+        fmt::format("schedule '{}' cannot run with {}", schedule.name, counted(count, "chunk")),
         "parallel.chunks",
-        fmt::format("chunks per rank: {}; or leave it out", rule(schedule.value.chunks)));
+        fmt::format("chunks per rank: {}; or omit it", rule(schedule.value.chunks)));
   return {count, schedule.value.placement, schedule.value.rank_step};
 }
 

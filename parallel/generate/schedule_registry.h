@@ -1,6 +1,6 @@
-// A schedule: a generator of compute actions, where it wants its stages, what it promises.
-// Invariant: everything that the rest of the program knows of a schedule stands in its entry; no
-// other code knows one by name. Pure: no MPI, no threads, no clock.
+// A schedule: a generator of compute actions, the placement of its stages, and its properties.
+// Invariant: the rest of the program knows schedules only by their entries; no other code refers to
+// one by name. Pure: no MPI, no threads, no clock.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace concertina {
 /// The compute actions by rank, in order of execution.
 using Rows = std::vector<std::vector<Action>>;
 
-/// The view of a generator: one pipeline by itself, stages and microbatches counted from 0,
+/// The input of a generator: a single pipeline, stages and microbatches counted from 0,
 /// `stage_rank[s]` a dense rank index in [0, ranks).
 struct PipelineShape {
   int ranks = 1, microbatches = 1;
@@ -25,70 +25,70 @@ struct PipelineShape {
   int stages() const { return static_cast<int>(stage_rank.size()); }
 };
 
-/// Compute actions only (F, I, W, B), one row per rank of the shape.
+/// Generates compute actions only (F, I, W, B), one row per rank of the shape.
 using Generator = Rows (*)(const PipelineShape& shape);
-/// The same for two opposite pipelines on one set of ranks: what `up` does is numbered on from
-/// `down`, stages from down.stages() and microbatches from down.microbatches.
+/// The same for two opposite pipelines on one set of ranks. Those of `up` are numbered after
+/// `down`: stages from down.stages(), microbatches from down.microbatches.
 using PairGenerator = Rows (*)(const PipelineShape& down, const PipelineShape& up);
 
-/// A figure that a schedule promises for p ranks, m microbatches and v chunks.
+/// A property that a schedule claims for p ranks, m microbatches and v chunks.
 struct Claim {
   double value = 0;
-  bool exact = true;  // else: at most
+  bool exact = true;  // false: an upper bound
 };
 
-/// The claim where the published formula holds, else nothing.
+/// Returns the claim if the published formula applies.
 inline std::optional<Claim> claim(bool published, double value, bool exact = true) {
   return published ? std::optional(Claim{value, exact}) : std::nullopt;
 }
 
-/// A promise of a schedule.
+/// A claim of a schedule in closed form.
 struct ClosedForm {
   const char* text = "";  // the formula
   std::optional<Claim> (*value)(int p, int m, int v) = nullptr;
   std::optional<Claim> at(int p, int m, int v) const {
     return value == nullptr ? std::nullopt : value(p, m, v);
   }
-  /// The same for one replica. Published forms of opposite pipelines are of halves: there is none
-  /// where one has more microbatches than the other, as leaves of the gradient sum stay whole.
+  /// Evaluates it for one replica. Published forms of opposite pipelines assume equal halves, so
+  /// there is none if one has more microbatches than the other, because leaves stay whole.
   std::optional<Claim> on(const Layout& replica, int v) const;
 };
 
-/// Stages a rank may have of one pipeline: multiples of `step`, up to `most`.
+/// Stages per rank of one pipeline: multiples of `step`, up to `most`.
 struct Chunks {
   int usual = 1, step = 1, most = 1024;
 };
 
 struct Schedule {
   Generator generate = nullptr;
-  PairGenerator generate_pair = nullptr;  // instead, where placement is `opposite`
+  PairGenerator generate_pair = nullptr;  // replaces `generate` if placement is `opposite`
   Placement placement = Placement::loop;
   Chunks chunks{};
-  bool any_layout = false;  // else layouts of another placement or number of chunks are refused
+  bool any_layout = false;  // false: rejects layouts of another placement or number of chunks
   bool searched = false;    // found by search, which starts from the other schedules
-  int rank_step = 1;        // divides the number of ranks of a pipeline
-  /// Where it is from, and its rule.
+  int rank_step = 1;        // must divide the number of ranks of a pipeline
+  /// Its source and its rule.
   const char* about = "";
-  /// Idle over ideal time, of the rank where it is largest, from the start of its first action to
+  /// Idle over ideal time of the rank where it is largest, from the start of its first action to
   /// the end of its last one, with F = I = W = 1 on every stage and free transfers: the definition
-  /// of Qi et al. 2023 (section 5.3), for which ranks need not start or end together.
+  /// of Qi et al. 2023 (section 5.3), with which ranks need not start or end together.
   ClosedForm bubble{};
-  /// The most microbatches of stages that a rank has between F and the end of W or B. A rank's
-  /// share of the model has v stages: p v is what 1f1b saves.
+  /// Maximum number of microbatches of stages that a rank has between F and the end of W or B. A
+  /// rank's share of the model has v stages; 1f1b saves p v.
   ClosedForm peak{};
 };
 
-/// Every schedule of the list in meson.build, by name.
+/// Returns all schedules listed in meson.build, by name.
 std::span<const Entry<Schedule>> schedules();
 
-/// How a replica has to fold for `schedule`. `chunks`: as asked for; 0 is the schedule's own
-/// number. Throws Error{bad_input} with the rule if the schedule has no form with that number.
+/// Returns how a replica must fold for `schedule`. `chunks` is the requested number (0: the default
+/// of the schedule). Throws Error{bad_input} with the rule if the schedule does not support it.
 Folding folding_of(const Entry<Schedule>& schedule, int chunks);
 
-/// Where the stages have to be, in words: "2 chunks per rank in a wave".
+/// Describes the required placement of stages, for example "2 chunks per rank in a wave".
 std::string describe(const Schedule& schedule);
 
-/// The entry called `name`; throws Error{bad_input} that lists the names.
+/// Returns the entry `name`; throws Error{bad_input} with the list of names if there is none.
 const Entry<Schedule>& find_schedule(std::string_view name);
 
 }  // namespace concertina

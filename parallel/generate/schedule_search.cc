@@ -17,19 +17,19 @@ namespace concertina {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1e-9;  // 4.1 x 10 chunks are 41 microbatches of stages
+constexpr double kRounding = 1e-9;  // 4.1 x 10 chunks must give 41 microbatches of stages
 
-/// One way to fold a pipeline onto the ranks.
+/// One folding of a pipeline onto the ranks.
 struct SearchField {
   Folding folding;
   Layout layout;
   Limits limits;
-  bool usual = false;  // what some schedule wants
-  double weights = 1;  // times that a rank keeps its share of them
+  bool usual = false;  // whether some schedule uses it by default
+  double weights = 1;  // how many times a rank keeps its share of the weights
 };
 
-/// How many times its share of the weights a rank keeps, at most: of opposite pipelines a rank
-/// holds two different stages.
+/// Returns how many times a rank keeps its share of the weights, at most: a rank of opposite
+/// pipelines has two different stages.
 double copies_of_weights(const Layout& layout) {
   std::vector<std::set<int>> units(static_cast<std::size_t>(rank_count(layout)));
   std::size_t most = 0;
@@ -49,7 +49,7 @@ class Search {
   FoundSchedule run() {
     require_room(std::int64_t{options_.ranks} * max_chunks_, options_.microbatches,
                  options_.free_bytes);
-    leaves_of(options_.leaves, options_.microbatches);  // throws
+    leaves_of(options_.leaves, options_.microbatches);  // throws if invalid
     for (const Entry<Schedule>& schedule : schedules()) {
       if (schedule.value.searched) continue;
       const Chunks& chunks = schedule.value.chunks;
@@ -64,8 +64,8 @@ class Search {
         try_searched(field);
     if (best_ == nullptr)
       throw_input(
-          fmt::format("no schedule keeps at most {:g} microbatches per rank", options_.memory),
-          "--memory", fmt::format("{} is what 1f1b keeps", options_.ranks));
+          fmt::format("no schedule fits within {:g} microbatches per rank", options_.memory),
+          "--memory", fmt::format("{}, the requirement of 1f1b", options_.ranks));
     found_.max_chunks = max_chunks_;
     found_.stopped = stopped_;
     found_.tries = std::move(tries_);
@@ -84,7 +84,7 @@ class Search {
     if (const std::optional<int> rows = costs_.rows) return chunks_of(*rows);
     const std::optional<int> units = costs_.units;
     if (units && *units < options_.ranks)
-      throw_input(fmt::format("the model has {} for {}", counted(*units, "unit"),
+      throw_input(fmt::format("the model has only {} for {}", counted(*units, "unit"),
                               counted(options_.ranks, "rank")),
                   "--ranks", fmt::format("--ranks from 1 to {}", *units));
     const int most = units ? *units / options_.ranks : kMaxChunks;
@@ -92,33 +92,33 @@ class Search {
     return units ? std::min(options_.max_chunks, most) : options_.max_chunks;
   }
 
-  /// The number of chunks that a file with costs of so many stages has.
+  /// Returns the number of chunks implied by a file with costs of this many stages.
   int chunks_of(int rows) const {
     const int chunks = rows / options_.ranks;
     if (chunks * options_.ranks != rows)
       throw_input(fmt::format("the file has costs of {} for {}", counted(rows, "stage"),
                               counted(options_.ranks, "rank")),
                   "--costs", "as many rows as ranks, or a multiple of it: one per stage");
-    constexpr int kMostChunks = 64;  // of a schedule's own --chunks
+    constexpr int kMostChunks = 64;  // maximum for --chunks of a schedule
     const int most = options_.max_chunks > 0 ? options_.max_chunks : kMostChunks;
     if (chunks > most)
-      throw_input(fmt::format("the file has costs of {}, {} per rank", counted(rows, "stage"),
-                              counted(chunks, "chunk")),
+      throw_input(fmt::format("the file has costs of {}, which is {} per rank",
+                              counted(rows, "stage"), counted(chunks, "chunk")),
                   "--costs", fmt::format("at most {} per rank", counted(most, "chunk")));
     return chunks;
   }
 
-  /// Opposite pipelines keep weights twice.
+  /// Opposite pipelines keep their weights twice.
   bool may_be_found(const SearchField& field) const {
     return options_.opposite || field.weights <= 1;
   }
 
-  /// What a schedule is judged by.
+  /// Returns the length that schedules are compared by.
   double length(const Plan& plan, const Timeline& timeline) const {
     return options_.objective == Objective::step ? timeline.makespan : longest_span(plan, timeline);
   }
 
-  /// Most activations of a rank, in microbatches of its share of the model.
+  /// Peak activations of a rank, in microbatches of its share of the model.
   double share_of(const SearchField& field, const Plan& plan) const {
     double most = 0;
     for (const std::vector<Action>& row : plan.rows)
@@ -137,7 +137,7 @@ class Search {
     return true;
   }
 
-  /// The field for a schedule; throws Error{bad_input} if it has none with these ranks.
+  /// Returns the field for a schedule; throws Error{bad_input} if it has none with these ranks.
   SearchField& field_of(const Entry<Schedule>& schedule, int chunks) {
     const Folding folding = folding_of(schedule, chunks);
     for (SearchField& field : fields_)
@@ -181,12 +181,12 @@ class Search {
                         longest_span(plan, timeline), share_of(field, plan), field.weights, fits});
       if (fits && may_be_found(field)) offer(field, plan, costs, schedule.name);
     } catch (const Error& error) {
-      if (error.code() != Exit::bad_input) throw;  // else: not for these ranks or microbatches
+      if (error.code() != Exit::bad_input) throw;  // otherwise: not for these ranks or microbatches
     }
   }
 
   void try_searched(const SearchField& field) {
-    // What is exchanged depends on the plan; what moves are judged by are compute actions alone.
+    // The exchange depends on the plan, but moves are judged by compute actions only.
     const Plan any =
         make_plan(field.layout, "gpipe", {.leaf_microbatches = field.limits.leaf_microbatches});
     const Costs costs = costs_of(field, any);
@@ -211,7 +211,7 @@ class Search {
     if (best_ != nullptr && length(plan, timeline) >= least_) return;
     best_ = &field;
     least_ = length(plan, timeline);
-    // A rank that never idles: nothing can be shorter.
+    // A rank never idles, so nothing can be shorter.
     perfect_ = options_.objective == Objective::step
                    ? *std::ranges::min_element(timeline.bubble) < kRounding
                    : least_ <= *std::ranges::max_element(timeline.compute) * (1 + kRounding);
@@ -229,7 +229,7 @@ class Search {
   const ScheduleSearch& options_;
   const SearchCosts& costs_;
   const int max_chunks_;
-  std::deque<SearchField> fields_;  // stay where they are
+  std::deque<SearchField> fields_;  // a deque, for stable addresses
   std::vector<ScheduleTry> tries_;
   const SearchField* best_ = nullptr;
   double least_ = kInf;

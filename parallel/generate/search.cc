@@ -14,7 +14,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 using Rows = std::vector<std::vector<Action>>;
 
-/// B as I, then W; nothing overlapped.
+/// Splits B into I and W, and removes overlaps.
 Rows split(const Plan& plan, int ranks) {
   Rows rows(static_cast<std::size_t>(ranks));
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
@@ -26,7 +26,7 @@ Rows split(const Plan& plan, int ranks) {
   return rows;
 }
 
-/// Whether `later`, after `earlier` in a row, has to stay there.
+/// Whether `later` must stay after `earlier` in a row.
 bool ordered(const Action& earlier, const Action& later) {
   return earlier.stage == later.stage &&
          (earlier.kind == later.kind || earlier.microbatch == later.microbatch);
@@ -46,7 +46,7 @@ class Climb {
       if (!fits(rank, rows[rank])) return false;
     return true;
   }
-  /// Nothing can be shorter than what there is.
+  /// Whether the lower bound is reached.
   bool perfect() const { return seconds_ <= shortest_ * (1 + kRounding); }
   void offer(Rows rows) {
     if (!fits(rows)) return;
@@ -56,10 +56,10 @@ class Climb {
     }
   }
 
-  /// Nothing else is to be tried.
+  /// Whether to stop searching.
   bool ended() const { return perfect() || (bounds_.goes_on && !bounds_.goes_on(seconds_)); }
 
-  /// Offers the rows of the rules of a warm-up and a steady phase, as far as the effort goes.
+  /// Offers the rows of the rules with a warm-up and a steady phase, within the effort.
   void offer_steady() {
     std::int64_t actions = 0, left = bounds_.effort;
     for (const StageInfo& stage : judge_.stages())
@@ -76,7 +76,7 @@ class Climb {
     bool done = perfect();
     std::size_t actions = 0;
     for (const std::vector<Action>& row : rows_) actions += row.size();
-    // Few actions have few orders: more moves for each of them would find nothing new.
+    // Few actions have few orders: more moves per action would find nothing new.
     const auto in_all = static_cast<std::int64_t>(actions);
     const std::int64_t by_effort =
         bounds_.effort / std::ssize(rows_) / std::max<std::int64_t>(1, in_all / std::ssize(rows_));
@@ -99,9 +99,9 @@ class Climb {
 
  private:
   static constexpr double kHottest =
-      0.004;  // of the step: what a move may cost at first, on average
+      0.004;  // fraction of the step: initial average cost of an accepted move
   static constexpr int kFarthest = 8;
-  static constexpr std::int64_t kMostMoves = 16'000;  // for each action
+  static constexpr std::int64_t kMostMoves = 16'000;  // per action
   static constexpr std::int64_t kAskEvery = 16;       // moves
   static constexpr double kRounding = 1e-12;
 
@@ -112,7 +112,7 @@ class Climb {
   }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
-  /// One action some places on, as far as its row lets it; taken back if the step gets too long.
+  /// Moves an action by some places, as far as its row allows; undone if the step gets too long.
   void move(double heat) {
     const std::size_t rank = below(rows_.size());
     std::vector<Action>& row = rows_[rank];
@@ -148,7 +148,7 @@ class Climb {
   RowJudge judge_;
   const SearchBounds& bounds_;
   std::mt19937_64 random_;
-  const double shortest_;  // that it could be
+  const double shortest_;  // lower bound
   Rows rows_;
   double seconds_ = kInf;
 };
@@ -173,7 +173,7 @@ SearchResult search(const Layout& layout, const Costs& costs, const std::vector<
   Climb climb(layout, costs, bounds);
   for (const Plan& plan : candidates) climb.offer(split(plan, climb.judge().ranks()));
   if (bounds.objective == Objective::span) climb.offer_steady();
-  // The effort of a rule, about: every stage before every action.
+  // The approximate effort of a rule: every stage before every action.
   std::int64_t left = bounds.effort;
   for (const GreedyRule& rule : greedy_rules(layout, bounds.peak_activations)) {
     if (left < 0 || climb.ended()) break;

@@ -8,8 +8,8 @@
 namespace concertina {
 namespace {
 
-/// For each action of a row, the number of its cell: an overlapped F and the action after it are
-/// one, since transfers go around both.
+/// Returns the cell number of each action of a row. An overlapped F and the next action share a
+/// cell, because transfers go around both.
 std::vector<int> cells_of(const std::vector<Action>& row) {
   std::vector<int> cells;
   int next = 0;
@@ -20,16 +20,16 @@ std::vector<int> cells_of(const std::vector<Action>& row) {
   return cells;
 }
 
-/// A SEND or RECV and where it goes: slot 2i is before the row's i-th cell, 2i + 1 after it.
+/// A SEND or RECV and its position: slot 2i is before the row's i-th cell, 2i + 1 after it.
 struct Posting {
   Action action;
   int slot = 0;
 };
 
-/// The costs that order transfers: those of stages and messages alone, and no action without a
-/// duration, so that an action ends after all that it needs, whatever the costs are.
+/// Returns the costs that order transfers: only those of stages and messages, with a positive
+/// duration for each action, so that an action always ends after everything that it needs.
 Costs ordering_costs(const Layout& layout, const Costs& costs) {
-  constexpr double kLeastShare = 1e-6;  // of the longest action
+  constexpr double kLeastShare = 1e-6;  // relative to the longest action
   Costs ordering = costs;
   ordering.buckets.clear();
   ordering.ranks.clear();
@@ -45,8 +45,8 @@ Costs ordering_costs(const Layout& layout, const Costs& costs) {
   return ordering;
 }
 
-/// All transfers, in the order of their producers' ends, as each rank's postings.
-/// A SEND has its final slot; a RECV that of its consumer, the latest one possible.
+/// Returns all transfers in the order of their producers' ends, as postings by rank. A SEND has its
+/// final slot; a RECV has that of its consumer, the latest possible one.
 std::vector<std::vector<Posting>> order_transfers(const IndexedPlan& it, const Costs& costs,
                                                   const std::vector<std::vector<int>>& cells) {
   const auto& [plan, layout, index] = it;
@@ -78,8 +78,8 @@ std::vector<std::vector<Posting>> order_transfers(const IndexedPlan& it, const C
   return postings;
 }
 
-/// Moves each RECV one cell ahead of its consumer, as far as the order of transfers lets it: not
-/// before an earlier SEND, and ahead of the cell whose SEND is later in the order.
+/// Moves each RECV one cell ahead of its consumer if the order of transfers allows it: not before
+/// an earlier SEND, and ahead of the cell whose SEND is later in the order.
 void post_early(std::vector<Posting>& postings) {
   std::vector<int> earliest;
   int sent = 0;

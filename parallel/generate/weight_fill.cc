@@ -44,7 +44,7 @@ class RowFill {
   int first_stage_ = 0;
   std::size_t position_ = 0;
   std::vector<Action> weights_;  // whose I has started, in that order
-  std::size_t oldest_ = 0;       // of them, not started
+  std::size_t oldest_ = 0;       // first of them that has not started
 };
 
 }  // namespace

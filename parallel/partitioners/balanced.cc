@@ -1,8 +1,8 @@
-// The partition whose costliest stage is cheapest: exact dynamic programming. The last range of a
-// best partition costs no more than the partition, so only such ranges are looked at: O(units^2)
-// where costs are alike, O(units^2 parts) at most.
-// It takes, of all optimal partitions, the one with the smallest sum of squared stage costs, of
-// those the one that cuts earliest from the back; so the result depends on the costs alone.
+// The partition with the smallest maximum stage cost, by exact dynamic programming. The last range
+// of a best partition costs no more than the maximum, so only those ranges are tried: O(units^2)
+// for similar costs, O(units^2 parts) at most.
+// Of all optimal partitions it returns the one with the smallest sum of squared stage costs, and of
+// those the one with the earliest boundaries from the back, so the result depends on costs alone.
 #include <algorithm>
 #include <limits>
 
@@ -13,14 +13,14 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// value[k][n]: the best value of the first n units in k ranges, and where the last range starts.
+/// value[k][n]: best value of the first n units in k ranges; start[k][n]: where the last starts.
 struct Table {
   std::vector<std::vector<double>> value;
   std::vector<std::vector<int>> start;
 };
 
-/// `extend(value so far, cost of one more range)` is the value with that range; smaller is better,
-/// and it grows with both. Of equal values the range that starts first counts.
+/// `extend(value so far, cost of one more range)` returns the value with that range. Smaller is
+/// better, and it grows with both arguments. Of equal values, the range that starts first wins.
 template <class Extend>
 Table solve(const std::vector<double>& prefix, int parts, Extend extend) {
   const int units = static_cast<int>(prefix.size()) - 1;

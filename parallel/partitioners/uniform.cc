@@ -1,4 +1,4 @@
-// Equal numbers of units, whatever they cost; the first ranges get the units left over.
+// Equal numbers of units regardless of cost; the first ranges get the remaining units.
 #include "parallel/plan/partition.h"
 
 namespace concertina {

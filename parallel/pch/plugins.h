@@ -1,5 +1,4 @@
-// Precompiled for schedules, partitioners, exchange schemes and policies, each of which is a file
-// by itself.
+// Precompiled header of the single-file schedules, partitioners, exchange schemes and policies.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -9,7 +9,7 @@ namespace concertina {
 
 namespace {
 
-/// Batches of `job` whose microbatches `layout` has.
+/// Number of batches of `job` whose microbatches `layout` covers.
 int batches_of_layout(const Job& job, const Layout& layout) {
   int microbatches = 0;
   for (const Pipeline& pipeline : layout.pipelines)
@@ -19,7 +19,7 @@ int batches_of_layout(const Job& job, const Layout& layout) {
   return microbatches / job.microbatches;
 }
 
-/// The cost of updates beside their elements.
+/// Cost of updates in addition to that of their elements.
 ExtraCost extra_cost(const Job& job) {
   if (job.update_flops.empty()) return {};
   return [&job](const BucketTensor& tensor) {
@@ -50,7 +50,7 @@ Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world) 
 
 int Assignment::working_index(int rank) const {
   const auto place = std::lower_bound(working.begin(), working.end(), rank);
-  CONCERTINA_CHECK(place != working.end() && *place == rank, "rank {} does not work", rank);
+  CONCERTINA_CHECK(place != working.end() && *place == rank, "rank {} has no stage", rank);
   return static_cast<int>(place - working.begin());
 }
 

@@ -1,7 +1,6 @@
-// Who does what until the next change: the layout and the plan that the ranks follow, and what
-// follows from both.
-// Invariant: a pure value, the same on every rank; all of it follows from (Job, Layout, Plan,
-// ExchangeChoice, world), so an assignment that is printed as these can be made again.
+// The division of work until the next change: the layout, the plan of the ranks, and what follows.
+// Invariant: a pure value, the same on every rank, determined by (Job, Layout, Plan,
+// ExchangeChoice, world), so it can be rebuilt from a printout of these.
 #pragma once
 
 #include <algorithm>
@@ -15,34 +14,34 @@
 namespace concertina {
 
 struct Assignment {
-  int world = 1;                     // ranks; those that do not work are spare
-  Layout layout;                     // with its frozen units
+  int world = 1;                     // number of ranks; ranks without a stage are spare
+  Layout layout;                     // including its frozen units
   Plan plan;                         // by rank
   std::vector<Bucket> buckets;       // make_buckets() with the layout's frozen units
-  std::vector<BucketOwners> owners;  // of each bucket
-  std::vector<UnitCost> costs;       // of each unit, as far as it trains
+  std::vector<BucketOwners> owners;  // by bucket
+  std::vector<UnitCost> costs;       // by unit, for the passes that it runs
 
-  std::vector<int> working;         // ranks that hold a stage, ascending
+  std::vector<int> working;         // ranks with a stage, ascending
   bool keeps_frozen_state = false;  // Job::keeps_frozen_state
-  /// Batches of the job that one step trains on together, with one update: its microbatches are
-  /// theirs, one batch after the other. What is trained follows from (step, batches) of each step.
+  /// Number of batches of the job in one step, with one update. The step's microbatches are those
+  /// of the batches in sequence. (step, batches) of each step determine the data it trains on.
   int batches = 1;
-  ExchangeChoice exchange{};  // of gradients and weights between the owners of a bucket
+  ExchangeChoice exchange{};  // exchange of gradients and weights between the owners of a bucket
 
-  /// Microbatches and leaves of one step.
+  /// Number of microbatches and leaves of one step.
   int microbatches(const Job& job) const { return job.microbatches * batches; }
   int leaves(const Job& job) const { return job.leaves * batches; }
   int frozen_units() const { return layout.frozen_units; }
   bool works(int rank) const { return std::binary_search(working.begin(), working.end(), rank); }
-  /// Place of a working rank among them.
+  /// Index of a rank in `working`.
   int working_index(int rank) const;
 };
 
-/// The assignment of `job` to `world` ranks (0: those of the layout) by this plan of this layout,
-/// whose microbatches are those of one batch of the job or of several.
+/// Returns the assignment of `job` to `world` ranks (0: those of the layout) with this layout and
+/// plan. The layout covers the microbatches of one or more batches of the job.
 Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world = 0);
 
-/// Elements of all tensors of `buckets`; a shared one counts once.
+/// Number of elements of all tensors of `buckets`; a shared tensor counts once.
 std::int64_t parameter_count(const std::vector<Bucket>& buckets);
 
 }  // namespace concertina

@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// In this order: a rule may rely on those before it.
+/// In order: a rule may rely on the preceding ones.
 constexpr std::array kRules{check_actions,      check_cover,     check_overlaps,
                             check_dependencies, check_reduction, check_channels,
                             check_leaves,       check_memory,    check_deadlock};
@@ -27,42 +27,44 @@ struct RuleText {
 };
 
 constexpr std::array kTexts{
-    RuleText{Rule::shape, "shape", "one row of actions per rank, and a stage on each rank"},
+    RuleText{Rule::shape, "shape",
+             "one row of actions per rank, and at least one stage on each rank"},
     RuleText{Rule::range, "range",
-             "stages and microbatches from 0 without a gap, each microbatch on every stage of its "
+             "stages and microbatches numbered from 0 without gaps, each microbatch on every stage "
+             "of its "
              "pipeline"},
-    RuleText{Rule::placement, "placement", "all actions of a stage in the row of one rank"},
+    RuleText{Rule::placement, "placement", "all actions of a stage in the row of a single rank"},
     RuleText{Rule::cover, "cover",
-             "for each microbatch on each stage one F, and one B or one I and one W; a SEND and a "
-             "RECV wherever the next stage is on another rank, or none at all (they are added)"},
+             "one F per microbatch and stage, and one B or one I and one W; SEND and RECV at every "
+             "stage boundary between ranks, or nowhere (they are added automatically)"},
     RuleText{Rule::reduction, "reduction",
-             "a REDUCE_GRAD for each stage after its last B or W and STEP at the end of each row, "
-             "or none at all (they are added)"},
+             "one REDUCE_GRAD per trained stage after its last B or W, and STEP at the end of each "
+             "row, or none of them (they are added automatically)"},
     RuleText{Rule::overlap, "overlap",
              "(<F>;<B or I>)OVERLAP_F_B of two microbatches, as in (0F1;1B0)OVERLAP_F_B"},
     RuleText{Rule::dependency, "dependency",
-             "of a microbatch on a stage RECV_F, F, SEND_F, RECV_B, B (or I, later W), SEND_B in "
-             "this order; F up the stages of a rank, B down"},
+             "RECV_F, F, SEND_F, RECV_B, B (or I, later W), SEND_B in this order for each "
+             "microbatch and stage; F before F of the next stage, B after B of the next stage"},
     RuleText{Rule::channel_order, "channel_order",
-             "the RECVs from a rank in the order of the SENDs of that rank"},
+             "RECVs from a rank in the order in which that rank SENDs"},
     RuleText{Rule::leaf_order, "leaf_order",
-             "gradients of a stage in the order of the microbatches; or as many leaves as "
-             "microbatches, which allows any order: --leaves of `schedule`, numerics.leaves of a "
-             "run"},
+             "gradients of a stage in the order of the microbatches, or as many leaves as "
+             "microbatches, which allows any order (--leaves of `schedule`, numerics.leaves of "
+             "a run)"},
     RuleText{Rule::memory, "memory",
-             "that F later, after a B or W that frees what is saved, or a larger bound"},
+             "that F after a B or W that frees saved activations, or a larger bound"},
     RuleText{Rule::deadlock, "deadlock",
-             "in each row the action that another rank waits for in front of the one that waits: "
-             "a RECV before the SEND or the work that is answered only after it"},
+             "in each row, the action that another rank waits for before the action that waits: "
+             "a RECV before the SEND or computation whose answer depends on it"},
     RuleText{Rule::stream_order, "stream_order",
-             "the transfers between two ranks in one order on both: where one sends first, the "
-             "other receives first"},
+             "the transfers between two ranks in the same order on both: one receives first where "
+             "the other sends first"},
     RuleText{
         Rule::send_buffer, "send_buffer",
-        "the SEND that holds the buffer, and its RECV on the other rank, before what needs the "
-        "buffer: 2 unanswered messages of a rank can be on their way"},
+        "the SEND that uses the buffer, and its RECV on the other rank, before the action that "
+        "needs the buffer: each rank can have 2 unanswered messages in flight"},
 };
-static_assert(kSendBuffers == 2, "the advice on send buffers says so");
+static_assert(kSendBuffers == 2, "the advice on send buffers states this number");
 
 const RuleText& text_of(Rule rule) {
   for (const RuleText& text : kTexts)
@@ -102,12 +104,12 @@ Found check_deadlock(const Checked& it) {
     auto cycle = find_deadlock(it.plan, it.index, channels);
     if (!cycle) return std::nullopt;
     return Violation{cycle->send_buffer ? Rule::send_buffer : rule,
-                     fmt::format("{}, these wait in a cycle:\n{}", how, cycle->text),
+                     fmt::format("{}, these actions wait in a cycle:\n{}", how, cycle->text),
                      std::move(cycle->places)};
   };
   const auto paired = [&] { return find(Channels::pairs, Rule::deadlock, "without buffering"); };
   if (!it.limits.transfers) return paired();
-  // A stream only adds waits to those of pairs: what it lets through need not be looked at twice.
+  // A stream only adds waits to those of pairs, so a plan that passes need not be checked again.
   Found streamed =
       find(Channels::stream, Rule::stream_order, "with one stream of transfers per rank");
   if (!streamed) return std::nullopt;

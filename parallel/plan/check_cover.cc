@@ -1,4 +1,4 @@
-// Whether a plan has the actions of its layout, no more and no fewer.
+// Checks that a plan has exactly the actions of its layout.
 #include <cstdint>
 
 #include "core/error.h"
@@ -15,12 +15,13 @@ Found check_action(const Checked& it, const Action& action, int rank, int node) 
   if (!it.index.contains(action))
     return wrong(Rule::range, ": the layout has no such stage or microbatch");
   if (is_transfer(action.kind) && !it.limits.transfers)
-    return wrong(Rule::range, ": transfers are not due in this plan");
+    return wrong(Rule::range, ": this plan must not contain transfers");
   if (tail && !it.limits.reduction)
-    return wrong(Rule::range, ": reductions are not due in this plan");
+    return wrong(Rule::range, ": this plan must not contain reductions");
   if (action.kind == Kind::STEP) {
     if (node + 1 == it.index.row_begin()[rank + 1]) return std::nullopt;
-    return it.violation(Rule::reduction, it.name(node + 1) + " comes after STEP, which ends a row",
+    return it.violation(Rule::reduction,
+                        it.name(node + 1) + " follows STEP, which must end its row",
                         {node, node + 1});
   }
   const int holder = it.index.stages()[action.stage].rank;
@@ -34,7 +35,7 @@ Found check_action(const Checked& it, const Action& action, int rank, int node) 
       {first, node});
 }
 
-/// All of one microbatch on one stage.
+/// Checks one microbatch on one stage.
 class CellCheck {
  public:
   CellCheck(const Checked& it, int stage, int microbatch)
@@ -73,12 +74,12 @@ class CellCheck {
     if (due == (node >= 0)) return std::nullopt;
     if (due) return absent(kind);
     const StageInfo& stage = it_.index.stages()[stage_];
-    const char* why = ": the same work is also in a B";
-    if (is_transfer(kind)) why = ": there is no neighbour stage on another rank";
+    const char* why = ": the row also has a B, which includes this work";
+    if (is_transfer(kind)) why = ": the neighboring stage is not on another rank";
     if (kind == Kind::SEND_B && stage.remote_previous)
-      why = ": the stage before it is frozen and takes no gradient";
+      why = ": the previous stage is frozen and needs no gradient";
     if (!stage.trains && kind != Kind::SEND_F && kind != Kind::RECV_F)
-      why = ": the stage is frozen, it only runs forward";
+      why = ": the stage is frozen and only runs forward";
     return it_.violation(Rule::cover, it_.name(node) + why,
                          {node, stage.trains && is_compute(kind) ? find(Kind::B) : -1});
   }
@@ -95,14 +96,15 @@ Found check_size(const Plan& plan, const Layout& layout) {
     return Violation{Rule::shape,
                      fmt::format("{} rows for the layout's {} ranks", plan.rows.size(), ranks)};
   const std::vector<StageInfo> stages = stage_infos(layout);
-  std::vector<std::int64_t> begin{0};  // forwards of the stages before
+  std::vector<std::int64_t> begin{0};  // by stage, forwards of the preceding stages
   for (const StageInfo& stage : stages)
     begin.push_back(begin.back() + stage.last_microbatch - stage.first_microbatch);
   std::size_t actions = 0;
   for (const std::vector<Action>& row : plan.rows) actions += row.size();
   if (begin.back() <= static_cast<std::int64_t>(actions)) return std::nullopt;
 
-  std::vector<bool> seen(actions + 1, false);  // of as many forwards, one is missing
+  std::vector<bool> seen(actions + 1, false);  // a plan with only as many forwards lacks at least
+                                               // one
   for (const std::vector<Action>& row : plan.rows) {
     for (const Action& action : row) {
       if (action.kind != Kind::F || action.stage < 0 || action.stage >= std::ssize(stages))
@@ -140,7 +142,7 @@ Found check_cover(const Checked& it) {
     const int reduce = it.index.find(Kind::REDUCE, s, -1);
     if (reduce >= 0 && !stage.trains)
       return it.violation(Rule::reduction,
-                          it.name(reduce) + ": the stage is frozen, it has no gradient", {reduce});
+                          it.name(reduce) + ": the stage is frozen and has no gradient", {reduce});
     if (it.limits.reduction && reduce < 0 && stage.trains)
       return missing(it.plan, stage.rank, {Kind::REDUCE, s, -1});
   }

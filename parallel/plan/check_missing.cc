@@ -1,4 +1,4 @@
-// Where an action that a plan lacks belongs.
+// Finds where an action that is missing from a plan belongs.
 #include <algorithm>
 
 #include "core/error.h"
@@ -7,7 +7,7 @@
 namespace concertina {
 namespace {
 
-/// The turn of an action among those of one microbatch on one stage.
+/// Position of an action among those of one microbatch on one stage.
 int turn(Kind kind) {
   constexpr Kind kOrder[] = {Kind::RECV_F, Kind::F, Kind::SEND_F, Kind::RECV_B, Kind::B,
                              Kind::SEND_B, Kind::W, Kind::REDUCE, Kind::STEP};
@@ -19,7 +19,7 @@ bool forward(Kind kind) {
   return turn(kind) <= turn(Kind::SEND_F);
 }
 
-/// Whether `a` has to come before `b` where one row has both.
+/// Whether `a` must precede `b` if both are in one row.
 bool precedes(const Action& a, const Action& b) {
   if (a.kind == Kind::STEP || b.kind == Kind::STEP) return a.kind != Kind::STEP;
   if (a.kind == Kind::REDUCE || b.kind == Kind::REDUCE)
@@ -30,13 +30,13 @@ bool precedes(const Action& a, const Action& b) {
   return forward(a.kind) ? a.stage < b.stage : a.stage > b.stage;
 }
 
-/// Whether `a` usually does.
+/// Whether `a` usually precedes `b`.
 bool leads(const Action& a, const Action& b) {
   return a.stage == b.stage && turn(a.kind) == turn(b.kind) && a.microbatch < b.microbatch;
 }
 
-/// After what it needs; a RECV, which needs nothing, in front of what needs it and of the next
-/// RECV.
+/// Returns the position after everything that the action needs; for a RECV, which needs nothing,
+/// the position before the next RECV and the action that needs it.
 int due_position(const std::vector<Action>& row, const Action& action) {
   const bool receives = is_transfer(action.kind) && !is_send(action.kind);
   const auto next = std::find_if(row.begin(), row.end(), [&](const Action& other) {
@@ -56,7 +56,7 @@ Violation missing(const Plan& plan, int rank, const Action& action) {
   const int position = due_position(row, action);
   const bool tail = action.kind == Kind::REDUCE || action.kind == Kind::STEP;
   Violation result{tail ? Rule::reduction : Rule::cover,
-                   fmt::format("{} is missing on rank {}, due ", to_text(action), rank)};
+                   fmt::format("{} is missing on rank {}, expected ", to_text(action), rank)};
   result.text += position == std::ssize(row)
                      ? "at the end of its row"
                      : fmt::format("before action {} {}", position, to_text(row[position]));

@@ -1,4 +1,4 @@
-// Whether the actions of a plan are in an order that gives the right result.
+// Checks that the actions of a plan are in an order that gives the right result.
 
 #include "core/error.h"
 #include "parallel/plan/check_rules.h"
@@ -16,7 +16,7 @@ Found check_cell(const Checked& it, int s, int m) {
       {forward, backward},
       {index.find(Kind::I, s, m), index.find(Kind::W, s, m)},
       {forward, index.find(Kind::SEND_F, s, m)},
-      {index.find(Kind::SEND_F, s, m), backward},  // whose gradient answers it
+      {index.find(Kind::SEND_F, s, m), backward},  // the gradient answers it
       {index.find(Kind::RECV_F, s, m), forward},
       {backward, index.find(Kind::SEND_B, s, m)},
       {index.find(Kind::RECV_B, s, m), backward},
@@ -27,12 +27,12 @@ Found check_cell(const Checked& it, int s, int m) {
     if (before >= 0 && after >= 0 && before > after)
       return it.violation(
           Rule::dependency,
-          fmt::format("{} comes before {}, which it needs", it.name(after), it.name(before)),
+          fmt::format("{} precedes {}, which it depends on", it.name(after), it.name(before)),
           {after, before});
   return std::nullopt;
 }
 
-/// Nodes of the SENDs or of the RECVs of each channel, in the order of the row.
+/// Nodes of the SENDs or RECVs of each channel, in row order.
 std::vector<std::vector<int>> messages(const Checked& it, bool sends) {
   std::vector<std::vector<int>> nodes(it.index.channels());
   for (int rank = 0; rank < it.ranks(); ++rank) {
@@ -57,14 +57,14 @@ Found check_overlaps(const Checked& it) {
       const int node = it.index.node(rank, position);
       const Kind next = position + 1 < std::ssize(row) ? row[position + 1].kind : Kind::STEP;
       if (action.kind != Kind::F || !makes_input_gradient(next))
-        return it.violation(Rule::overlap,
-                            it.name(node) + ": only an F overlaps, with a B or I right after it",
-                            {node});
-      if (action.microbatch == row[position + 1].microbatch)
         return it.violation(
             Rule::overlap,
-            fmt::format("{} overlaps with {}, which needs it", it.name(node), it.name(node + 1)),
-            {node, node + 1});
+            it.name(node) + ": only an F can overlap, with the B or I that follows it", {node});
+      if (action.microbatch == row[position + 1].microbatch)
+        return it.violation(Rule::overlap,
+                            fmt::format("{} overlaps with {}, which depends on it", it.name(node),
+                                        it.name(node + 1)),
+                            {node, node + 1});
     }
   }
   return std::nullopt;
@@ -87,7 +87,7 @@ Found check_reduction(const Checked& it) {
     for (int m = stage.first_microbatch; m < stage.last_microbatch; ++m)
       if (const int last = it.index.find_last(s, m); last > reduce)
         return it.violation(Rule::reduction,
-                            fmt::format("{} comes before {}, whose gradient it reduces",
+                            fmt::format("{} precedes {}, whose gradient it reduces",
                                         it.name(reduce), it.name(last)),
                             {reduce, last});
   }
@@ -124,8 +124,8 @@ Found check_leaves(const Checked& it) {
       const int before = it.index.find_last(s, m - 1), node = it.index.find_last(s, m);
       if (before < node) continue;
       return it.violation(Rule::leaf_order,
-                          fmt::format("{} adds to leaf {} of the gradient sum after {}; "
-                                      "microbatches of a leaf must ascend",
+                          fmt::format("{} adds to leaf {} of the gradient sum after {}, but the "
+                                      "microbatches of a leaf must be in ascending order",
                                       it.name(before), m / run, it.name(node)),
                           {node, before});
     }
@@ -146,7 +146,7 @@ Found check_memory(const Checked& it) {
           ++saved > allowed[rank])
         return it.violation(
             Rule::memory,
-            fmt::format("{} saves activations of {} microbatches at a time; {} are allowed",
+            fmt::format("{} saves activations of {} microbatches at a time, but the limit is {}",
                         it.name(node), saved, allowed[rank]),
             {node});
       ++node;

@@ -1,5 +1,5 @@
-// The rules of check(), a function each. Internal to it.
-// Invariant: a rule may rely on those before it in check.cc's list.
+// The rules of check(), one function each. Internal to check().
+// Invariant: a rule may rely on the preceding ones in the list of check.cc.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace concertina {
 
 using Found = std::optional<Violation>;
 
-/// The view of a rule.
+/// The plan as seen by a rule.
 struct Checked {
   const Plan& plan;
   const Limits& limits;
@@ -19,27 +19,27 @@ struct Checked {
 
   int ranks() const { return static_cast<int>(plan.rows.size()); }
   const Action& action(int node) const;
-  /// "rank 1 action 3 1F0"
+  /// Returns text such as "rank 1 action 3 1F0".
   std::string name(int node) const;
   Violation violation(Rule rule, std::string text, std::initializer_list<int> nodes) const;
 };
 
-/// `action`, which is due in the row of `rank`, is not there; with the place where it belongs.
+/// Returns the violation that `action` is missing in the row of `rank`, with its expected position.
 Violation missing(const Plan& plan, int rank, const Action& action);
 
-/// Each action by itself: it exists, is due, is on the right rank, and is there once.
+/// Checks each action separately: it exists, is expected, is on the right rank and not repeated.
 Found check_actions(const Checked& it);
-/// Nothing is missing, and nothing is there that nobody needs.
+/// Checks that no action is missing or superfluous.
 Found check_cover(const Checked& it);
-/// An overlapped F has a partner that does not need it. Of one microbatch, it would: forwards of
-/// all stages come before the first backward.
+/// Checks that each overlapped F has a partner that does not depend on it. A partner of the same
+/// microbatch would: forwards of all stages precede the first backward.
 Found check_overlaps(const Checked& it);
-/// All that an action needs from its own row stands before it.
+/// Checks that an action follows everything that it needs from its own row.
 Found check_dependencies(const Checked& it);
-/// REDUCE comes after all gradients of its stage. It may stand inside a row, as in PyTorch's
-/// files, since the executor never waits there: STEP does, which ends a row.
+/// Checks that REDUCE follows all gradients of its stage. It may be inside a row, as in PyTorch's
+/// files, because the executor waits only at STEP, which ends a row.
 Found check_reduction(const Checked& it);
-/// Channels have no tags: the k-th SEND from one rank to another meets the k-th RECV.
+/// Channels have no tags: the k-th SEND from one rank to another matches its k-th RECV.
 Found check_channels(const Checked& it);
 Found check_leaves(const Checked& it);
 Found check_memory(const Checked& it);

@@ -7,9 +7,9 @@
 namespace concertina {
 namespace {
 
-/// The standstill of a plan. What waits there is the head of a row, its first action that cannot
-/// run, or the head of a queue, a rank's first message that is not through. All else that is left
-/// stands after these, so the graph of waits has two points per rank and few edges each.
+/// The blocked state of a plan. A blocked item is the head of a row (its first action that cannot
+/// run) or the head of a queue (a rank's first incomplete message). All other remaining items
+/// follow these, so the wait graph has two points per rank and few edges per point.
 /// Point r is the row of rank r, point ranks + r its queue of messages.
 class Standstill {
  public:
@@ -28,7 +28,7 @@ class Standstill {
     find_waits();
   }
 
-  /// A longer cycle is shown by its first and its last waits.
+  /// A longer cycle is shown by its first and last waits.
   static constexpr std::size_t kFirstWaits = 7, kLastWaits = 3;
 
   Cycle describe() const {
@@ -49,8 +49,8 @@ class Standstill {
   }
 
  private:
-  /// Head `from` waits for `message`, which waits for the head `to`: for `behind`, its end that is
-  /// still to come in the row of `to`, or in the queue of `to` itself (then `behind` is -1).
+  /// Head `from` waits for `message`, which waits for head `to`: either for `behind`, the message's
+  /// end that follows `to` in its row, or in the queue of `to` itself (`behind` is -1).
   struct Wait {
     int from = 0, message = 0, behind = -1, to = 0;
   };
@@ -65,7 +65,8 @@ class Standstill {
            node < index_.row_begin()[rank + 1] && head_[rank] < 0; ++node)
         if (open_[node]) head_[rank] = node;
     if (!queues_) return;
-    std::vector<int> first(ranks_, graph_.actions);  // end of the head of the queue
+    std::vector<int> first(ranks_, graph_.actions);  // by rank, end of the message at the head of
+                                                     // the queue
     for (int message = graph_.actions; message < graph_.nodes(); ++message) {
       if (!open_[message]) continue;
       for (const int end : {transfer(message).send, transfer(message).receive}) {
@@ -100,10 +101,10 @@ class Standstill {
     }
   }
 
-  /// By breadth-first search from each head, no deeper than the best so far.
+  /// Searches breadth-first from each head, no deeper than the best cycle so far.
   std::vector<const Wait*> shortest() const {
     std::vector<const Wait*> best;
-    std::vector<const Wait*> via(waits_.size());  // the wait that led to a point
+    std::vector<const Wait*> via(waits_.size());  // by point, the wait that led to it
     for (int start = 0; start < 2 * ranks_; ++start) {
       std::fill(via.begin(), via.end(), nullptr);
       std::vector<int> front{start}, depth{0};
@@ -121,11 +122,11 @@ class Standstill {
       while (best.back()->from != start) best.push_back(via[best.back()->from]);
       std::reverse(best.begin(), best.end());
     }
-    CONCERTINA_CHECK(!best.empty(), "the plan stops, but nothing waits in a cycle");
+    CONCERTINA_CHECK(!best.empty(), "the plan is blocked, but no cycle of waits was found");
     return best;
   }
 
-  /// The head of a row waits for a message of its own rank.
+  /// Whether the head of a row waits for a message sent by its own rank.
   bool waits_for_buffer(const Wait& wait) const {
     const int send = transfer(wait.message).send;
     return is_action(head_[wait.from]) && is_send(action(send).kind) && at(send).rank == wait.from;
@@ -139,10 +140,10 @@ class Standstill {
       return fmt::format("{} {} queued on rank {} after that of {}", what,
                          is_action(head) ? "waits for the message of " + name(send) + "," : "is",
                          wait.to - ranks_, name(transfer(head_[wait.to]).send));
-    // The end of the message that waits may be the very action that its rank has stopped at.
+    // The awaited end of the message may be the action at which its rank is blocked.
     const std::string behind =
         wait.behind == head_[wait.to]
-            ? "waits itself"
+            ? "is itself waiting"
             : fmt::format("comes after action {} {}", at(head_[wait.to]).position,
                           to_text(action(head_[wait.to])));
     if (buffer && wait.behind == send)
@@ -174,9 +175,9 @@ class Standstill {
   const PlanIndex& index_;
   const PlanGraph& graph_;
   const int ranks_;
-  const bool queues_;                     // messages wait for each other: one stream per rank
+  const bool queues_;                     // messages wait for each other (one stream per rank)
   std::vector<bool> open_;                // nodes that cannot run
-  std::vector<int> head_;                 // by point: node, or -1 if the rank has come through
+  std::vector<int> head_;                 // by point, a node, or -1 if it has finished
   std::vector<std::vector<Wait>> waits_;  // by point
 };
 

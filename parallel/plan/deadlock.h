@@ -1,5 +1,5 @@
-// Finds out whether a plan can hang, and who then waits for whom.
-// Invariant: a plan without a deadlock runs to its end whatever the speed of ranks and links.
+// Determines whether a plan can hang, and which actions then wait for each other.
+// Invariant: a plan without a deadlock completes at any speed of ranks and links.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,18 @@
 
 namespace concertina {
 
-/// Ranks and messages that wait for each other, when nothing else can go on.
+/// Ranks and messages that wait for each other when nothing else can proceed.
 struct Cycle {
-  /// A line per wait: who, for what, and why that does not come. Long ones leave out the middle.
+  /// One line per wait: who waits, for what, and why it does not arrive. Long cycles omit the
+  /// middle.
   std::string text;
-  std::vector<Place> places;  // of the actions in `text`, each once
-  bool send_buffer = false;   // one of them waits for the buffer of its own earlier SEND
+  std::vector<Place> places;  // places of the actions in `text`, each once
+  bool send_buffer = false;   // a rank waits for the buffer of an earlier SEND of its own
 };
 
-/// The shortest cycle at the place where the plan stops, or nothing if it runs through. A plan
-/// stops in one place only, whatever the speeds: each wait is for one particular thing.
-/// The plan must satisfy what make_graph asks for, and channels must agree on their order.
+/// Returns the shortest cycle in the state where the plan blocks, or nothing if it completes. The
+/// state does not depend on speeds, because each wait is for one particular event. The plan must
+/// meet the requirements of make_graph(), and both ends of a channel must agree on its order.
 std::optional<Cycle> find_deadlock(const Plan& plan, const PlanIndex& index, Channels channels);
 
 }  // namespace concertina

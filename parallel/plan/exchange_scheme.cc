@@ -26,7 +26,7 @@ ExchangeShape ExchangeChoice::shape(const std::vector<int>& ranks) const {
 
 namespace {
 
-/// A move, seen from one of its ends.
+/// A move, as seen from one of its ends.
 struct Seen {
   int from, to, step, chunk;
   bool operator==(const Seen&) const = default;
@@ -39,7 +39,7 @@ class RowsCheck {
 
   void run() const {
     for (int h = 0; h < holders_; ++h)
-      if (rows_[at(h)].size() != rows_[0].size()) refuse(h, "has another number of phases");
+      if (rows_[at(h)].size() != rows_[0].size()) refuse(h, "has a different number of phases");
     for (std::size_t phase = 0; phase < rows_[0].size(); ++phase) {
       for (int h = 0; h < holders_; ++h) {
         require_steps(h, rows_[at(h)][phase].sends);
@@ -52,25 +52,25 @@ class RowsCheck {
 
  private:
   [[noreturn]] void refuse(int holder, const std::string& what) const {
-    throw_input(fmt::format("the exchange scheme '{}' is wrong for {} holders: holder {} {}", name_,
+    throw_input(fmt::format("exchange scheme '{}' is invalid for {} holders: holder {} {}", name_,
                             holders_, holder, what),
-                "parallel.exchange", "another scheme, or a correction of this one");
+                "parallel.exchange", "another scheme, or fix this one");
   }
 
   void require_steps(int holder, const std::vector<ShareMove>& moves) const {
     for (std::size_t i = 0; i < moves.size(); ++i) {
       const auto& [step, peer, chunk] = moves[i];
       if (peer < 0 || peer >= holders_ || peer == holder || chunk < 0 || chunk >= holders_)
-        refuse(holder, fmt::format("names holder {} or chunk {}", peer, chunk));
+        refuse(holder, fmt::format("uses the invalid holder {} or chunk {}", peer, chunk));
       if (i > 0 && moves[i - 1].step > step)
         refuse(holder, fmt::format("has step {} after step {}", step, moves[i - 1].step));
       if (i > 0 && moves[i - 1].step == step && moves[i - 1].peer != peer)
-        refuse(holder, fmt::format("has messages of two peers, {} and {}, in step {}",
+        refuse(holder, fmt::format("has messages of two peers ({} and {}) in step {}",
                                    moves[i - 1].peer, peer, step));
     }
   }
 
-  /// Between two holders the k-th message that one sends is the k-th that the other receives.
+  /// Checks that the k-th message from one holder to another is the k-th that the other receives.
   void require_matches(std::size_t phase) const {
     std::vector<Seen> sent, received;
     for (int h = 0; h < holders_; ++h) {
@@ -93,10 +93,10 @@ class RowsCheck {
                        lacks ? one.from : one.to, one.step, phase));
   }
 
-  /// A share goes on whole, and its holder then has nothing of the chunk.
+  /// Checks that a share is sent whole, so that its holder then has nothing of the chunk.
   void require_shares(int holder) const {
     constexpr int kNever = -1;
-    std::vector<int> sent(at(holders_), kNever);  // the phase, by chunk
+    std::vector<int> sent(at(holders_), kNever);  // by chunk: the phase in which it was sent
     const ExchangeRow& row = rows_[at(holder)];
     for (int phase = 0; phase < static_cast<int>(row.size()); ++phase)
       for (const ShareMove& send : row[at(phase)].sends) {
@@ -110,8 +110,9 @@ class RowsCheck {
     for (int phase = 0; phase < static_cast<int>(row.size()); ++phase)
       for (const ShareMove& receive : row[at(phase)].receives)
         if (receive.chunk != holder && sent[at(receive.chunk)] <= phase)
-          refuse(holder, fmt::format("receives of chunk {} in phase {}, and has sent it by then",
-                                     receive.chunk, phase));
+          refuse(holder,
+                 fmt::format("receives a share of chunk {} in phase {}, after sending that chunk",
+                             receive.chunk, phase));
   }
 
   const std::string_view name_;

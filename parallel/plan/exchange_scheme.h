@@ -1,8 +1,8 @@
-// How the replicas of a bucket meet: which holder sends what to whom, step by step, until the owner
-// of each chunk has all of its gradient; weights return by the same way backwards.
-// Invariant: a scheme moves shares, and has no means to alter them. Shares are added up in the one
-// tree of the run (parallel/plan/reduction_tree.h), and what rounds or compresses gradients would
-// do so to leaves, before any of them moves. So every scheme gives the same bits at every layout.
+// How the replicas of a bucket exchange gradients: which holder sends which share to whom, step by
+// step, until the owner of each chunk has its whole gradient. Weights return along the same path in
+// reverse. Invariant: a scheme moves shares and cannot modify them. Shares are added in the tree of
+// the run (parallel/plan/reduction_tree.h), and rounding or compression would apply to leaves
+// before they move, so every scheme gives the same bits at every layout.
 #pragma once
 
 #include <optional>
@@ -15,29 +15,29 @@
 
 namespace concertina {
 
-/// The holders of a bucket, 0 to n - 1, as a scheme sees them. Holder h owns chunk h.
+/// The holders of a bucket, 0 to n - 1, as seen by a scheme. Holder h owns chunk h.
 struct ExchangeShape {
-  std::vector<int> hosts;  // of each holder: any numbers
+  std::vector<int> hosts;  // by holder, arbitrary numbers
   int holders() const { return static_cast<int>(hosts.size()); }
   bool operator==(const ExchangeShape&) const = default;
 };
 
-/// All that a holder has of `chunk`, sent to `peer` or received from it.
+/// The holder's share of `chunk`, sent to `peer` or received from it.
 struct ShareMove {
-  int step = 1;  // of its phase, ascending; a holder sends to one peer in a step, and receives from
-                 // one
+  int step = 1;  // within the phase, ascending; one peer per step to send to, and one to receive
+                 // from
   int peer = 0, chunk = 0;
   bool operator==(const ShareMove&) const = default;
 };
 
-/// Moves that do not wait for each other. A phase begins on a holder when the one before is over
-/// there, and shares are added up in between.
+/// Moves that do not wait for each other. A holder begins a phase when it has completed the
+/// previous one and added up the shares.
 struct ExchangePhase {
-  std::vector<ShareMove> sends, receives;  // each by ascending step
+  std::vector<ShareMove> sends, receives;  // each in ascending order of steps
   bool operator==(const ExchangePhase&) const = default;
 };
 
-/// The moves of one holder, by phase: as many phases on each.
+/// The moves of one holder, by phase. All holders have the same number of phases.
 using ExchangeRow = std::vector<ExchangePhase>;
 
 struct ExchangeScheme {
@@ -45,36 +45,36 @@ struct ExchangeScheme {
   const char* about = "";
 };
 
-/// Every scheme of the list in meson.build, by name.
+/// Returns all schemes listed in meson.build, by name.
 std::span<const Entry<ExchangeScheme>> exchange_schemes();
 
-/// The part of an assignment about its exchanges.
+/// The exchange settings of an assignment.
 struct ExchangeChoice {
   std::string scheme = "all-to-all";
-  std::vector<int> hosts{};  // by rank; empty: one
+  std::vector<int> hosts{};  // by rank; empty: a single host
   bool operator==(const ExchangeChoice&) const = default;
 
-  /// Throws bad input if there is no such scheme.
+  /// Throws Error{bad_input} if the scheme does not exist.
   const ExchangeScheme& find() const;
   ExchangeShape shape(const std::vector<int>& ranks) const;
 };
 
-/// The rows of all holders, proven: in each phase what a holder sends in a step its peer receives
-/// in that step, in one order; no holder sends to two peers in a step or receives from two; each
-/// holder sends each share but its own chunk's once, after all that it receives of that chunk. So
-/// every leaf comes to its owner once, and no order of channels without buffers or tags can hang:
-/// whatever waits does so for an earlier step or phase. Throws bad input that names the first rule
-/// that is broken.
+/// Returns the rows of all holders, proven correct. Within a phase, both ends of a message use the
+/// same step, in the same order. No holder sends to two peers in a step, or receives from two. Each
+/// holder sends each share except that of its own chunk once, after everything that it receives for
+/// that chunk. So every leaf reaches its owner once, and no order of unbuffered, untagged channels
+/// can hang, because waits are always for an earlier step or phase. Throws Error{bad_input} with
+/// the first violation.
 std::vector<ExchangeRow> exchange_rows(const Entry<ExchangeScheme>& scheme,
                                        const ExchangeShape& shape);
 std::vector<ExchangeRow> exchange_rows(const ExchangeChoice& choice, const std::vector<int>& ranks);
 
-/// The same way backwards: owners send chunks of the new weights, and each holder sends on what its
+/// Returns the reverse: owners send chunks of the new weights, and each holder forwards what its
 /// peers wait for.
 ExchangeRow backwards(const ExchangeRow& row);
 
-/// One line a holder: phases separated by ';', steps by ',', "2>1" for chunk 2 to holder 1 and
-/// "0<3" for chunk 0 from holder 3.
+/// Returns one line per holder: phases separated by ';', steps by ',', "2>1" for chunk 2 to holder
+/// 1, "0<3" for chunk 0 from holder 3.
 std::string to_text(const std::vector<ExchangeRow>& rows);
 
 /// A part of a share: a tree node of one use of the bucket.
@@ -89,17 +89,17 @@ struct PieceMerge {
   Piece left, right;
 };
 
-/// Returns the additions that `share` allows by itself, in order; the share becomes what is left.
+/// Returns the additions that `share` allows without others, in order, and applies them.
 std::vector<PieceMerge> add_up(Share& share, int leaves);
 
-/// Shares on their way through an exchange.
+/// Simulates the shares during an exchange.
 class ShareFlow {
  public:
-  /// `own`: what each holder has summed by itself, of every chunk. All outlive it.
+  /// `own` is what each holder has summed locally, for every chunk. All arguments must outlive it.
   ShareFlow(const ExchangeScheme& scheme, const ExchangeShape& shape, const std::vector<Share>& own,
             int leaves);
   const ExchangeRow& row(int holder);
-  /// The share that `holder` has of `chunk` before `phase`, unless it has sent it on.
+  /// Returns the share of `chunk` that `holder` has before `phase`, unless it has already sent it.
   Share share(int holder, int chunk, int phase);
 
  private:

@@ -16,7 +16,7 @@ constexpr const char* kKey = "parallel.layout";
 void validate_stages(const Pipeline& pipeline, int p, const LayoutLimits& limits, int world) {
   if (pipeline.stages.empty())
     throw_input(fmt::format("pipeline {} has no stages", p), kKey,
-                fmt::format("stages that hold units [0, {})", limits.units));
+                fmt::format("stages that cover units [0, {})", limits.units));
   int next = 0;
   for (int s = 0; s < std::ssize(pipeline.stages); ++s) {
     const auto& [rank, first, last] = pipeline.stages[s];
@@ -30,19 +30,19 @@ void validate_stages(const Pipeline& pipeline, int p, const LayoutLimits& limits
       refuse(fmt::format("the stage is empty: units [{}, {})", first, last),
              "at least one unit per stage");
     if (first != next)
-      refuse(fmt::format("units start at {}, but the stages before end at {}", first, next),
-             "every unit once and in order in each pipeline");
+      refuse(fmt::format("units start at {}, but the previous stages end at {}", first, next),
+             "every unit exactly once and in order in each pipeline");
     next = last;
   }
   if (next != limits.units)
-    throw_input(fmt::format("the stages hold units [0, {}), but the model has {}", next,
+    throw_input(fmt::format("the stages cover units [0, {}), but the model has {}", next,
                             counted(limits.units, "unit")),
                 fmt::format("{}, pipeline {}", kKey, p),
                 fmt::format("the last stage ends at {}", limits.units));
 }
 
 std::string each_once(int microbatches) {
-  return fmt::format("each of the {} microbatches once", microbatches);
+  return fmt::format("each of the {} microbatches exactly once", microbatches);
 }
 
 void validate_microbatches(const Layout& layout, const LayoutLimits& limits) {
@@ -65,32 +65,32 @@ void validate_microbatches(const Layout& layout, const LayoutLimits& limits) {
       refuse(fmt::format("{}, expected to start at {}", range(), next),
              each_once(limits.microbatches));
     if (last % leaf != 0)
-      refuse(range() + " cut a leaf of the gradient sum in two",
+      refuse(range() + " split a leaf of the gradient sum",
              fmt::format("multiples of {}, or another numerics.leaves", leaf));
     next = last;
   }
   if (next != limits.microbatches)
-    throw_input(fmt::format("the pipelines hold microbatches [0, {})", next), kKey,
+    throw_input(fmt::format("the pipelines cover microbatches [0, {})", next), kKey,
                 each_once(limits.microbatches));
 }
 
-/// All ranks have a stage but those that are meant to be spare.
+/// Checks that all ranks except the intended spare ones have a stage.
 void validate_ranks(const Layout& layout, int working, int world) {
   const std::vector<int> used = working_ranks(layout);
   const int count = static_cast<int>(used.size());
   if (count == working) return;
   if (count > working)
-    throw_input(fmt::format("{} work, {} of {} are to be spare", counted(count, "rank"),
-                            world - working, world),
+    throw_input(fmt::format("{} have a stage, but {} of {} ranks should be spare",
+                            counted(count, "rank"), world - working, world),
                 "parallel.spare", fmt::format("parallel.spare = {}", world - count));
   int idle = 0;
   while (idle < count && used[static_cast<std::size_t>(idle)] == idle) ++idle;
   throw_input(fmt::format("rank {} has no stage", idle), kKey,
-              fmt::format("a stage for every one of {}, fewer ranks, or parallel.spare = {}",
+              fmt::format("a stage for each of {}, fewer ranks, or parallel.spare = {}",
                           counted(working, "rank"), world - count));
 }
 
-/// The grids that fit as many ranks, or else the most ranks below that any grid fits, and the rule.
+/// Returns the rule, and the grids for this or the next lower number of ranks that has any.
 std::string grids_that_fit(const LayoutLimits& limits, const Folding& folding) {
   LayoutLimits nearest = limits;
   std::vector<Grid> grids = fitting_grids(nearest, folding);
@@ -109,7 +109,7 @@ std::string grids_that_fit(const LayoutLimits& limits, const Folding& folding) {
   return grids.empty() ? rule : rule + "; " + others;
 }
 
-/// Leaves that let `pipelines` pipelines share the gradient sum.
+/// Returns advice on leaves that let `pipelines` pipelines share the gradient sum.
 std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
   int leaves = limits.microbatches;
   for (int divisor = limits.microbatches; divisor >= pipelines; --divisor)
@@ -118,11 +118,11 @@ std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
   if (leaves < pipelines)
     return fmt::format("batch.microbatches = {} or a multiple, and numerics.leaves = {}", pipelines,
                        pipelines);
-  return fmt::format("numerics.leaves = {}, which rounds the gradient sum in another order than {}",
+  return fmt::format("numerics.leaves = {}, which rounds the gradient sum differently than {}",
                      leaves, limits.leaves);
 }
 
-/// `from`: how many replicas there are follows from this.
+/// `from` is the number of stages from which the number of replicas was derived, if any.
 [[noreturn]] void refuse_leaves(const LayoutLimits& limits, const Folding& folding, int replicas,
                                 std::optional<int> from, const std::string& others) {
   const int pipelines = replicas * folding.pipelines();
@@ -137,15 +137,15 @@ std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
       fmt::format("{}; or {}", leaves_advice(limits, pipelines), others));
 }
 
-/// Throws the first reason why no grid of `limits` has `pp` stages and `dp` replicas, with what
-/// fits.
+/// Throws the first reason why no grid of `limits` has `pp` stages and `dp` replicas, with the
+/// grids that fit.
 [[noreturn]] void refuse_grid(const LayoutLimits& limits, std::optional<int> pp,
                               std::optional<int> dp, const Folding& folding) {
   const std::string others = grids_that_fit(limits, folding);
   if (limits.leaves < folding.pipelines())
-    throw_input("two opposite pipelines cannot share the only leaf of the gradient sum",
+    throw_input("two opposite pipelines cannot share a single leaf of the gradient sum",
                 "batch.microbatches, numerics.leaves",
-                "at least two leaves, of a microbatch or more");
+                "at least two leaves, each of one or more microbatches");
   if (pp && *pp * folding.chunks > limits.units)
     throw_input(fmt::format("{}, but the model has {}", counted(*pp * folding.chunks, "stage"),
                             counted(limits.units, "unit")),

@@ -1,5 +1,5 @@
-// Whether a layout, or the grid that is asked for, fits a model and a world.
-// Invariant: pure; what does not fit is bad input that names the config key at fault.
+// Whether a layout or a requested grid fits a model and a world.
+// Invariant: pure; every misfit is an Error{bad_input} that names the config key at fault.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace concertina {
 
-/// The numbers that a layout has to fit. A leaf of the canonical reduction tree
-/// (parallel/plan/reduction_tree.h) is a run of microbatches / leaves microbatches that no two
-/// pipelines may share.
+/// The numbers that a layout must fit. A leaf of the canonical reduction tree
+/// (parallel/plan/reduction_tree.h) consists of microbatches / leaves microbatches and belongs to a
+/// single pipeline.
 struct LayoutLimits {
   int world = 1, units = 1, microbatches = 1, leaves = 1;
 };
@@ -18,15 +18,15 @@ struct LayoutLimits {
 /// All grids that fit, by ascending pp: pp x dp = world, pp x chunks <= units, pipelines <= leaves.
 std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding = {});
 
-/// The grid that is asked for: what is left out follows from the world size; if both are, it is the
-/// fitting one with the fewest stages (replicas have no bubble). Throws a fault that lists the
-/// grids that fit.
+/// Returns the requested grid. A missing number follows from the world size. If both are missing,
+/// it is the fitting grid with the fewest stages (replicas have no bubble). Throws an error that
+/// lists the fitting grids.
 Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp,
          Folding folding = {});
 
-/// Throws the first fault unless each pipeline holds every unit once and in order, the pipelines
-/// hold every microbatch once and cut between leaves only, and limits.world ranks work: all of
-/// [0, world), or any of them where the world has more (0: it has not).
+/// Throws the first error unless each pipeline covers every unit once and in order, the pipelines
+/// cover every microbatch once and never split a leaf, and limits.world ranks have a stage: all of
+/// [0, world), or any of them if `world` is larger (0: it is not).
 void validate(const Layout& layout, const LayoutLimits& limits, int world = 0);
 
 }  // namespace concertina

@@ -8,13 +8,13 @@
 namespace concertina {
 namespace {
 
-/// The traces of a stage in a plan.
+/// Occurrences of a stage in a plan.
 struct Found {
-  std::map<int, Place> forwards;      // by rank, the first one
-  std::map<int, int> count;           // of forwards, by rank
-  std::map<int, int> passes;          // F and B (or I), by microbatch
-  std::map<int, Place> microbatches;  // of forwards, the first one
-  int rank = 0;                       // that has most of the forwards
+  std::map<int, Place> forwards;      // by rank, the first forward
+  std::map<int, int> count;           // by rank, number of forwards
+  std::map<int, int> passes;          // by microbatch, number of F and B (or I)
+  std::map<int, Place> microbatches;  // by microbatch, the first forward
+  int rank = 0;                       // rank with most of the forwards
 };
 using Stages = std::map<int, Found>;
 
@@ -60,9 +60,10 @@ class Inference {
     std::erase_if(stages_, [](const auto& stage) { return stage.second.forwards.empty(); });
   }
 
-  /// Stages from 0 without a gap, each on one rank, and one on each rank.
+  /// Checks that stages are numbered from 0 without gaps, each on one rank, with one or more per
+  /// rank.
   void require_places() {
-    if (stages_.empty()) refuse(Rule::cover, "the schedule has no forward", {});
+    if (stages_.empty()) refuse(Rule::cover, "the schedule has no forward pass", {});
     std::vector<int> held(plan_.rows.size(), 0);
     for (auto& [stage, found] : stages_) {
       found.rank = std::max_element(found.count.begin(), found.count.end(), [](auto& a, auto& b) {
@@ -81,11 +82,11 @@ class Inference {
     int next = 0;
     for (const auto& [stage, found] : stages_)
       if (const Place place = found.forwards.at(found.rank); stage != next++)
-        refuse(Rule::range, fmt::format("{}: stage {} has no forward", name(place), next - 1),
+        refuse(Rule::range, fmt::format("{}: stage {} has no forward pass", name(place), next - 1),
                {place});
     for (int rank = 0; rank < std::ssize(held); ++rank)
       if (held[rank] == 0)
-        refuse(Rule::shape, fmt::format("rank {} has no stage: its row has no forward", rank),
+        refuse(Rule::shape, fmt::format("rank {} has no stage: its row has no forward pass", rank),
                plan_.rows[rank].empty() ? std::vector<Place>{} : std::vector{Place{rank, 0}});
     stages_of_rank_ = std::move(held);
   }
@@ -112,21 +113,21 @@ class Inference {
         by_microbatch[microbatch] += passes;
       }
     }
-    // A backward without any forward is for check() to find.
+    // A backward without any forward is reported by check().
     std::erase_if(by_microbatch, [&](auto& entry) { return !microbatches.contains(entry.first); });
     const auto depth = static_cast<int>(by_stage.size());
     require_majority(by_microbatch, depth, "microbatch",
                      [&](int m) { return std::optional(microbatches.at(m)); });
     require_majority(by_stage, static_cast<int>(microbatches.size()), "stage", [&](int s) {
       const Found& found = stages_.at(s);
-      // What runs no other stage cannot do without this one.
+      // A rank that runs no other stage needs this one.
       return stages_of_rank_[found.rank] > 1 ? std::optional(found.forwards.at(found.rank))
                                              : std::nullopt;
     });
     return placed(first, last, microbatches, before);
   }
 
-  /// Refuses the outlier: an item that has less than half of its `width` F and `width` B, while
+  /// Rejects the outlier: an item that has less than half of its `width` F and `width` B, while
   /// most others have more.
   template <class PlaceOf>
   void require_majority(const std::map<int, int>& passes, int width, const char* what,
@@ -137,7 +138,7 @@ class Inference {
     if (few == passes.end()) return;
     if (const std::optional<Place> place = place_of(few->first))
       refuse(Rule::range,
-             fmt::format("{} is one action too many, or most of {} {} is missing: {} of {} F and B",
+             fmt::format("{} is superfluous, or most of {} {} is missing: it has {} of {} F and B",
                          name(*place), what, few->first, few->second, 2 * width),
              {*place});
   }
@@ -155,14 +156,14 @@ class Inference {
     for (const auto& [microbatch, place] : microbatches) {
       if (microbatch < next)
         refuse(Rule::range,
-               fmt::format("{}: another pipeline has microbatch {}, microbatches of "
-                           "this one start at {}",
+               fmt::format("{}: microbatch {} belongs to another pipeline, and the "
+                           "microbatches of this one start at {}",
                            name(place), microbatch, next),
                {place});
-      // What has a backward only lacks a forward; check() says where.
+      // A microbatch with a backward only lacks its forward; check() reports where.
       while (microbatch > next && runs(first, last, next)) ++next;
       if (microbatch > next)
-        refuse(Rule::range, fmt::format("{}: microbatch {} has no forward", name(place), next),
+        refuse(Rule::range, fmt::format("{}: microbatch {} has no forward pass", name(place), next),
                {place});
       ++next;
     }

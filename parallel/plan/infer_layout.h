@@ -1,6 +1,6 @@
-// The layout that a plan implies. For schedules read from files.
-// Invariant: what it returns has as many ranks as the plan has rows, and no more forwards are due
-// on a stage than the plan has F, B and I in all.
+// Infers the layout of a plan, for schedules read from files.
+// Invariant: the result has as many ranks as the plan has rows, and requires no more forwards of a
+// stage than the plan has F, B and I in total.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace concertina {
 
-/// Each stage on the rank whose row holds its forwards, one unit a stage of its pipeline. Stages
-/// that share half of their microbatches with the one before them are of the same pipeline. Throws
-/// RefusedPlan (parallel/plan/plan_grid.h) at the action that contradicts the others.
+/// Places each stage on the rank whose row has its forwards, with one unit per stage of its
+/// pipeline. Consecutive stages that share half of their microbatches belong to one pipeline.
+/// Throws RefusedPlan (parallel/plan/plan_grid.h) at the action that contradicts the others.
 Layout infer_layout(const Plan& plan, const std::string& where);
 
 }  // namespace concertina

@@ -57,7 +57,7 @@ int rank_count(const Layout& layout) {
 }
 
 std::string short_form(const Layout& layout) {
-  std::set<std::vector<int>> replicas;  // the ranks of each; two opposite pipelines are one
+  std::set<std::vector<int>> replicas;  // ranks of each replica; two opposite pipelines are one
   for (const Pipeline& pipeline : layout.pipelines) replicas.insert(working_ranks({{pipeline}}));
   std::vector<std::size_t> depths;
   for (const std::vector<int>& ranks : replicas) depths.push_back(ranks.size());

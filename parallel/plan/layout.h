@@ -1,4 +1,4 @@
-// Which rank holds which units and which microbatches.
+// Assignment of units and microbatches to ranks.
 // Invariant: a valid Layout covers every unit once in each pipeline and every microbatch once.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// Units [first_unit, last_unit) on `rank`. A rank may hold several stages of one pipeline.
+/// Units [first_unit, last_unit) on `rank`. A rank may have several stages of one pipeline.
 struct StagePlacement {
   int rank = 0, first_unit = 0, last_unit = 0;
   bool operator==(const StagePlacement&) const = default;
@@ -26,66 +26,67 @@ struct Pipeline {
 
 struct Layout {
   std::vector<Pipeline> pipelines;
-  /// Units [0, frozen_units) only run forward (of the run, not of `parallel.layout`).
+  /// Units [0, frozen_units) only run forward. Set by the run, not by `parallel.layout`.
   int frozen_units = 0;
   bool operator==(const Layout&) const = default;
 
-  /// Stages are numbered through all pipelines: stage s of pipeline p is first_stage(p) + s.
+  /// Stages are numbered across all pipelines: stage s of pipeline p is first_stage(p) + s.
   int first_stage(int pipeline) const;
   int stage_count() const { return first_stage(static_cast<int>(pipelines.size())); }
-  /// The number of units of the model: each pipeline has them all.
+  /// Number of units of the model; every pipeline has all of them.
   int unit_count() const { return pipelines.front().stages.back().last_unit; }
   int pipeline_of(int stage) const;
   const StagePlacement& stage(int stage) const;
-  /// All stages by number: for loops, as stage() and pipeline_of() walk over the pipelines.
+  /// All stages by number. Prefer it in loops: stage() and pipeline_of() search the pipelines.
   std::vector<StagePlacement> stages() const;
-  /// Ranks that hold any of `units`, ascending, each once.
+  /// Ranks that have any of `units`, ascending, without duplicates.
   std::vector<int> holders(const std::vector<int>& units) const;
 };
 
-/// Ranks that hold a stage, ascending.
+/// Ranks that have a stage, ascending.
 std::vector<int> working_ranks(const Layout& layout);
 
-/// Ranks [0, n) that a layout speaks of.
+/// One more than the highest rank in the layout.
 int rank_count(const Layout& layout);
 
-/// "pp2xdp2" (ranks a replica, replicas), or "2+1" for pipelines of different depth.
+/// Returns "pp2xdp2" (ranks per replica, replicas), or "2+1" for pipelines of different depth.
 std::string short_form(const Layout& layout);
 
-/// The short form of a layout: dp replicas of pp ranks each.
+/// The compact form of a layout: dp replicas of pp ranks each.
 struct Grid {
   int pp = 1, dp = 1;
   bool operator==(const Grid&) const = default;
 };
 
-/// The rank, of p, on which stage s of a pipeline lies.
+/// The rank, of p, that has stage s of a pipeline.
 enum class Placement {
-  loop,      // s % p: neighbours on adjacent ranks, chunk after chunk
-  wave,      // there and back: every second chunk in descending order, so both ends on one rank (V)
-  opposite,  // two pipelines on the same ranks, one from each end; each has half the microbatches
+  loop,  // s % p: neighbors on adjacent ranks, chunk after chunk
+  wave,  // back and forth: every second chunk in descending order, so one rank has both ends (V)
+  opposite,  // two pipelines on the same ranks, one from each end, with half of the microbatches
+             // each
 };
 
-/// Index in [0, p) of the rank that holds a stage; `back`: of the second of two opposite pipelines.
+/// Index in [0, p) of a stage's rank; `back` selects the second of two opposite pipelines.
 int rank_of_stage(Placement placement, int stage, int p, bool back = false);
 
-/// How a replica folds onto its ranks; which schedule asks for what is in its registry entry.
+/// How a replica is folded onto its ranks; a schedule's registry entry specifies its folding.
 struct Folding {
   Folding(int chunks_ = 1, Placement placement_ = Placement::loop, int rank_step_ = 1)
       : chunks(chunks_), placement(placement_), rank_step(rank_step_) {}
-  int chunks = 1;  // stages a rank has of one pipeline
+  int chunks = 1;  // stages per rank and pipeline
   Placement placement = Placement::loop;
-  int rank_step = 1;  // divides pp
+  int rank_step = 1;  // must divide pp
   int pipelines() const { return placement == Placement::opposite ? 2 : 1; }
 };
 
-/// dp replicas of pp ranks with `chunks` stages each, rank = replica * pp + rank_of_stage().
-/// `partition` has pp * chunks ranges; the leaves are balanced over the pipelines, in order.
+/// Returns dp replicas of pp ranks with `chunks` stages each, rank = replica * pp +
+/// rank_of_stage(). `partition` has pp * chunks ranges. Leaves are balanced over the pipelines, in
+/// order.
 Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int microbatches, int leaves,
                    Folding folding = {});
 
-/// The layout as `parallel.layout` reads it: `[{microbatches = [0, 4], stages = [{rank = 0, units =
-/// [0, 3]},
-/// ...]}, ...]`, ranges half open.
+/// Returns the layout in the syntax of `parallel.layout`: `[{microbatches = [0, 4], stages = [{rank
+/// = 0, units = [0, 3]}, ...]}, ...]`, with half-open ranges.
 std::string to_toml(const Layout& layout);
 
 }  // namespace concertina

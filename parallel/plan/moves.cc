@@ -12,8 +12,8 @@
 namespace concertina {
 namespace {
 
-/// The demand of a bucket's change on a rank: bytes of blocks to make, and to give back afterwards,
-/// and to send.
+/// Memory and traffic of a rank for the change of a bucket: bytes of blocks to allocate, bytes to
+/// release afterwards, and bytes to send.
 struct Demand {
   int rank = 0;
   std::size_t makes = 0, gives = 0;
@@ -22,7 +22,8 @@ struct Demand {
 
 struct BucketChange {
   std::size_t bucket = 0;
-  std::vector<std::size_t> copies;  // of it: they begin before its blocks are given back
+  std::vector<std::size_t> copies;  // copies of the bucket; they begin before its blocks are
+                                    // released
   std::vector<Move> moves;
   std::vector<Demand> demands;  // by ascending rank
 };
@@ -31,7 +32,7 @@ std::size_t move_bytes(const Move& move, std::size_t kinds) {
   return move.count() * sizeof(float) * (move.kinds ? kinds : 1);
 }
 
-/// Ranks of `holders` on the host of `rank`, or all of them if there are none.
+/// Ranks of `holders` on the host of `rank`, or all holders if there are none.
 std::vector<int> nearest(const std::vector<int>& holders, int rank, const std::vector<int>& hosts) {
   std::vector<int> near;
   if (!hosts.empty())
@@ -76,7 +77,7 @@ class ChangeFinder {
     return block_bytes(from_.buckets[change_.bucket].elements, 1);
   }
 
-  /// The copies of `bucket` in either assignment.
+  /// Copies of `bucket` in either assignment.
   std::vector<std::size_t> copies_of(std::size_t bucket) const {
     std::vector<std::size_t> found;
     for (const Assignment* one : {&from_, &to_})
@@ -87,7 +88,7 @@ class ChangeFinder {
     return found;
   }
 
-  /// `source`: the bucket that has these weights before.
+  /// `source` is the bucket that has these weights before the change.
   void change_weights(std::size_t bucket, std::size_t source) {
     for (int rank = 0; rank < from_.world; ++rank) {
       const bool before = holds(from_, bucket, rank), after = holds(to_, bucket, rank);
@@ -96,7 +97,7 @@ class ChangeFinder {
     }
   }
 
-  /// The holders that are nearest send a share each; one that has them itself copies them.
+  /// Splits the transfer over the nearest holders; a rank that has the weights copies them locally.
   void gain_weights(std::size_t bucket, std::size_t source, int rank) {
     demands_[rank].makes += weight_bytes();
     const std::vector<int> sources = holds(from_, source, rank)
@@ -130,8 +131,8 @@ class ChangeFinder {
   std::map<int, Demand> demands_;
 };
 
-/// Buckets that ask the same of the same ranks differ in size alone: those of one class take their
-/// turns in order, and only the first of each class is weighed against the others.
+/// Buckets with equal demands on the same ranks differ only in size. Those of one class are handled
+/// in order, and only the first of each class is compared with the other classes.
 std::vector<std::vector<BucketChange>> classes_of(std::vector<BucketChange> changes,
                                                   const Assignment& from, const Assignment& to) {
   std::map<std::vector<std::vector<int>>, std::vector<BucketChange>> classes;
@@ -148,13 +149,13 @@ std::vector<std::vector<BucketChange>> classes_of(std::vector<BucketChange> chan
 
 using Classes = std::vector<std::vector<BucketChange>>;
 
-/// Which change comes next.
+/// Selects the next change.
 enum class Order {
-  even,     // of the class of which least has moved: every round has the mix of the whole
-  sparing,  // the one that asks for the least beyond the ranks' larger states
+  even,     // of the class of which the least has moved, so every round has the same mix
+  sparing,  // the one with the smallest excess over the ranks' larger states
 };
 
-/// Puts changes into rounds.
+/// Packs changes into rounds.
 class RoundPacker {
  public:
   RoundPacker(const Assignment& from, const Assignment& to, std::size_t kinds, std::size_t budget) {
@@ -171,7 +172,7 @@ class RoundPacker {
 
   MovePlan pack(const Classes& classes, Order order) {
     std::vector<std::size_t> next(classes.size(), 0);
-    std::vector<double> moved(classes.size(), 0), all;  // bytes by class
+    std::vector<double> moved(classes.size(), 0), all;  // by class
     for (const std::vector<BucketChange>& members : classes) {
       all.push_back(1);
       for (const BucketChange& change : members) all.back() += bytes_of(change);
@@ -197,7 +198,7 @@ class RoundPacker {
     return std::move(plan_);
   }
 
-  /// Whether no rank ever has more than its limit by `plan`.
+  /// Whether no rank exceeds its limit in `plan`.
   bool within_limits(const MovePlan& plan) const {
     for (std::size_t r = 0; r < limit_.size(); ++r)
       if (plan.peak_bytes[r] > limit_[r]) return false;
@@ -211,8 +212,8 @@ class RoundPacker {
     return static_cast<double>(bytes);
   }
 
-  /// The most that any rank would have beyond its larger state if this came next by itself; below
-  /// zero where all ranks have room.
+  /// Returns the maximum excess of any rank over its larger state if this change came next, alone.
+  /// Negative if all ranks have free memory.
   double excess_of(const BucketChange& change) const {
     double most = -std::numeric_limits<double>::infinity();
     for (const Demand& one : change.demands)
@@ -249,8 +250,8 @@ class RoundPacker {
   }
 
   std::vector<std::size_t> larger_, limit_;
-  std::vector<std::size_t> used_;  // by rank, once the round is over
-  std::vector<std::size_t> open_;  // while the round is under way: nothing is given back yet
+  std::vector<std::size_t> used_;  // by rank, after the round
+  std::vector<std::size_t> open_;  // by rank, during the round, before anything is released
   MoveRound round_;
   MovePlan plan_;
 };
@@ -306,12 +307,12 @@ MovePlan plan_moves(const Assignment& from, const Assignment& to, std::size_t ki
   ChangeFinder finder(from, to, kinds, hosts);
   std::vector<BucketChange> changes;
   for (std::size_t b = 0; b < std::min(from.buckets.size(), to.buckets.size()); ++b) {
-    if (from.buckets[b].copy_of >= 0) break;  // with what they are copies of
+    if (from.buckets[b].copy_of >= 0) break;  // handled with their originals
     if (BucketChange change = finder.of(b); !change.demands.empty())
       changes.push_back(std::move(change));
   }
   Classes classes = classes_of(std::move(changes), from, to);
-  // The largest first: the small ones fill what room is left in a round.
+  // Largest first: small ones fill the remaining memory of a round.
   for (std::vector<BucketChange>& members : classes)
     std::ranges::stable_sort(members, std::greater(), [&](const BucketChange& change) {
       return from.buckets[change.bucket].elements;

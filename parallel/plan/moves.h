@@ -1,7 +1,7 @@
-// The data that travels when a run goes from one assignment to another: pure, so that it is known
-// before. Invariants: each byte that a rank lacks travels once, from the nearest rank that has it,
-// and nothing that is already there; rounds are ordered so that no rank holds more than its larger
-// state and the budget at once, or one bucket where the budget is smaller.
+// The data that moves when a run changes its assignment. Pure, so it is known in advance.
+// Invariants: each byte that a rank lacks travels once, from the nearest rank that has it; data
+// that is already in place does not move; rounds are ordered so that no rank exceeds its larger
+// state by more than the budget, or by one bucket if the budget is smaller.
 #pragma once
 
 #include <cstddef>
@@ -11,38 +11,39 @@
 
 namespace concertina {
 
-/// Elements [begin, end) of a bucket, from one rank to another or to another block of the same
-/// rank.
+/// Elements [begin, end) of a bucket, to another rank or another block of the same rank.
 struct Move {
   std::size_t bucket = 0;
-  bool kinds = false;  // the optimizer's tensors of this range; else the weights
+  bool kinds = false;  // whether it moves the optimizer's tensors of this range rather than the
+                       // weights
   std::size_t begin = 0, end = 0;
   int from = 0, to = 0;
-  std::size_t source = bucket;  // of the weights; another where the bucket begins as its copy
+  std::size_t source = bucket;  // bucket with the weights; differs if the bucket starts as a copy
+                                // of another
   std::size_t count() const { return end - begin; }
   bool operator==(const Move&) const = default;
 };
 
-/// The part of `bucket` whose optimizer state `rank` keeps; null where it holds none of the bucket,
-/// or the bucket is frozen for good or only one assignment's (Bucket::copy_of).
+/// Returns the part of `bucket` whose optimizer state `rank` keeps. Null if it does not have the
+/// bucket, or if the bucket is permanently frozen or of one assignment only (Bucket::copy_of).
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
 
-/// Whether a rank's own part of a bucket, if it has one, is the same in both: nothing to move.
+/// Whether the rank's part of the bucket, if any, is the same in both, so nothing moves.
 bool keeps_own_state(const Assignment& from, const Assignment& to, std::size_t bucket, int rank);
 
-/// Whether `rank` has the weights of `bucket`, which the assignment need not have.
+/// Whether `rank` has the weights of `bucket`, which may not exist in the assignment.
 bool holds(const Assignment& assignment, std::size_t bucket, int rank);
 
-/// Bytes that a rank's state takes, or part of it.
+/// Size of a rank's state, or of a part of it.
 struct StateBytes {
   std::size_t weights = 0, optimizer = 0;
   std::size_t total() const { return weights + optimizer; }
 };
 StateBytes state_bytes(const Assignment& assignment, int rank, std::size_t kinds);
-/// Bytes of a block of `count` tensors of so many fp32 elements.
+/// Size of a block of `count` tensors of `elements` fp32 elements each.
 std::size_t block_bytes(std::size_t elements, std::size_t count);
 
-/// Buckets whose blocks are made, filled and given back together.
+/// Buckets whose blocks are allocated, filled and released together.
 struct MoveRound {
   std::vector<std::size_t> buckets;
   std::vector<Move> moves;  // by bucket, weights first, then by `to` and `begin`
@@ -50,16 +51,17 @@ struct MoveRound {
 
 struct MovePlan {
   std::vector<MoveRound> rounds;
-  std::vector<std::size_t> peak_bytes;   // by rank: of its state, during the move
-  std::vector<std::size_t> extra_bytes;  // by rank: of these, above the larger of both states
+  std::vector<std::size_t> peak_bytes;   // by rank: peak size of its state during the move
+  std::vector<std::size_t> extra_bytes;  // by rank: excess of the peak over the larger of both
+                                         // states
 
-  /// Bytes that travel between ranks.
+  /// Bytes sent between ranks.
   std::size_t bytes(std::size_t kinds) const;
 };
 
-/// The moves from `from` to `to`, two assignments of one job to one world; `kinds` tensors of the
-/// optimizer. `hosts`: by rank; empty: all share one. `budget`: bytes that a rank may take besides
-/// the larger of its states; 0: a quarter of that.
+/// Returns the moves between two assignments of one job to one world, with `kinds` tensors of the
+/// optimizer. `hosts` is by rank (empty: a single host). `budget` is the memory that a rank may use
+/// in addition to its larger state, in bytes (0: a quarter of that state).
 MovePlan plan_moves(const Assignment& from, const Assignment& to, std::size_t kinds,
                     const std::vector<int>& hosts = {}, std::size_t budget = 0);
 

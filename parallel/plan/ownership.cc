@@ -8,8 +8,8 @@ namespace concertina {
 
 namespace {
 
-/// The first block from `first` on of which the middle is not before `target`; `count` if there is
-/// none. Middles ascend, so this is a binary search.
+/// Returns the first block at or after `first` whose middle is not before `target`, or `count`.
+/// Uses binary search, because middles ascend.
 std::size_t block_near(const Bucket& bucket, std::size_t first, std::size_t count,
                        std::size_t target) {
   while (first < count) {
@@ -63,18 +63,18 @@ int BucketOwners::index_of(int rank) const {
 
 namespace {
 
-/// How many tensors of `bucket` each of `loads`, the costs that its holders have so far, gets, in
-/// their order: the share with the least sum of squared loads, by dynamic programming over (holder,
-/// tensors before it) in O(holders tensors^2).
+/// Returns how many tensors of `bucket`, in order, each holder receives, given their `loads` so
+/// far. Minimizes the sum of squared loads by dynamic programming over (holder, tensors before it)
+/// in O(holders tensors^2).
 std::vector<std::size_t> share_tensors(const Bucket& bucket, const std::vector<double>& loads,
                                        const ExtraCost& extra) {
   const std::size_t tensors = bucket.tensors.size(), holders = loads.size();
-  std::vector<double> before(tensors + 1, 0);  // cost of the first tensors
+  std::vector<double> before(tensors + 1, 0);  // prefix sums of the tensors' costs
   for (std::size_t t = 0; t < tensors; ++t)
     before[t + 1] = before[t] + static_cast<double>(bucket.tensors[t].count) +
                     (extra ? extra(bucket.tensors[t]) : 0);
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  // cost[h][t]: of the holders from h on, if the tensors from t on are theirs.
+  // cost[h][t]: of holders h and later, if they have tensors t and later.
   std::vector<std::vector<double>> cost(holders + 1, std::vector<double>(tensors + 1, kNever));
   std::vector<std::vector<std::size_t>> end(holders, std::vector<std::size_t>(tensors + 1, 0));
   cost[holders][tensors] = 0;
@@ -93,7 +93,7 @@ std::vector<std::size_t> share_tensors(const Bucket& bucket, const std::vector<d
   return shares;
 }
 
-/// One part per holder, of the tensors that are its share.
+/// Returns one part per holder with its share of the tensors.
 std::vector<Part> whole_parts(const Bucket& bucket, const std::vector<std::size_t>& shares,
                               const ExtraCost& extra) {
   std::vector<Part> parts;
@@ -120,7 +120,7 @@ std::vector<Part> whole_parts(const Bucket& bucket, const std::vector<std::size_
 std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout,
                                         bool whole_tensors, const ExtraCost& extra) {
   std::vector<BucketOwners> owners;
-  std::map<int, double> loads;  // by rank: costs
+  std::map<int, double> loads;  // by rank: cost so far
   for (const Bucket& bucket : buckets) {
     BucketOwners one{layout.holders(bucket.uses), {}};
     if (whole_tensors) {

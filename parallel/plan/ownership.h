@@ -1,7 +1,7 @@
-// Which holder of a bucket owns which part of it: reduces its gradient, keeps its optimizer state,
-// updates it and saves it (optimizer state sharding, Rajbhandari et al. 2020, stage 1).
-// Invariants: parts are contiguous, disjoint, cover the bucket and are cut between blocks of the
-// canonical grid (core/model/model_spec.h), so norms and hashes do not depend on the cut.
+// Which holder of a bucket owns which part of it. The owner reduces the part's gradient, keeps its
+// optimizer state, updates and saves it (stage 1 of Rajbhandari et al. 2020).
+// Invariants: parts are contiguous, disjoint, cover the bucket and are split between blocks of the
+// canonical grid (core/model/model_spec.h), so norms and hashes do not depend on the split.
 #pragma once
 
 #include <functional>
@@ -12,39 +12,39 @@
 
 namespace concertina {
 
-/// Elements [begin, end) of a bucket, and the blocks [first_block, last_block) they are.
+/// Elements [begin, end) of a bucket, which are the blocks [first_block, last_block).
 struct Part {
   std::size_t begin = 0, end = 0;
   std::size_t first_block = 0, last_block = 0;
-  double cost = 0;  // of its update: that of so many elements
+  double cost = 0;  // cost of its update, as an equivalent number of elements
   std::size_t count() const { return end - begin; }
 };
 
-/// A maximal run of one tensor inside a part, in elements of the bucket.
+/// A maximal range of one tensor within a part, in elements of the bucket.
 struct TensorRun {
   int tensor = 0;
   std::size_t begin = 0, end = 0;
 };
 
-/// One part for each of `owners` owners, of about equal size; the last ones may be empty.
+/// Returns one part per owner, of about equal size; the last ones may be empty.
 std::vector<Part> cut_bucket(const Bucket& bucket, int owners);
 std::vector<TensorRun> tensor_runs(const Bucket& bucket, const Part& part);
 
 /// Holders and parts of one bucket under a layout.
 struct BucketOwners {
   std::vector<int> ranks;   // ascending
-  std::vector<Part> parts;  // of each rank
-  /// Index of `rank` in `ranks`, -1 if it does not hold the bucket.
+  std::vector<Part> parts;  // parallel to `ranks`
+  /// Index of `rank` in `ranks`, or -1 if it does not have the bucket.
   int index_of(int rank) const;
 };
-/// The cost of a whole tensor's update beside its elements, as that of so many elements.
+/// The cost of a whole tensor's update beyond its elements, as an equivalent number of elements.
 using ExtraCost = std::function<double(const BucketTensor&)>;
-/// Products of an update that take about as long as the rest of the update of one element does.
+/// FLOPs of matrix products that take as long as the rest of the update of one element.
 inline constexpr double kFlopsPerElement = 128;
 
-/// `whole_tensors`: parts begin and end with tensors, cut so that costs are shared evenly over all
-/// buckets of a rank, as far as tensors allow; parts of one bucket may differ a lot. `extra`: null
-/// is none; only for whole tensors.
+/// `whole_tensors`: parts begin and end at tensor boundaries, chosen so that costs are balanced
+/// over all buckets of a rank. Parts of one bucket may differ a lot. `extra` may be null and is
+/// used only for whole tensors.
 std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout,
                                         bool whole_tensors = false, const ExtraCost& extra = {});
 

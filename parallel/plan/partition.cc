@@ -26,12 +26,13 @@ namespace {
 void check_cover(const std::vector<UnitRange>& ranges, int units, int parts,
                  std::string_view name) {
   CONCERTINA_CHECK(static_cast<int>(ranges.size()) == parts,
-                   "partitioner '{}' made {} ranges of {} asked for", name, ranges.size(), parts);
+                   "partitioner '{}' returned {} ranges instead of {}", name, ranges.size(), parts);
   int next = 0;
   for (const UnitRange& range : ranges) {
-    CONCERTINA_CHECK(range.first == next && range.last > range.first,
-                     "partitioner '{}' made the range [{}, {}) where one from {} on was due", name,
-                     range.first, range.last, next);
+    CONCERTINA_CHECK(
+        range.first == next && range.last > range.first,
+        "partitioner '{}' returned the range [{}, {}) instead of one that starts at {}", name,
+        range.first, range.last, next);
     next = range.last;
   }
   CONCERTINA_CHECK(next == units, "partitioner '{}' covers {} units of {}", name, next, units);
@@ -45,12 +46,12 @@ std::vector<UnitRange> partition(const std::vector<double>& costs, int parts,
   const int units = static_cast<int>(costs.size());
   if (parts < 1 || parts > units)
     throw_input(
-        fmt::format("cannot cut {} into {}", counted(units, "unit"), counted(parts, "stage")),
+        fmt::format("cannot split {} into {}", counted(units, "unit"), counted(parts, "stage")),
         "parallel.pp", fmt::format("between 1 and {}", counted(units, "stage")));
   for (int unit = 0; unit < units; ++unit)
     if (!std::isfinite(costs[unit]) || costs[unit] < 0)
-      throw_input(fmt::format("unit {} costs {}", unit, costs[unit]), "the partitioner's costs",
-                  "a finite cost >= 0 for each unit");
+      throw_input(fmt::format("unit {} has an invalid cost of {}", unit, costs[unit]),
+                  "the partitioner's costs", "a finite cost >= 0 for each unit");
   std::vector<UnitRange> ranges = make(costs, parts);
   check_cover(ranges, units, parts, name);
   return ranges;
@@ -61,7 +62,7 @@ std::vector<UnitRange> partition(const std::vector<double>& costs,
   const int units = static_cast<int>(costs.size()), parts = static_cast<int>(factors.size());
   std::vector<UnitRange> ranges = partition(costs, parts);
   if (std::ranges::count(factors, factors[0]) == parts) return ranges;
-  // The most seconds of the first n units in k parts, at best, and where the last part starts.
+  // best[k][n]: smallest maximum for the first n units in k parts; start: where the last begins.
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector best(parts + 1, std::vector(units + 1, kNever));
   std::vector start(parts + 1, std::vector(units + 1, 0));

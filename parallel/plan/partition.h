@@ -1,5 +1,5 @@
-// Cuts a model's units into contiguous stages, from a cost per unit.
-// Invariant: the ranges are non-empty, in order, and hold every unit once.
+// Partitions a model's units into contiguous stages, given a cost per unit.
+// Invariant: the ranges are non-empty, ordered, and cover every unit once.
 #pragma once
 
 #include <span>
@@ -16,20 +16,20 @@ struct UnitRange {
   bool operator==(const UnitRange&) const = default;
 };
 
-/// `costs[unit]` in seconds or FLOPs (any one unit of measure), finite and >= 0, into `parts`
-/// ranges, 1 <= parts <= costs.size().
+/// Splits units into `parts` ranges, 1 <= parts <= costs.size(). `costs[unit]` is finite and >= 0,
+/// in any unit of measure.
 using Partitioner = std::vector<UnitRange> (*)(const std::vector<double>& costs, int parts);
 
-/// Every partitioner of the list in meson.build, by name.
+/// Returns all partitioners listed in meson.build, by name.
 std::span<const Entry<Partitioner>> partitioners();
 
-/// Runs the partitioner called `name` and checks what it returns. Errors: an unknown name, more
-/// parts than units, a cost that is no number.
+/// Runs the partitioner `name` and checks its result. Throws if the name is unknown, if there are
+/// more parts than units, or if a cost is not finite and >= 0.
 std::vector<UnitRange> partition(const std::vector<double>& costs, int parts,
                                  std::string_view name = "balanced");
 
-/// The ranges of which the longest takes least where range i takes `factors[i]` times its costs, as
-/// on a slow rank; balanced where all factors are equal.
+/// Returns the ranges that minimize the maximum of factors[i] times the cost of range i, for slow
+/// ranks; balanced if all factors are equal.
 std::vector<UnitRange> partition(const std::vector<double>& costs, std::span<const double> factors);
 
 }  // namespace concertina

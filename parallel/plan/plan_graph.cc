@@ -28,13 +28,14 @@ class GraphBuilder {
  private:
   void edge(int from, int to) { edges_.emplace_back(from, to); }
 
-  /// One node for each SEND with a RECV, after the one before it on the same channel.
+  /// Adds one node per SEND and RECV, ordered after the previous one on the same channel.
   void add_transfers() {
-    std::vector<int> newest(index_.channels(), -1);  // transfer on each channel
+    std::vector<int> newest(index_.channels(), -1);  // by channel, the latest transfer
     for (int rank = 0; rank < static_cast<int>(plan_.rows.size()); ++rank) {
       for (int position = 0; position < static_cast<int>(plan_.rows[rank].size()); ++position) {
         const Action& action = plan_.rows[rank][position];
-        CONCERTINA_CHECK(index_.contains(action), "{} is not of this layout", to_text(action));
+        CONCERTINA_CHECK(index_.contains(action), "{} does not belong to this layout",
+                         to_text(action));
         if (!is_send(action.kind)) continue;
         const Action receive = counterpart(action);
         const int send_node = index_.node(rank, position), receive_node = index_.find(receive);
@@ -66,7 +67,7 @@ class GraphBuilder {
     for (int position = 0; position < static_cast<int>(row.size()); ++position) {
       const Action& action = row[position];
       if (position > 0) edge(index_.node(rank, position - 1), index_.node(rank, position));
-      // What the second of a pair waits for, the first does.
+      // The first of a pair waits for everything that the second one needs.
       const bool second = position > 0 && row[position - 1].overlapped;
       const int node = index_.node(rank, second ? position - 1 : position);
       const StageInfo& stage = index_.stages()[action.stage];
@@ -84,10 +85,10 @@ class GraphBuilder {
     }
   }
 
-  /// A rank's buffers for messages that nothing answers.
+  /// A rank's buffers for messages without an answer.
   struct Outbox {
-    std::vector<int> sends;  // transfers, in the order of the row; none in a plan without
-    int taken = 0;           // buffers so far
+    std::vector<int> sends;  // transfers in row order; none in a plan without transfers
+    int taken = 0;           // buffers used so far
   };
   void wait_for_buffer(Outbox& outbox, int node) {
     const int oldest = outbox.taken++ - kSendBuffers;
@@ -95,9 +96,9 @@ class GraphBuilder {
       edge(outbox.sends[oldest], node);
   }
 
-  /// `consumer` waits for `producer`'s result: through `receive` if there is one.
+  /// Makes `consumer` wait for the result of `producer`, through `receive` if there is one.
   void wait_for(int producer, int receive, bool remote, int consumer) {
-    CONCERTINA_CHECK(producer >= 0, "nothing makes what node {} needs", consumer);
+    CONCERTINA_CHECK(producer >= 0, "no action produces the input of node {}", consumer);
     if (!remote)
       edge(last_of_pair(producer), consumer);
     else if (receive < 0)
@@ -106,7 +107,7 @@ class GraphBuilder {
       edge(transfer_of_[receive], consumer);
   }
 
-  /// The node whose end the consumers of `node` wait for.
+  /// Returns the node whose end the consumers of `node` wait for.
   int last_of_pair(int node) const {
     const auto [rank, position] = index_.place(node);
     return plan_.rows[rank][position].overlapped ? node + 1 : node;
@@ -134,7 +135,7 @@ class GraphBuilder {
   const Plan& plan_;
   const PlanIndex& index_;
   const Channels channels_;
-  std::vector<int> transfer_of_;  // by node of SEND or RECV
+  std::vector<int> transfer_of_;  // by node of a SEND or RECV
   std::vector<std::pair<int, int>> edges_;
   PlanGraph graph_;
 };

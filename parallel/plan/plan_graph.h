@@ -1,9 +1,9 @@
-// Who waits for whom in a plan: the common ground of check and simulate.
+// The dependencies of a plan: the common basis of check and simulate.
 // Nodes are the plan's actions (numbered as in PlanIndex), then its transfers. An action waits for
-// the action before it in its row; a transfer for both its ends; what consumes it, for the
-// transfer. An overlapped F and the action after it are one: the F waits for what either needs,
-// and its consumers wait for the other's end. Invariant: a plan of which `order` reaches every node
-// cannot deadlock on channels of that kind.
+// the previous action of its row, a transfer for both its ends, and the consumer for the transfer.
+// An overlapped F and the next action act as one: the F waits for what either needs, and its
+// consumers wait for the end of both. Invariant: a plan for which `order` reaches every node cannot
+// deadlock on channels of that kind.
 #pragma once
 
 #include <vector>
@@ -12,19 +12,19 @@
 
 namespace concertina {
 
-/// Buffers a rank has for gradients on their way to the previous stage, and as many for outputs of
-/// frozen stages on their way to the next one: messages that nothing answers. The B or I (the F)
-/// that needs one more waits for the oldest of these SEND_Bs (SEND_Fs) of its rank.
+/// Number of buffers of a rank for gradients in flight to the previous stage, and for outputs of
+/// frozen stages in flight to the next one: messages without an answer. The B or I (or F) that
+/// needs one more waits for the oldest of these SEND_Bs (or SEND_Fs) of its rank.
 inline constexpr int kSendBuffers = 2;
 
-/// How messages wait for each other. Always without buffering, and posts do not block.
+/// How messages wait for each other, always without buffering; posts do not block.
 enum class Channels {
   pairs,   // in order between each ordered pair of ranks (MPI without tags)
   stream,  // all transfers of a rank in the order of its row, one at a time (NCCL, one stream)
 };
 
-/// A message between two ranks. In a plan without SEND and RECV the message starts by itself when
-/// its producer ends: then `send` is that producer, and `receive` is -1.
+/// A message between two ranks. In a plan without SEND and RECV it starts automatically when its
+/// producer ends; then `send` is that producer and `receive` is -1.
 struct Transfer {
   int send = -1, receive = -1;  // nodes
 };
@@ -36,12 +36,12 @@ struct PlanGraph {
   std::vector<int> edge_begin, edge_to;
 
   int nodes() const { return actions + static_cast<int>(transfers.size()); }
-  /// A topological order; nodes on a cycle, and those after one, are left out.
+  /// A topological order, without nodes on a cycle and those that depend on one.
   std::vector<int> order() const;
 };
 
-/// `index` belongs to `plan` and `layout`; the plan has every action exactly once, in an order that
-/// each row by itself allows, and has transfers either for all stage boundaries or for none.
+/// `index` belongs to `plan` and `layout`. The plan has every action exactly once, in a possible
+/// order for each row taken alone, with transfers either at all stage boundaries or at none.
 PlanGraph make_graph(const Plan& plan, const PlanIndex& index, Channels channels);
 
 }  // namespace concertina

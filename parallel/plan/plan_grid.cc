@@ -7,11 +7,11 @@
 namespace concertina {
 namespace {
 
-constexpr int kContext = 3;    // actions on either side of a place
-constexpr int kGap = 2;        // a shorter one is not worth leaving out
-constexpr int kRowsOfAll = 8;  // up to so many ranks, those without a place are shown too
+constexpr int kContext = 3;    // actions on either side of a marked one
+constexpr int kGap = 2;        // gaps shorter than this are not omitted
+constexpr int kRowsOfAll = 8;  // up to this many ranks, rows without a marked action are shown too
 
-/// Positions that row `rank` shows: around its places, or, if it has none, around `otherwise`.
+/// Positions shown in a row: around its marks, or around `otherwise` if it has none.
 std::vector<bool> shown_positions(int length, const std::vector<int>& marks, int otherwise) {
   std::vector<bool> shown(length, false);
   const auto show = [&](int at) {
@@ -32,14 +32,14 @@ std::vector<bool> shown_positions(int length, const std::vector<int>& marks, int
   return shown;
 }
 
-/// A row as it is drawn: with the missing action, if that is one of its own.
+/// A row as drawn, including the missing action if it belongs there.
 struct DrawnRow {
   const std::vector<Action>& row;
   std::optional<Gap> gap;
   std::vector<int> marks{};
 
   int length() const { return static_cast<int>(row.size()) + (gap ? 1 : 0); }
-  /// Position in the row of what is drawn at `i`.
+  /// Position in the row of the cell drawn at `i`.
   int position(int i) const { return gap && i > gap->before.position ? i - 1 : i; }
   std::string text(int i) const {
     if (gap && i == gap->before.position) return fmt::format("+{}", to_text(gap->action));

@@ -1,4 +1,4 @@
-// A part of a plan for people: one row per rank, the actions around some places, these marked.
+// A human-readable excerpt of a plan: one row per rank, with some actions marked.
 // Invariant: a few lines, however large the plan.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace concertina {
 
-/// Rows of the ranks that have a place (of small plans: all ranks), with the actions around the
-/// places from left to right, the places in brackets; "..9:" leaves out what is before action 9 of
-/// the row. An action that is missing stands where it belongs, as [+0F1]. Empty without either.
+/// Draws the rows of ranks with a marked action (of small plans: all rows), with the actions around
+/// the marks, which are in brackets. "..9:" means that actions before action 9 are omitted. A
+/// missing action is drawn where it belongs, as [+0F1]. Empty without marks and gap.
 std::string grid_around(const Plan& plan, const std::vector<Place>& places,
                         const std::optional<Gap>& gap = {});
 
-/// A plan that breaks a rule; its message has the counter-example and the grid around the place,
-/// and its fix is what the rule advises.
+/// A plan that breaks a rule. The message has the counter-example and an excerpt of the plan, the
+/// fix is the advice of the rule.
 class RefusedPlan : public Error {
  public:
-  /// `who` comes before what is wrong.
+  /// `who` precedes the description of the error.
   RefusedPlan(Plan plan, Violation violation, const std::string& who, std::string where);
 
   const Plan& plan() const { return plan_; }

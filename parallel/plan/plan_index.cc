@@ -29,7 +29,7 @@ std::vector<StageInfo> stage_infos(const Layout& layout) {
 
 PlanIndex::PlanIndex(const Plan& plan, const Layout& layout) : stages_(stage_infos(layout)) {
   cell_begin_.push_back(0);
-  for (const StageInfo& stage : stages_)  // one cell more, for REDUCE
+  for (const StageInfo& stage : stages_)  // one extra cell, for REDUCE
     cell_begin_.push_back(cell_begin_.back() + stage.last_microbatch - stage.first_microbatch + 1);
   node_.assign(static_cast<std::size_t>(cell_begin_.back()) * kKinds, -1);
 

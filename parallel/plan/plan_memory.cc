@@ -9,12 +9,12 @@
 namespace concertina {
 namespace {
 
-/// Counts what is alive now, and what was at most.
+/// Counts live buffers and their peak.
 class Gauge {
  public:
   void take() { peak_ = std::max(peak_, ++live_); }
   void release() {
-    CONCERTINA_CHECK(live_ > 0, "a buffer is released that was never taken");
+    CONCERTINA_CHECK(live_ > 0, "a buffer was released but never taken");
     --live_;
   }
   int peak() const { return peak_; }

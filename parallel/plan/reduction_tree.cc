@@ -13,12 +13,12 @@ bool inside(TreeNode inner, TreeNode outer) {
   return inner.first >= outer.first && inner.last <= outer.last;
 }
 
-/// Post-order below `node`; `next` walks over the sorted nodes that are there. True where they make
-/// all of `node`; else those that are left go to `left`.
+/// Visits `node` in post-order; `next` advances over the sorted nodes of `have`. Returns true if
+/// they make up all of `node`; otherwise the remaining ones are appended to `left`.
 bool merge_into(TreeNode node, const std::vector<TreeNode>& have, std::size_t& next,
                 std::vector<TreeMerge>& order, std::vector<TreeNode>& left) {
   if (next == have.size() || have[next].first >= node.last) return false;
-  CONCERTINA_CHECK(inside(have[next], node), "leaves [{}, {}) overlap others or are no node",
+  CONCERTINA_CHECK(inside(have[next], node), "leaves [{}, {}) overlap others or do not form a node",
                    have[next].first, have[next].last);
   if (have[next] == node) {
     ++next;

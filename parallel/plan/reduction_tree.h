@@ -1,7 +1,7 @@
 // The canonical order in which gradients are summed over microbatches.
-// S leaves, each a run of M/S microbatches that is accumulated in ascending order; above them one
-// fixed binary tree. Invariant: the tree depends on S alone, so any split of the leaves over ranks
-// yields the same bits.
+// S leaves, each of M/S microbatches accumulated in ascending order, under one fixed binary tree.
+// Invariant: the tree depends only on S, so any distribution of the leaves over ranks gives equal
+// bits.
 #pragma once
 
 #include <compare>
@@ -16,26 +16,26 @@ struct TreeNode {
   auto operator<=>(const TreeNode&) const = default;
 };
 
-/// Children of a node of two leaves or more: the left one has the largest power of two of leaves
-/// that is smaller than the node's.
+/// Children of a node of at least two leaves: the left one has the largest power of two of leaves
+/// that is smaller than the node's number.
 struct TreeSplit {
   TreeNode left, right;
 };
 TreeSplit split(TreeNode node);
 
-/// Leaves that a run has unless `numerics.leaves` says otherwise: the largest divisor of
-/// `microbatches` that is at most 16. Of the microbatches alone, so one config gives the same bits
-/// at every world size. `step`: of those that it divides; it divides `microbatches`.
+/// The default of `numerics.leaves`: the largest divisor of `microbatches` that is at most 16. It
+/// depends only on the microbatches, so a config gives the same bits at every world size. With
+/// `step`, a divisor of `microbatches`, only multiples of `step` are considered.
 int default_leaves(int microbatches, int step = 1);
 
-/// sum(left) += sum(right); the result stands for both.
+/// sum(left) += sum(right); the result represents both.
 struct TreeMerge {
   TreeNode left, right;
   bool operator==(const TreeMerge&) const = default;
 };
 
-/// Returns the additions, in order, that `nodes` of the tree over `leaves` leaves allow. They are
-/// disjoint; `nodes` becomes what is left, ascending: the root, if they hold every leaf.
+/// Returns the additions, in order, that `nodes` of the tree over `leaves` leaves allow. Nodes must
+/// be disjoint. `nodes` becomes the remaining ones, ascending: the root if they have every leaf.
 std::vector<TreeMerge> merges(std::vector<TreeNode>& nodes, int leaves);
 
 }  // namespace concertina

@@ -27,7 +27,7 @@ Action counterpart(const Action& transfer) {
   if (kind == Kind::SEND_F) return {Kind::RECV_F, stage + 1, microbatch};
   if (kind == Kind::RECV_F) return {Kind::SEND_F, stage - 1, microbatch};
   if (kind == Kind::SEND_B) return {Kind::RECV_B, stage - 1, microbatch};
-  CONCERTINA_CHECK(kind == Kind::RECV_B, "{} is no transfer", to_text(transfer));
+  CONCERTINA_CHECK(kind == Kind::RECV_B, "{} is not a transfer", to_text(transfer));
   return {Kind::SEND_B, stage + 1, microbatch};
 }
 

@@ -11,25 +11,25 @@
 
 namespace concertina {
 
-/// F forward, I input gradient, W weight gradient, B = I + W. SEND_F/RECV_F activations to the
-/// next / from the previous stage, SEND_B/RECV_B gradients to the previous / from the next.
+/// F forward, I input gradient, W weight gradient, B = I + W. SEND_F/RECV_F activations to the next
+/// / from the previous stage, SEND_B/RECV_B gradients to the previous / from the next.
 /// A RECV posts the receive (the action that consumes it waits); a SEND starts the transfer.
-/// REDUCE stands anywhere after the stage's last W and never waits: the reduction of a bucket
-/// starts by itself with its last gradient, and REDUCE only drives it. STEP, once per rank, last,
-/// waits for all reductions; then clipping, optimizer and weight gather.
+/// REDUCE may be anywhere after the stage's last W and never waits: the reduction of a bucket
+/// starts automatically with its last gradient, and REDUCE only drives its progress. STEP, the last
+/// action of each rank, waits for all reductions, clips, runs the optimizer and gathers weights.
 enum class Kind { F, I, W, B, SEND_F, RECV_F, SEND_B, RECV_B, REDUCE, STEP };
 
 struct Action {
   Kind kind = Kind::F;
-  int stage = 0;        // Layout's numbering
-  int microbatch = -1;  // of the step; -1 for REDUCE and STEP
-  /// An F that runs interleaved with the action right after it in the row, a B or I of another
-  /// microbatch: both start once both can, and end together.
+  int stage = 0;        // numbered as in Layout
+  int microbatch = -1;  // within the step; -1 for REDUCE and STEP
+  /// Whether an F runs interleaved with the next action of its row, a B or I of another microbatch:
+  /// both start once both can, and end together.
   bool overlapped = false;
   bool operator==(const Action&) const = default;
 };
 
-/// Most actions of a plan. To prove and to predict one takes kActionBytes for each of them.
+/// Maximum number of actions of a plan. Checking and simulating one needs kActionBytes per action.
 inline constexpr std::size_t kMostActions = std::size_t{1} << 27;
 inline constexpr std::size_t kActionBytes = 128;
 
@@ -39,18 +39,18 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-/// Returns "F", "SEND_B"; a NUL follows it, so that its data() is a C string.
+/// Returns the name, such as "SEND_B". It is null-terminated, so data() is a C string.
 std::string_view name_of(Kind kind);
 
-/// "0F0", "1SEND_B3", "0REDUCE_GRAD", "STEP".
+/// Returns text such as "0F0", "1SEND_B3", "0REDUCE_GRAD" or "STEP".
 std::string to_text(const Action& action);
 
-/// One line per rank, actions separated by commas, an overlapped F in one cell with the action
-/// after it: the form of PyTorch's pipelining CSV (schedule_text.cc), with STEP added.
+/// Returns one line per rank with comma-separated actions; an overlapped F shares a cell with the
+/// next action. This is PyTorch's pipelining CSV (schedule_text.cc) with STEP added.
 std::string to_text(const Plan& plan);
 
-/// The inverse of to_text; what a schedule file may have besides actions is skipped. `where` names
-/// the source in errors, which give row and column from 1 and the token.
+/// The inverse of to_text(). Skips other allowed content of schedule files. `where` names the
+/// source in errors, which give row and column (from 1) and the token.
 Plan parse_plan(std::string_view text, const std::string& where);
 
 bool is_compute(Kind kind);             // F, I, W, B

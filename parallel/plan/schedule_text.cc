@@ -1,8 +1,8 @@
 // The text form of plans: PyTorch's pipelining CSV (torch.distributed.pipelining.schedules,
 // `_dump_csv` and `_load_csv`, in both formats, with STEP added), one row per rank, one cell per
-// action. Idle cells, and actions that PyTorch's runtime has and that mean nothing here, are
-// skipped: <stage>UNSHARD, RESHARD (weights are whole), <stage>WAIT_SEND_F<microbatch>, WAIT_SEND_B
-// (a buffer is waited for where it is needed again) and <stage>WAIT_REDUCE_GRAD (STEP waits).
+// action. Idle cells are skipped, and so are actions of PyTorch's runtime without a meaning here:
+// <stage>UNSHARD, RESHARD (weights are whole), <stage>WAIT_SEND_F<microbatch>, WAIT_SEND_B (the
+// reuse of a buffer waits) and <stage>WAIT_REDUCE_GRAD (STEP waits).
 
 #include <algorithm>
 #include <array>
@@ -29,7 +29,7 @@ constexpr std::array<std::pair<Kind, std::string_view>, 10> kNames{{
     {Kind::STEP, "STEP"},
 }};
 
-/// Actions that only PyTorch's runtime knows, and whether a microbatch belongs to them.
+/// Actions of PyTorch's runtime only, and whether they have a microbatch.
 constexpr std::array<std::pair<std::string_view, bool>, 5> kNotes{{
     {"UNSHARD", false},
     {"RESHARD", false},
@@ -40,7 +40,7 @@ constexpr std::array<std::pair<std::string_view, bool>, 5> kNotes{{
 
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
 
-/// Takes what `text` has before the next separator, and that; all of it where there is none.
+/// Consumes and returns the text before the next separator, or all of it. Drops the separator.
 std::string_view take_piece(std::string_view& text, char separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view piece = text.substr(0, end);
@@ -55,28 +55,28 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-/// As much of a broken input as a message can hold.
+/// Shortens invalid input to a length suitable for a message.
 std::string shown(std::string_view token) {
   constexpr std::size_t kMost = 60;
   if (token.size() <= kMost) return std::string(token);
   return fmt::format("{}... ({} bytes)", token.substr(0, kMost), token.size());
 }
 
-/// An action; an overlapped F and the B or I after it, "(0F1;1B0)OVERLAP_F_B"; or none.
+/// Nothing, an action, or an overlapped F and the next B or I, "(0F1;1B0)OVERLAP_F_B".
 struct ParsedCell {
   std::array<Action, 2> actions;
-  std::size_t count = 0;  // of actions
+  std::size_t count = 0;  // number of actions
 
   std::span<const Action> all() const { return std::span(actions).first(count); }
 };
 
-/// Where a token is, from 0.
+/// Row and column of a token, from 0.
 struct TokenPlace {
   const std::string& source;
   std::size_t row, column;
 };
 
-/// Reads one token.
+/// Parses one token.
 class CellParser {
  public:
   CellParser(std::string_view token, const TokenPlace& place) : token_(token), place_(place) {}
@@ -91,19 +91,19 @@ class CellParser {
  private:
   [[noreturn]] void refuse(std::string_view why) const {
     throw_input(
-        fmt::format("'{}' is no action: {}", shown(token_), why),
+        fmt::format("'{}' is not an action: {}", shown(token_), why),
         fmt::format("{}:{}:{} (row:column)", place_.source, place_.row + 1, place_.column + 1),
-        "<stage><kind><microbatch>, kind one of F, I, W, B, SEND_F, RECV_F, SEND_B, "
-        "RECV_B, as in 1SEND_F0; (<F>;<B or I>)OVERLAP_F_B, as in (0F1;1B0)OVERLAP_F_B; "
-        "<stage>REDUCE_GRAD; STEP");
+        "<stage><kind><microbatch> with kind F, I, W, B, SEND_F, RECV_F, SEND_B or RECV_B, as in "
+        "1SEND_F0; (<F>;<B or I>)OVERLAP_F_B, as in (0F1;1B0)OVERLAP_F_B; <stage>REDUCE_GRAD; "
+        "STEP");
   }
 
-  /// Takes the digits that `text` starts with; nothing if there are none.
+  /// Consumes leading digits and returns their value, or nothing if there are none.
   std::optional<int> take_number(std::string_view& text) const {
     constexpr std::size_t kMostDigits = 9;
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
     if (digits == 0) return std::nullopt;
-    if (digits > kMostDigits) refuse("a number in it is too large, the largest is 999999999");
+    if (digits > kMostDigits) refuse("a number exceeds the maximum of 999999999");
     int number = 0;
     for (const char digit : text.substr(0, digits)) number = 10 * number + (digit - '0');
     text.remove_prefix(digits);
@@ -112,7 +112,7 @@ class CellParser {
 
   ParsedCell single(std::string_view text) const {
     const std::optional<int> stage = take_number(text);
-    if (!stage) refuse("it does not start with a stage number");
+    if (!stage) refuse("expected a stage number at the start");
     const std::size_t length = std::min(text.find_first_of("0123456789"), text.size());
     const std::string_view name = text.substr(0, length);
     text.remove_prefix(length);
@@ -130,19 +130,19 @@ class CellParser {
     return {{Action{kind->first, *stage, microbatch}}, 1};
   }
 
-  /// The microbatch, which is the rest of a token; -1 where none is due.
+  /// Returns the microbatch, which is the rest of a token, or -1 if none is expected.
   int take_microbatch(std::string_view text, bool due) const {
-    if (!due && !text.empty()) refuse("it has no microbatch");
+    if (!due && !text.empty()) refuse("this kind has no microbatch");
     if (!due) return -1;
     const std::optional<int> microbatch = take_number(text);
-    if (!microbatch || !text.empty()) refuse("it does not end with a microbatch number");
+    if (!microbatch || !text.empty()) refuse("expected a microbatch number at the end");
     return *microbatch;
   }
 
   ParsedCell overlap() const {
     const std::size_t close = token_.find(')');
     if (close == std::string_view::npos || token_.substr(close + 1) != kOverlap)
-      refuse("an overlap ends with )OVERLAP_F_B");
+      refuse("an overlap must end with )OVERLAP_F_B");
     ParsedCell cell;
     std::string_view rest = token_.substr(1, close - 1);
     while (!rest.empty() && cell.count < 2) {
@@ -153,7 +153,7 @@ class CellParser {
     const auto& [forward, backward] = cell.actions;
     if (cell.count != 2 || !rest.empty() || forward.kind != Kind::F ||
         !makes_input_gradient(backward.kind))
-      refuse("an overlap is an F and then a B or an I, and nothing else");
+      refuse("an overlap must be an F followed by a B or I");
     cell.actions[0].overlapped = true;
     return cell;
   }
@@ -197,8 +197,8 @@ std::string to_text(const Plan& plan) {
   return text;
 }
 
-/// Blank lines at the end are nothing; one before a row is an error. PyTorch's csv.reader takes it
-/// for an idle rank, but none of its schedules has such a rank, and no layout here does.
+/// Ignores blank lines at the end; one before a row is an error. PyTorch's csv.reader takes it for
+/// an idle rank, but neither its schedules nor our layouts have such a rank.
 Plan parse_plan(std::string_view text, const std::string& where) {
   Plan plan;
   text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
@@ -206,8 +206,7 @@ Plan parse_plan(std::string_view text, const std::string& where) {
   for (std::size_t line = 0; !text.empty(); ++line) {
     std::string_view rest = take_piece(text, '\n');
     if (trimmed(rest).empty())
-      throw_input("a blank line between two rows: a rank without actions",
-                  fmt::format("{}:{}", where, line + 1),
+      throw_input("blank line between two rows", fmt::format("{}:{}", where, line + 1),
                   "one row per rank, each with a stage; blank lines at the end only");
     std::vector<Action>& row = plan.rows.emplace_back();
     const auto cells = static_cast<std::size_t>(std::count(rest.begin(), rest.end(), ',')) + 1;

@@ -12,7 +12,7 @@ double waited(const StepRecord& record, const ActionTime& time) {
 }
 
 double busy_seconds(const std::vector<Action>& row, const StepRecord& record) {
-  // Actions may share a span (a forward and a backward pass that take turns): count the union.
+  // Actions may share a span (interleaved forward and backward passes): count the union.
   double busy = 0, covered = record.start;
   std::size_t wait = 0;
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -25,7 +25,7 @@ double busy_seconds(const std::vector<Action>& row, const StepRecord& record) {
     for (; wait < record.waits.size() && record.waits[wait].start < end; ++wait) {
       const WaitTime& one = record.waits[wait];
       busy -= std::min(end, one.end) - std::max(start, one.start);
-      if (one.end > end) break;  // goes on in the next span
+      if (one.end > end) break;  // continues in the next span
     }
     covered = end;
   }

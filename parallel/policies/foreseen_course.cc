@@ -7,16 +7,17 @@ namespace concertina {
 std::vector<double> foreseen_course(const FreezeRules& rules, int epochs,
                                     std::int64_t steps_per_epoch) {
   if (rules.policy->plan_skips != nullptr)
-    throw_input(fmt::format("freeze.policy = \"{}\" leaves out weight gradients and freezes no "
-                            "layer: what it gives is in the run's event freeze",
-                            rules.name),
-                "freeze.policy", "a policy that freezes layers, such as pipetransformer");
+    throw_input(
+        fmt::format("freeze.policy = \"{}\" skips weight gradients and freezes no layer; its "
+                    "effect is in the run's event freeze",
+                    rules.name),
+        "freeze.policy", "a policy that freezes layers, such as pipetransformer");
   if (!rules.policy->foreseen)
     throw_input(
-        fmt::format("what freeze.policy = \"{}\" freezes depends on the run, and is not known "
-                    "before",
+        fmt::format("the layers that freeze.policy = \"{}\" freezes depend on the run and are not "
+                    "known in advance",
                     rules.name),
-        "freeze.policy", "a policy that follows epochs and steps, such as pipetransformer");
+        "freeze.policy", "a policy that depends on epochs and steps only, such as pipetransformer");
   std::vector<double> course;
   FreezeState state;
   FreezeRecord now{.loss = 1, .lr = 1};

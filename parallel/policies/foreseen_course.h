@@ -1,4 +1,4 @@
-// Which layers a policy freezes in each epoch, where that is known before a launch.
+// Layers that a policy freezes in each epoch, if known before a launch.
 // Invariant: pure.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace concertina {
 
-/// Frozen layers during each of `epochs` epochs, with decisions at their ends, where the loss and
-/// the learning rate stay and each layer has a smaller gradient norm than the one before: the
-/// fastest course that pipetransformer allows. Error{bad_input}: the policy depends on more than
-/// that.
+/// Returns the number of frozen layers in each of `epochs` epochs, with decisions at their ends.
+/// Assumes that loss and learning rate are constant and that gradient norms decrease from layer to
+/// layer, which is the fastest course that pipetransformer allows. Throws Error{bad_input} if the
+/// policy depends on anything else.
 std::vector<double> foreseen_course(const FreezeRules& rules, int epochs,
                                     std::int64_t steps_per_epoch);
 

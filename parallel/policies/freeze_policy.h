@@ -1,7 +1,7 @@
-// A freeze policy: how many leading layers to freeze, decided from what the run has seen,
-// or which weight gradients to leave out. Invariant: pure; a decision depends on the view and the
-// options alone, both the same bits on every rank and at every layout, so every rank decides alike.
-// No code knows a policy by name.
+// A freeze policy decides, from the history of the run, how many leading layers to freeze or which
+// weight gradients to skip. Invariant: pure; a decision depends only on the view and the options.
+// Both have the same bits on every rank and at every layout, so all ranks make the same decision.
+// No code refers to a policy by name.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,32 @@ namespace concertina {
 
 /// One decision point.
 struct FreezeRecord {
-  std::int64_t step = 0;            // steps done
-  double epoch = 0;                 // epochs done
+  std::int64_t step = 0;            // steps completed
+  double epoch = 0;                 // epochs completed
   double loss = 0;                  // mean training loss since the last record
-  double lr = 0;                    // of the last step
-  int frozen = 0;                   // layers that were frozen before this decision
+  double lr = 0;                    // learning rate of the last step
+  int frozen = 0;                   // frozen layers before this decision
   std::vector<double> grad_norm{};  // by layer, root mean square since the last record; 0: frozen
-  /// By layer, |w - r| / |w| against the reference snapshot r; empty: there is no snapshot.
+  /// By layer, |w - r| / |w| with the reference snapshot r; empty: there is no snapshot.
   std::vector<double> drift{};
-  bool reference = false;  // this decision took a snapshot, from which later drift counts
+  bool reference = false;  // this decision took a snapshot, the reference of later drift
 
   bool operator==(const FreezeRecord&) const = default;
 };
 
-/// The view of a policy.
+/// The input of a policy.
 struct FreezeView {
   int layers = 0;
-  int most = 0;            // layers that may be frozen
-  std::int64_t steps = 0;  // of the run
-  /// Where the policy counts from: the start of the run, or its last un-freezing.
+  int most = 0;            // maximum number of frozen layers
+  std::int64_t steps = 0;  // total steps of the run
+  /// The origin of the policy's steps and epochs: the start of the run or the last unfreezing.
   std::int64_t from_step = 0;
   double from_epoch = 0;
-  /// Oldest first; the last one is now. None is older than where the policy counts from.
+  /// Oldest first, ending with the current one. None is older than from_step.
   std::span<const FreezeRecord> history{};
   /// The memory of the policy's last decision; empty at first.
   std::span<const double> memory{};
-  /// The plan of plan_skips() at the start of the run; empty for other policies. Not null.
+  /// The plan of plan_skips() at the start of the run; empty for other policies. Never null.
   const SkipPlan* skips = nullptr;
 
   const FreezeRecord& now() const { return history.back(); }
@@ -52,49 +52,48 @@ struct FreezeView {
 
 struct FreezeDecision {
   int frozen = 0;                // leading layers, from now on
-  double statistic = 0;          // the figure that decided, finite
-  std::string reason{};          // why, in words
-  bool take_reference = false;   // take a snapshot of the weights as they are now
-  std::vector<double> memory{};  // for the next decision: at most 4 numbers, and 2 per layer
-  bool skips = false;            // weight gradients are left out as planned, from now on
+  double statistic = 0;          // the number on which the decision is based, finite
+  std::string reason{};          // explanation for the user
+  bool take_reference = false;   // take a snapshot of the current weights
+  std::vector<double> memory{};  // input of the next decision: at most 4 numbers, and 2 per layer
+  bool skips = false;            // weight gradients are skipped as planned, from now on
 
   bool operator==(const FreezeDecision&) const = default;
 };
 
-/// Newest records that any policy may ask for: a checkpoint keeps them.
+/// Maximum number of records that a policy may request; checkpoints keep them.
 inline constexpr int kMostFreezeRecords = 64;
 
 struct FreezePolicy {
-  /// The layers that it would freeze. Whatever it says, freeze_rules.h keeps what is frozen frozen,
-  /// and within the bound.
+  /// Returns how many layers to freeze. freeze_rules.h enforces the bound, and that frozen layers
+  /// stay frozen.
   FreezeDecision (*decide)(const FreezeView& view, const OptionValues& options) = nullptr;
-  /// Its knobs: the config keys freeze.<name>. No two policies share a name.
+  /// Its options: the config keys freeze.<name>. No two policies share a name.
   std::vector<Option> options{};
-  /// Keys of [freeze] that a run reads for it, besides those.
+  /// Other keys of [freeze] that a run reads for it.
   std::vector<std::string_view> keys{"freeze.every", "freeze.after", "freeze.max",
                                      "freeze.unfreeze"};
-  bool says_when = false;        // its options are times: none waits for the end of the warm-up
-  bool wants_reference = false;  // else records have no drift
-  /// Its decisions follow from steps and epochs where the gradient norm falls from layer to layer:
-  /// `plan` can say them before a run.
+  bool says_when = false;  // whether its options are times, so it need not wait for the warm-up
+  bool wants_reference = false;  // false: records have no drift
+  /// Whether its decisions follow from steps and epochs if gradient norms decrease from layer to
+  /// layer, so that `plan` can show them before a run.
   bool foreseen = false;
-  /// Length of the history that it reads, the record of now included; null: 1. At most
+  /// Number of records that it reads, including the current one (null: 1), at most
   /// kMostFreezeRecords.
   int (*records)(const OptionValues& options) = nullptr;
-  /// Which weight gradients a run would leave out that starts with this assignment, asked for once;
-  /// null: none.
+  /// Returns the weight gradients to skip in a run that starts with this assignment; called once.
+  /// Null: none.
   SkipPlan (*plan_skips)(const Job& job, const Assignment& start,
                          const OptionValues& options) = nullptr;
-  /// Throws Error{bad_input} for options that contradict each other or the model; null: none do.
+  /// Throws Error{bad_input} if options contradict each other or the model; may be null.
   void (*check)(const OptionValues& options, int layers, int most) = nullptr;
-  /// Names the parts of its options that begin after decision `last`; empty or null: there are
-  /// none.
+  /// Returns the names of options whose time is after decision `last`; may be null or return "".
   std::string (*unreached)(const OptionValues& options, const FreezeRecord& last) = nullptr;
-  /// Its rule, and where it is from.
+  /// Its rule and source.
   const char* about = "";
 };
 
-/// Every policy of the list in meson.build, by name.
+/// Returns all policies listed in meson.build, by name.
 std::span<const Entry<FreezePolicy>> freeze_policies();
 
 }  // namespace concertina

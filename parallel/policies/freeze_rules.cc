@@ -18,7 +18,7 @@ bool is_finite(const FreezeRecord& record) {
          all_finite(record.grad_norm) && all_finite(record.drift);
 }
 
-/// Whether the policy is not asked yet.
+/// Whether the policy is not called yet.
 bool waits(const FreezeRules& rules, const FreezeRecord& now) {
   return now.step < rules.after && now.frozen == 0;
 }
@@ -33,7 +33,7 @@ void check_record(const FreezeRules& rules, const FreezeRecord& now) {
                    now.drift.size(), rules.layers);
 }
 
-/// Records before that of now which the policy reads.
+/// Number of records before the current one that the policy reads.
 std::size_t records_before(const FreezeRules& rules) {
   const int records = rules.policy->records == nullptr ? 1 : rules.policy->records(rules.options);
   CONCERTINA_CHECK(records >= 1 && records <= kMostFreezeRecords, "a history of {} records",
@@ -48,7 +48,7 @@ FreezeDecision unfreeze_all(const FreezeRules& rules, double statistic, std::str
           .take_reference = rules.policy->wants_reference};
 }
 
-/// The un-freezing that is due, if any.
+/// Returns the unfreezing that is due, if any.
 std::optional<FreezeDecision> unfreezing(const FreezeRules& rules, const FreezeState& state,
                                          const FreezeRecord& now) {
   if (now.frozen == 0) return std::nullopt;
@@ -66,7 +66,7 @@ std::optional<FreezeDecision> unfreezing(const FreezeRules& rules, const FreezeS
   return std::nullopt;
 }
 
-/// The policy's own decision on the view, unbounded.
+/// Returns the policy's decision, before the bound is applied.
 FreezeDecision ask(const FreezeRules& rules, const FreezeState& state, const FreezeRecord& now) {
   const std::size_t kept = std::min(records_before(rules), state.history.size());
   std::vector<FreezeRecord> history(state.history.end() - static_cast<std::ptrdiff_t>(kept),
@@ -82,7 +82,7 @@ FreezeDecision ask(const FreezeRules& rules, const FreezeState& state, const Fre
                         .skips = &state.planned};
   FreezeDecision decision = rules.policy->decide(view, rules.options);
   CONCERTINA_CHECK(!decision.skips || rules.policy->plan_skips != nullptr,
-                   "the policy leaves out weight gradients without a plan");
+                   "the policy skips weight gradients without a plan");
   CONCERTINA_CHECK(decision.memory.size() <= 4 + 2 * static_cast<std::size_t>(rules.layers),
                    "the policy remembers {} numbers", decision.memory.size());
   CONCERTINA_CHECK(std::isfinite(decision.statistic) && all_finite(decision.memory),
@@ -90,7 +90,7 @@ FreezeDecision ask(const FreezeRules& rules, const FreezeState& state, const Fre
   return decision;
 }
 
-/// Adds `value` where the sum stays finite.
+/// Adds `value` if the sum stays finite.
 bool add_finite(double& sum, double value) {
   const bool finite = std::isfinite(sum + value);
   if (finite) sum += value;
@@ -152,14 +152,14 @@ FreezeDecision decide(const FreezeRules& rules, const FreezeState& state, const 
   check_record(rules, now);
   if (!is_finite(now))
     return {.frozen = now.frozen,
-            .reason = "the loss or a norm is not finite: nothing changes",
+            .reason = "the loss or a norm is not finite, so nothing changes",
             .memory = state.memory,
             .skips = state.skips};
   if (waits(rules, now))
-    return {
-        .statistic = static_cast<double>(now.step),
-        .reason = fmt::format("waits for {}, step {}",
-                              rules.warms_up ? "the warm-up's end" : "freeze.after", rules.after)};
+    return {.statistic = static_cast<double>(now.step),
+            .reason = fmt::format("waiting for {}, step {}",
+                                  rules.warms_up ? "the end of the warm-up" : "freeze.after",
+                                  rules.after)};
   if (std::optional<FreezeDecision> all = unfreezing(rules, state, now)) return *all;
   FreezeDecision decision = ask(rules, state, now);
   if (decision.frozen > rules.most) {

@@ -1,4 +1,4 @@
-// Freezes layers at an even rate over a part of the run: a baseline without any statistic.
+// Freezes layers at a constant rate over a part of the run: a baseline that uses no statistics.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace concertina {
 namespace {
 
-/// Share of the run that is done, from where the policy counts.
+/// Returns the completed fraction of the run, counted from the policy's origin.
 double progress(const FreezeView& view) {
   if (view.steps <= 0) return 0;
   return static_cast<double>(view.now().step - view.from_step) / static_cast<double>(view.steps);
@@ -15,20 +15,21 @@ double progress(const FreezeView& view) {
 
 FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const double start = option<double>(options, "start"), end = option<double>(options, "end");
-  constexpr double kRounding = 1e-9;  // of a share of the run that is no binary fraction
+  constexpr double kRounding = 1e-9;  // for fractions of the run without an exact binary form
   const double done = progress(view);
   const double share = std::clamp((done - start) / (end - start), 0.0, 1.0);
   return {.frozen = static_cast<int>(std::floor(view.most * share + kRounding)),
           .statistic = done,
-          .reason = fmt::format("{:.3g} of the run is done: {:.3g} of the way from {} to {}", done,
-                                share, start, end)};
+          .reason = fmt::format(
+              "a fraction of {:.3g} of the run is done: {:.3g} of the way from {} to {}", done,
+              share, start, end)};
 }
 
 void check(const OptionValues& options, int, int) {
   const double start = option<double>(options, "start"), end = option<double>(options, "end");
   if (start < end) return;
-  throw_input(fmt::format("freeze.start = {} is not before freeze.end = {}", start, end),
-              "freeze.end", "a share of the run above freeze.start");
+  throw_input(fmt::format("freeze.start = {} is not less than freeze.end = {}", start, end),
+              "freeze.end", "a fraction of the run above freeze.start");
 }
 
 }  // namespace
@@ -36,11 +37,12 @@ void check(const OptionValues& options, int, int) {
 FreezePolicy policy_linear() {
   return {
       .decide = decide,
-      .options = {{"start", 0.1, "share of the run after which the first layers freeze", 0, 1},
-                  {"end", 0.6, "share of the run after which as many are frozen as may be", 0, 1}},
+      .options = {{"start", 0.1, "fraction of the run after which the first layers freeze", 0, 1},
+                  {"end", 0.6, "fraction of the run after which the maximum number is frozen", 0,
+                   1}},
       .foreseen = true,
       .check = check,
-      .about = "layers at an even rate from freeze.start to freeze.end, up to freeze.max"};
+      .about = "layers at a constant rate from freeze.start to freeze.end, up to freeze.max"};
 }
 
 }  // namespace concertina

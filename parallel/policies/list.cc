@@ -1,4 +1,4 @@
-// A table: from the decision after so many epochs or steps on, so many layers are frozen.
+// A table of decision times, in epochs or steps, and the number of frozen layers from then on.
 #include <fmt/ranges.h>
 
 #include <charconv>
@@ -11,15 +11,15 @@ namespace {
 
 constexpr const char* kForm = "\"epoch 2: 7\" or \"step 300: 7\": after 2 epochs, 7 layers";
 
-constexpr double kMostAfter = 1e15;  // as of run.steps
+constexpr double kMostAfter = 1e15;  // the limit of run.steps
 
 struct Row {
-  std::string_view text{}, unit{};  // "epoch 2: 7", "epoch"
-  double after = 0;                 // of that unit, at most kMostAfter
+  std::string_view text{}, unit{};  // for example "epoch 2: 7" and "epoch"
+  double after = 0;                 // time in that unit, at most kMostAfter
   int layers = 0;
 };
 
-/// The number at the start of `text`, which it drops with the blanks around it.
+/// Consumes the number at the start of `text`, with the blanks around it.
 template <class T>
 bool take_number(std::string_view& text, T& value) {
   const auto skip = [&] { text.remove_prefix(std::min(text.find_first_not_of(' '), text.size())); };
@@ -40,8 +40,8 @@ Row parse_row(std::string_view text) {
   const bool read = !row.unit.empty() && rest.starts_with(' ') && take_number(rest, row.after) &&
                     rest.starts_with(':') && (rest.remove_prefix(1), take_number(rest, row.layers));
   if (!read || !rest.empty() || !(row.after <= kMostAfter))
-    throw_input(fmt::format("freeze.at has \"{}\", which is no row of the table", text),
-                "freeze.at", kForm);
+    throw_input(fmt::format("freeze.at has \"{}\", which is not a valid row", text), "freeze.at",
+                kForm);
   return row;
 }
 
@@ -58,22 +58,22 @@ void check_row(const Row& row, const Row* before, int layers, int most) {
                 std::move(fix));
   };
   if (row.after <= 0)
-    refuse("but the first decision comes after the first step",
-           "a later one; freeze.units freezes from the start");
+    refuse("but the first decision is after the first step",
+           "a later time; or freeze.units, which freezes from the start");
   if (row.layers < 1 || row.layers > layers)
     refuse(fmt::format("but the model has {}", counted(layers, "layer")),
            fmt::format("1 to {} layers", most));
   if (row.layers > most)
-    refuse(fmt::format("but at most {} may be frozen (freeze.max; something has to train)",
+    refuse(fmt::format("but at most {} may be frozen (freeze.max; some must train)",
                        counted(most, "layer")),
            fmt::format("at most {} layers", most));
   if (before == nullptr) return;
   if (row.unit != before->unit)
-    refuse(fmt::format("after \"{}\": epochs and steps are mixed", before->text),
-           "epochs in all rows, or steps in all");
+    refuse(fmt::format("after \"{}\", which mixes epochs and steps", before->text),
+           "epochs in all rows, or steps in all rows");
   if (row.after <= before->after || row.layers <= before->layers)
-    refuse(fmt::format("after \"{}\": rows ascend in time and in layers", before->text),
-           "a later time and more layers than in the row before it");
+    refuse(fmt::format("after \"{}\", but times and layers must increase", before->text),
+           "a later time and more layers than in the previous row");
 }
 
 void check(const OptionValues& options, int layers, int most) {
@@ -88,14 +88,14 @@ void check(const OptionValues& options, int layers, int most) {
 
 FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const FreezeRecord& now = view.now();
-  FreezeDecision decision{.frozen = now.frozen, .reason = "no row of freeze.at has begun"};
+  FreezeDecision decision{.frozen = now.frozen, .reason = "no row of freeze.at applies yet"};
   for (const Row& row : parse_rows(options)) {
     const double done = row.unit == "epoch" ? now.epoch - view.from_epoch
                                             : static_cast<double>(now.step - view.from_step);
     decision.statistic = done;
     if (done >= row.after) {
       decision.frozen = row.layers;
-      decision.reason = fmt::format("freeze.at has \"{}\"", row.text);
+      decision.reason = fmt::format("row \"{}\" of freeze.at", row.text);
     }
   }
   return decision;
@@ -112,15 +112,16 @@ std::string unreached(const OptionValues& options, const FreezeRecord& last) {
 }  // namespace
 
 FreezePolicy policy_list() {
-  return {.decide = decide,
-          .options = {{"at", std::vector<std::string>{},
-                       "rows \"epoch 2: 7\" or \"step 300: 7\": from the first decision "
-                       "after 2 epochs (300 steps) on, 7 layers are frozen"}},
-          .says_when = true,
-          .foreseen = true,
-          .check = check,
-          .unreached = unreached,
-          .about = "a table of epochs or steps, and layers (freeze.at)"};
+  return {
+      .decide = decide,
+      .options = {{"at", std::vector<std::string>{},
+                   "rows such as \"epoch 2: 7\" or \"step 300: 7\": 7 layers are frozen from the "
+                   "first decision after 2 epochs or 300 steps"}},
+      .says_when = true,
+      .foreseen = true,
+      .check = check,
+      .unreached = unreached,
+      .about = "a table of epochs or steps and frozen layers (freeze.at)"};
 }
 
 }  // namespace concertina

@@ -1,8 +1,8 @@
 // PipeTransformer (He et al., ICML 2021, equation 1): L(0) = 0, and at decision T
 //   L(T) = min(L(T-1) + alpha (L - L(T-1)), argmin over the active layers of the gradient norm).
-// Layers are read to count from 1: the layer with the smallest norm is the last one to freeze. L(T)
-// is carried on as a real number; what freezes is L(T) rounded. The released code takes the ceiling
-// of L (1 - (1 - alpha)^T), which is this where the second term never binds.
+// Layers count from 1: the layer with the smallest norm is the last one to freeze. L(T) is kept as
+// a real number, and its rounded value freezes. The published code uses the ceiling of L (1 - (1 -
+// alpha)^T), which is the same if the second term never applies.
 #include <algorithm>
 #include <cmath>
 
@@ -11,10 +11,10 @@
 namespace concertina {
 namespace {
 
-/// A millionth of a layer is a rounding error of alpha: 12 layers times 0.3333333 are 4.
+/// Differences below this are rounding errors of alpha: 12 layers times 0.3333333 are 4.
 constexpr double kWhole = 1e-6;
 
-/// The active layer with the smallest gradient norm, from 1; `view.layers` if none is active.
+/// The active layer with the smallest gradient norm, from 1, or `view.layers` if none is active.
 int smallest_norm(const FreezeView& view) {
   const std::vector<double>& norms = view.now().grad_norm;
   const auto active = norms.begin() + view.now().frozen;
@@ -31,7 +31,7 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
   const double whole = up ? std::ceil(value - kWhole) : std::floor(value + kWhole);
   return {.frozen = static_cast<int>(whole),
           .statistic = value,
-          .reason = fmt::format("L = {:.4g}: the pace allows {:.4g}, layer {} has the smallest "
+          .reason = fmt::format("L = {:.4g}: the rate allows {:.4g}, and layer {} has the smallest "
                                 "gradient norm",
                                 value, pace, smallest),
           .memory = {value}};
@@ -40,16 +40,16 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
 }  // namespace
 
 FreezePolicy policy_pipetransformer() {
-  return {
-      .decide = decide,
-      .options = {{"alpha", 1.0 / 3,
-                   "largest share of the layers that still train to freeze at once", 0, 1},
-                  choice("rounding", "ceil", "to whole layers: up, as the authors' code, or down",
-                         {"ceil", "floor"})},
-      .foreseen = true,
-      .about =
-          "at most a share alpha of the rest, up to the layer with the smallest gradient "
-          "norm (PipeTransformer, He et al. 2021, equation 1)"};
+  return {.decide = decide,
+          .options = {{"alpha", 1.0 / 3,
+                       "largest fraction of the training layers to freeze at once", 0, 1},
+                      choice("rounding", "ceil",
+                             "rounding to whole layers: up, as in the authors' code, or down",
+                             {"ceil", "floor"})},
+          .foreseen = true,
+          .about =
+              "at most a fraction alpha of the rest, up to the layer with the smallest gradient "
+              "norm (PipeTransformer, He et al. 2021, equation 1)"};
 }
 
 }  // namespace concertina

@@ -1,8 +1,8 @@
-// After Egeria (Wang et al., EuroSys 2023): a layer whose change against a reference snapshot,
-// smoothed over a window, has fallen to a tolerance of what it was, has converged; the leading
-// converged layers freeze. Egeria compares activations with those of a quantised reference model
-// and takes the slope of the difference over time. Here the weights themselves are compared, which
-// needs no second model: a layer changes by |drift(T) - drift(T-1)| between two decisions.
+// After Egeria (Wang et al., EuroSys 2023): a layer has converged if its change from a reference
+// snapshot, smoothed over a window, is at most a fraction of its former value; the leading
+// converged layers freeze. Egeria compares activations with those of a quantized reference model
+// and uses the slope of the difference over time. This policy compares the weights, which needs no
+// second model: a layer changes by |drift(T) - drift(T-1)| between two decisions.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::int64_t kMostWindow = kMostFreezeRecords - 1;
 
-/// Decisions since the last snapshot, that of now included.
+/// Decisions since the last snapshot, including the current one.
 std::int64_t age_of_reference(std::span<const FreezeRecord> history) {
   std::int64_t age = 1;
   for (auto i = history.size() - 1; i > 0 && !history[i - 1].reference; --i) ++age;
   return age;
 }
 
-/// Records up to now, at most `window`, that have a drift.
+/// Number of latest records with a drift, at most `window`.
 std::size_t measured(std::span<const FreezeRecord> history, std::size_t window) {
   std::size_t count = 0;
   while (count < std::min(window, history.size()) &&
@@ -31,7 +31,7 @@ std::size_t measured(std::span<const FreezeRecord> history, std::size_t window) 
   return count;
 }
 
-/// Mean change of a layer between two decisions over the last `window` of them.
+/// Mean change of a layer between decisions, over the last `window` of them.
 double smoothed_change(std::span<const FreezeRecord> history, std::size_t window, std::size_t l) {
   double sum = 0;
   for (std::size_t i = history.size() - window; i < history.size(); ++i) {
@@ -42,8 +42,8 @@ double smoothed_change(std::span<const FreezeRecord> history, std::size_t window
   return std::min(sum, std::numeric_limits<double>::max());
 }
 
-/// Layers from the first active one whose change has fallen to the tolerance. `memory`: by layer,
-/// the largest change so far.
+/// Freezes leading active layers whose change has fallen to the tolerance. `memory` is the largest
+/// change so far, by layer.
 FreezeDecision converged(const FreezeView& view, std::size_t window, double tolerance) {
   FreezeDecision decision{.frozen = view.now().frozen};
   decision.memory.assign(view.memory.begin(), view.memory.end());
@@ -60,7 +60,7 @@ FreezeDecision converged(const FreezeView& view, std::size_t window, double tole
     if (leading) ++decision.frozen;
   }
   decision.reason =
-      fmt::format("{} changed by at most {} of the most that they did",
+      fmt::format("{} changed by at most a fraction of {} of their largest change",
                   counted(decision.frozen - view.now().frozen, "further layer"), tolerance);
   return decision;
 }
@@ -73,8 +73,7 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
     decision = converged(view, window, option<double>(options, "tolerance"));
   } else {
     decision = {.frozen = view.now().frozen,
-                .reason = fmt::format("the change of layers is known of {} of the {} that the "
-                                      "window has",
+                .reason = fmt::format("changes of layers are known for {}, but the window has {}",
                                       counted(static_cast<std::int64_t>(have), "decision"), window),
                 .memory = {view.memory.begin(), view.memory.end()}};
   }
@@ -95,7 +94,7 @@ int records(const OptionValues& options) {
 FreezePolicy policy_plasticity() {
   return {.decide = decide,
           .options = {{"tolerance", 0.2,
-                       "share of its largest change at which a layer has converged", 0, 1},
+                       "fraction of its largest change at which a layer has converged", 0, 1},
                       {"window", std::int64_t{5},
                        "decisions over which the change of a layer is smoothed", 1, kMostWindow},
                       {"reference_every", std::int64_t{10},
@@ -103,7 +102,7 @@ FreezePolicy policy_plasticity() {
           .wants_reference = true,
           .records = records,
           .about =
-              "leading layers that hardly change any more against a snapshot (after Egeria, "
+              "leading layers that have almost stopped changing from a snapshot (after Egeria, "
               "Wang et al. 2023)"};
 }
 

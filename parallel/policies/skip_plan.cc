@@ -39,8 +39,8 @@ SkipTurns::SkipTurns(const ModelSpec& model, std::vector<SkipGroup> groups, std:
   flags_.resize(buckets.size());
 }
 
-/// The units of a group take turns in an order that is drawn anew for each round, of as many steps
-/// as there are units.
+/// The units of a group skip in a random order that is drawn for each round of as many steps as
+/// there are units.
 SkippedBuckets SkipTurns::of_step(std::int64_t step) {
   if (groups_.empty()) return {};
   const Rng random(seed_, Purpose::skip);

@@ -1,7 +1,7 @@
-// Units that leave out their weight gradients by turns: which of them in which step.
-// Invariants: pure; what a step skips follows from seed, step and groups alone, so it is the same
-// on every rank and at every layout; of a group as many units as it says skip in each step, and
-// each unit as often as the others in the steps n i + 1 .. n i + n of its n units.
+// Units that skip their weight gradients in turn: which units in which step.
+// Invariants: pure; what a step skips depends only on seed, step and groups, so it is the same on
+// every rank and at every layout; in each step, each group skips its specified number of units, and
+// all units of a group of n skip equally often in the steps n i + 1 .. n i + n.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +13,40 @@
 namespace concertina {
 
 struct SkipGroup {
-  std::vector<int> units;  // of the model, ascending
-  int skipped = 0;         // of them, in each step
+  std::vector<int> units;  // units of the model, ascending
+  int skipped = 0;         // number of them per step
 
   bool operator==(const SkipGroup&) const = default;
 };
 
-/// The weight gradients that a run leaves out, decided once.
+/// The weight gradients that a run skips, decided once.
 struct SkipPlan {
-  std::vector<SkipGroup> groups;  // by stage of the assignment that it was decided for
-  double step_ratio = 1;          // expected time of a step over that without
-  double best_ratio = 1;          // the same with shares that are no whole number of units
+  std::vector<SkipGroup> groups;  // by stage of the assignment for which it was decided
+  double step_ratio = 1;          // expected duration of a step relative to no skips
+  double best_ratio = 1;          // the same with fractional numbers of units
 
   bool operator==(const SkipPlan&) const = default;
 };
 
-/// The one bucket of the unit among `buckets`, of make_buckets(model); -1: it has none, or it
-/// shares a tensor: then its W runs in each step.
+/// Returns the single bucket of the unit among `buckets` of make_buckets(model), or -1 if it has
+/// none or shares a tensor, in which case its W runs in every step.
 int skipped_bucket(const ModelSpec& model, const std::vector<Bucket>& buckets, int unit);
 
 class SkipTurns {
  public:
   SkipTurns() = default;  // no unit skips
-  /// Each unit of `groups` has a skipped_bucket().
+  /// Each unit of `groups` must have a skipped_bucket().
   SkipTurns(const ModelSpec& model, std::vector<SkipGroup> groups, std::uint64_t seed);
 
-  /// The buckets that step `step` (from 1) skips, until the next call. Where steps of the run are
-  /// done together, these are counted as one: else not every unit would have its turn. Allocates
-  /// nothing.
+  /// Returns the buckets that step `step` (from 1) skips, valid until the next call. Steps of the
+  /// run that are done together count as one, so that every unit has its turn. Allocates nothing.
   SkippedBuckets of_step(std::int64_t step);
 
  private:
   std::uint64_t seed_ = 0;
   std::vector<SkipGroup> groups_;
   std::vector<int> buckets_;  // by unit
-  std::vector<int> order_;    // of one group
+  std::vector<int> order_;    // units of one group
   std::vector<char> flags_;   // by bucket
 };
 

@@ -15,14 +15,14 @@ namespace {
 constexpr double kZero = 1e-11;
 constexpr double kRaise = 1e-8;
 
-/// In [1/2, 3/2), another one for each row: no two rows bind at once.
+/// In [1/2, 3/2), different for each row, so that no two rows bind at once.
 double spread(std::size_t row) {
   const double golden = 0.6180339887498949 * static_cast<double>(row + 1);
   return 0.5 + golden - std::floor(golden);
 }
 
-/// Rows of the program in terms of the basis: columns of x, a slack per row, the limit. The last
-/// row has what each column would lose.
+/// Rows of the program in terms of the basis: columns of x, one slack per row, the limit. The last
+/// row has the loss of each column.
 class Tableau {
  public:
   explicit Tableau(const LinearProgram& program)
@@ -39,7 +39,7 @@ class Tableau {
     for (std::size_t j = 0; j < program.gain.size(); ++j) losses[j] = -program.gain[j];
   }
 
-  /// False if the gain has no bound.
+  /// Returns false if the gain is unbounded.
   bool solve() {
     for (;;) {
       const auto losses = cells_[rows_].begin();
@@ -55,7 +55,7 @@ class Tableau {
   double price(std::size_t row) const { return cells_[rows_][columns_ - rows_ + row]; }
 
  private:
-  /// The row that binds first as the column enters.
+  /// Returns the row that binds first when the column enters.
   std::size_t leaving_row(std::size_t enters) const {
     std::size_t best = rows_;
     double least = 0;
@@ -85,10 +85,10 @@ class Tableau {
   std::vector<std::vector<double>> cells_;
 };
 
-constexpr double kSameTime = 1e-9;  // of the makespan without skips, which is the unit of time
-constexpr int kMostPaths = 1000;    // far more than any plan here has needed
+constexpr double kSameTime = 1e-9;  // relative to the makespan without skips, the unit of time
+constexpr int kMostPaths = 1000;    // far more than any plan has needed
 
-/// A path through the plan takes `whole` less `saved` times the shares, by group.
+/// A path through the plan: takes `whole` minus `saved` times the shares, by group.
 struct SkipPath {
   double whole = 0;
   std::vector<double> saved;
@@ -107,7 +107,7 @@ class SkipSearch {
     unit_ = simulate_with(best_).makespan;
   }
 
-  /// The least makespan: the shares that the paths known so far allow, until no path is missing.
+  /// Finds the minimum makespan: the shares that the known paths allow, until no path is missing.
   void shorten() {
     while (unit_ > 0 && std::ssize(paths_) < kMostPaths) {
       const auto [time, shares] = least_time();
@@ -116,8 +116,8 @@ class SkipSearch {
     }
   }
 
-  /// The least sum of shares with that makespan, 0 where it gains nothing. Where links are shared
-  /// the paths may allow none: then the shares found first stay.
+  /// Finds the minimum sum of shares for that makespan, or 0 without a gain. If links are shared,
+  /// the paths may not allow any; then the shares found first are kept.
   void spare() {
     if (best_time_ > 1 - 10 * kSameTime) {
       std::fill(best_.begin(), best_.end(), 0);
@@ -152,7 +152,7 @@ class SkipSearch {
     return simulate(plan_, layout_, costs);
   }
 
-  /// The critical path with these shares, in units of the makespan without them; its end in `time`.
+  /// The critical path with these shares, in units of the makespan without them; `time` is its end.
   SkipPath critical_path(const std::vector<double>& shares, double& time) const {
     const Timeline timeline = simulate_with(shares);
     SkipPath path{0, std::vector<double>(at(groups_))};
@@ -180,8 +180,8 @@ class SkipSearch {
     return time > expected + kSameTime;
   }
 
-  /// The dual program: a column per path, of `gain`, and one per group for its largest share; a row
-  /// per group, whose price is the group's share.
+  /// The dual program: one column of `gain` per path, and one per group for its largest share. It
+  /// has one row per group, whose price is the group's share.
   LinearProgram program(double limit, double offset) const {
     LinearProgram result;
     for (const SkipPath& path : paths_) result.gain.push_back(path.whole - offset);
@@ -195,20 +195,20 @@ class SkipSearch {
     return result;
   }
 
-  /// Minimises the time t, t >= path . for each path.
+  /// Minimizes the time t with t >= path . shares for each path.
   std::pair<double, std::vector<double>> least_time() const {
     LinearProgram dual = program(0, 0);
     std::vector<double>& time = dual.rows.emplace_back(dual.gain.size());
     std::fill_n(time.begin(), paths_.size(), 1);
     dual.limit.push_back(1);
     std::optional<std::vector<double>> prices = row_prices(dual);
-    CONCERTINA_CHECK(prices.has_value(), "the makespan has no least value");
+    CONCERTINA_CHECK(prices.has_value(), "the makespan has no minimum");
     const double least = prices->back();
     prices->pop_back();
     return {least, clamped(std::move(*prices))};
   }
 
-  /// Minimises the sum of shares where no path takes more than `time`; nothing if some path does.
+  /// Minimizes the sum of shares such that no path exceeds `time`; nothing if that is impossible.
   std::optional<std::vector<double>> least_shares(double time) const {
     std::optional<std::vector<double>> prices = row_prices(program(1, time));
     if (prices) prices = clamped(std::move(*prices));
@@ -229,7 +229,7 @@ class SkipSearch {
   int groups_ = 0;
   std::vector<SkipPath> paths_;
   std::vector<double> best_;
-  double unit_ = 0, best_time_ = 1, bound_ = 0;  // times in units of that without skips
+  double unit_ = 0, best_time_ = 1, bound_ = 0;  // times in units of the makespan without skips
 };
 
 }  // namespace
@@ -247,7 +247,7 @@ std::optional<std::vector<double>> row_prices(const LinearProgram& program) {
 
 std::vector<int> stage_groups(const Layout& layout) {
   const std::vector<StagePlacement> stages = layout.stages();
-  // Whether every pipeline is cut before the unit.
+  // Whether every pipeline has a stage boundary before the unit.
   std::vector<int> cut(at(layout.unit_count()) + 1, 1);
   for (const StagePlacement& stage : stages)
     for (int unit = stage.first_unit + 1; unit < stage.last_unit; ++unit) cut[at(unit)] = 0;
@@ -259,10 +259,10 @@ std::vector<int> stage_groups(const Layout& layout) {
 
 WeightSkips skip_weights(const Plan& plan, const Layout& layout, const Costs& costs,
                          const std::vector<double>& most) {
-  CONCERTINA_CHECK(std::ssize(most) == layout.stage_count(), "largest shares of {} of {} stages",
+  CONCERTINA_CHECK(std::ssize(most) == layout.stage_count(), "{} largest shares for {} stages",
                    most.size(), layout.stage_count());
   for (const double share : most)
-    CONCERTINA_CHECK(share >= 0 && share <= 1, "a largest share of {}", share);
+    CONCERTINA_CHECK(share >= 0 && share <= 1, "invalid largest share {}", share);
   SkipSearch search(plan, layout, costs, most);
   search.shorten();
   search.spare();

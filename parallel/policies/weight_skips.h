@@ -1,6 +1,6 @@
-// Which share of its weight gradients each stage leaves out so that a step ends earliest, after
-// TimelyFreeze (2602.05754, 2026): a linear program over the plan's critical paths.
-// Invariant: pure; never slower than without.
+// Computes the share of weight gradients that each stage should skip to minimize the duration of a
+// step, after TimelyFreeze (2602.05754, 2026), by a linear program over the plan's critical paths.
+// Invariant: pure; never slower than without skips.
 #pragma once
 
 #include <optional>
@@ -11,39 +11,40 @@
 
 namespace concertina {
 
-/// Maximise sum_j gain[j] x[j] where sum_j row[i][j] x[j] <= limit[i] for each i, and x >= 0.
-/// Limits are >= 0, so x = 0 is allowed.
+/// Maximize sum_j gain[j] x[j] subject to sum_j row[i][j] x[j] <= limit[i] for each i, and x >= 0.
+/// Limits are >= 0, so x = 0 is feasible.
 struct LinearProgram {
   std::vector<std::vector<double>> rows;  // each as long as `gain`
   std::vector<double> limit, gain;
 };
 
-/// The price of each row at the optimum: what one more of its limit would gain. They solve the dual
-/// program: minimise limit . y where, for each column, rows . y >= gain, and y >= 0. Nothing if the
-/// gain has no bound. For dense programs of some hundred rows and columns with numbers around 1: a
-/// simplex that raises each limit by another 1e-8 or so, since rows that bind at the same place
-/// make it cycle, or divide by rounding errors. So limit . y is off its least value by 1e-8 sum y.
+/// Returns the price of each row at the optimum: the gain per unit of its limit, or nothing if the
+/// gain is unbounded. Prices solve the dual program: minimize limit . y subject to rows . y >= gain
+/// for each column, and y >= 0. For dense programs of some hundred rows and columns with values
+/// around 1. The simplex perturbs each limit by about 1e-8, because degenerate rows make it cycle
+/// or divide by rounding errors. So limit . y exceeds its minimum by up to 1e-8 sum y.
 std::optional<std::vector<double>> row_prices(const LinearProgram& program);
 
 struct WeightSkips {
-  /// The share of the time of W that is left out, by stage of the layout, in [0, most]. Stages of a
-  /// group have the same share.
+  /// The skipped fraction of the time of W, by stage of the layout, in [0, most]. Equal for the
+  /// stages of a group.
   std::vector<double> share;
-  double before = 0, after = 0;  // makespan without and with them, in seconds, as simulate() says
-  /// No shares make the step faster than this, within 1e-6, where ranks do not share links between
-  /// hosts (those make the simulator more than a longest path).
+  double before = 0, after = 0;  // makespan without and with skips by simulate(), in seconds
+  /// A lower bound of the makespan for any shares, within 1e-6, if ranks do not share links between
+  /// hosts (with shared links, the simulation is more than a longest path).
   double bound = 0;
 };
 
-/// The number of each stage's group, from 0 in the order of the units: stages that have units in
-/// common, such as those of replicas, are in one.
+/// Returns the group of each stage, numbered from 0 in the order of units. Stages with common
+/// units, such as those of replicas, are in the same group.
 std::vector<int> stage_groups(const Layout& layout);
 
-/// W takes 1 - share of its time, and with it B. The makespan is the longest of the plan's paths,
-/// each of them linear in the shares: cutting planes find the least one, each plane being the
-/// critical path that the simulator names. Of all shares with that makespan the ones with the least
-/// sum are taken, so a stage that is never critical keeps all its gradients. `plan` must pass
-/// check(). `most`: the largest share, by stage, from 0 to 1; of a group's stages the least counts.
+/// Skips make W, and with it B, take 1 - share of the time of W. The makespan is the longest path
+/// of the plan, and each path is linear in the shares. The minimum is found by cutting planes, each
+/// one the critical path of a simulation. Of all shares with that makespan, those with the smallest
+/// sum are returned, so stages that are never critical keep all gradients. `plan` must pass
+/// check(). `most` is the largest share by stage, from 0 to 1; the minimum of a group applies to
+/// all its stages.
 WeightSkips skip_weights(const Plan& plan, const Layout& layout, const Costs& costs,
                          const std::vector<double>& most);
 

@@ -1,9 +1,8 @@
-// After TimelyFreeze (2602.05754, 2026): all layers train, but in each step some units leave out
-// their weight gradients, so that the step ends earliest. How many on each stage follows from the
-// assignment that the run starts with, by the linear program of weight_skips.h; costs are FLOPs, as
-// no measured time may decide what is trained. The paper freezes parameters one by one and measures
-// times in a first phase; here units take turns (skip_plan.h), each as often as others of its
-// stage.
+// After TimelyFreeze (2602.05754, 2026): all layers train, but in each step some units skip their
+// weight gradients to minimize the duration of the step. The number per stage follows from the
+// initial assignment by the linear program of weight_skips.h. Costs are FLOPs, because measured
+// times must not influence what is trained. The paper freezes individual parameters and measures
+// times in a first phase; here units skip in turn (skip_plan.h), equally often within a stage.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +14,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kRounding = 1e-9;  // of a share that is no binary fraction
+constexpr double kRounding = 1e-9;  // for fractions without an exact binary form
 
 Costs flop_costs(const Layout& layout, const std::vector<UnitCost>& units) {
   Costs costs = unit_costs(layout);
@@ -30,9 +29,9 @@ Costs flop_costs(const Layout& layout, const std::vector<UnitCost>& units) {
   return costs;
 }
 
-/// The units of all stages of a group, and which part of the FLOPs of W can be left out there.
+/// The units of all stages of a group, and the FLOPs of W that can be skipped.
 struct SkipStage {
-  std::vector<int> units;  // that can skip
+  std::vector<int> units;  // units that can skip
   double all = 0, able = 0;
   double able_share() const { return all > 0 ? able / all : 0; }
 };
@@ -57,7 +56,7 @@ std::vector<SkipStage> skip_stages(const Job& job, const Assignment& assignment,
   return stages;
 }
 
-/// Each unit has to train in some steps.
+/// Rounds to whole units such that each unit trains in some steps.
 int whole_units(double share, double most, std::size_t units) {
   const auto count = static_cast<double>(units);
   return static_cast<int>(
@@ -70,7 +69,7 @@ SkipPlan plan_skips(const Job& job, const Assignment& assignment, const OptionVa
   const std::vector<int> groups = stage_groups(layout);
   const std::vector<SkipStage> stages = skip_stages(job, assignment, groups);
   Costs costs = flop_costs(layout, assignment.costs);
-  std::vector<double> bound;  // by stage of the layout, of all of its W
+  std::vector<double> bound;  // by stage of the layout, for all of its W
   for (const int group : groups) bound.push_back(most * stages[at(group)].able_share());
   const WeightSkips skips = skip_weights(assignment.plan, layout, costs, bound);
   SkipPlan plan;
@@ -97,13 +96,12 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
     skipped += group.skipped;
   }
   decision.skips = skipped > 0 && view.now().step >= from;
-  decision.reason =
-      view.now().step < from
-          ? fmt::format("no weight gradient is left out before step {}", from)
-          : fmt::format(
-                "{} of {} units leave out their weight gradients in each step, by turns: "
-                "steps of {:.3g} of the time by FLOPs",
-                skipped, units, view.skips->step_ratio);
+  decision.reason = view.now().step < from
+                        ? fmt::format("no weight gradient is skipped before step {}", from)
+                        : fmt::format(
+                              "{} of {} units skip their weight gradients in each step, in turn: "
+                              "by FLOPs, a step takes {:.3g} of its time",
+                              skipped, units, view.skips->step_ratio);
   return decision;
 }
 
@@ -112,13 +110,13 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
 FreezePolicy policy_weights_only() {
   return {.decide = decide,
           .options = {{"most_skipped", 0.5,
-                       "share of its weight gradients that a stage leaves out at most", 0, 0.99},
+                       "largest fraction of its weight gradients that a stage skips", 0, 0.99},
                       {"skip_from", std::int64_t{0},
-                       "steps before the first decision that leaves out weight gradients", 0, 1e9}},
+                       "steps before the first decision that skips weight gradients", 0, 1e9}},
           .keys = {"freeze.every"},
           .plan_skips = plan_skips,
           .about =
-              "no layer; weight gradients are left out by turns so that a step ends earliest "
+              "no layer; skips weight gradients in turn to minimize the duration of a step "
               "(after TimelyFreeze, 2026)"};
 }
 

@@ -56,14 +56,14 @@ int CandidateModel::ranks_of_host() const {
   return ranks > 0 ? ranks : candidate_.world();
 }
 
-/// The share of a host's network that a group can use while `sharing` groups of it send.
+/// Returns the fraction of a host's network that a group can use while `sharing` groups of it send.
 double CandidateModel::host_share(int sharing) const {
   const double nics = std::max(1, problem_.machine.nics_per_host);
   const double own = std::max(1.0, candidate_.tp * nics / ranks_of_host()) / nics;
   return std::min({1.0, own, 1.0 / sharing});
 }
 
-/// From a rank of the pipeline to the one `next` places on.
+/// Returns the link from a rank of the pipeline to the rank `next`.
 LinkCosts CandidateModel::boundary_link(int rank, int next) const {
   const MachineModel& machine = problem_.machine;
   const int host = ranks_of_host(), tp = candidate_.tp;
@@ -72,7 +72,7 @@ LinkCosts CandidateModel::boundary_link(int rank, int next) const {
   LinkCosts link = remote ? machine.remote : machine.local;
   link.eager_bytes = LinkCosts{}.eager_bytes;
   if (!remote) return link;
-  // Each device sends its part of the activations; the parts meet within the receiving group.
+  // Each device sends its part of the activations; the parts are gathered in the receiving group.
   const bool all_send = stride >= host || !problem_.software.pipeline_inside;
   const double share = host_share(all_send ? std::max(1, host / tp) : 1);
   const double seconds =
@@ -81,21 +81,21 @@ LinkCosts CandidateModel::boundary_link(int rank, int next) const {
   return link;
 }
 
-/// A ring over the replicas passes so many bytes per second through one device of the group.
+/// Bytes per second that a ring over the replicas passes through one device of the group.
 double CandidateModel::replica_rate() const {
   const MachineModel& machine = problem_.machine;
   const int host = ranks_of_host(), dp = candidate_.dp;
   const int stride = candidate_.tp * (problem_.software.pipeline_inside ? candidate_.pp : 1);
   const int near = std::clamp(host / stride, 1, dp);  // replicas on one host
   if (near == dp && dp * stride <= host) return local_rate(machine);
-  // The ring leaves a host once, whatever it has of its members; others' rings do so too.
+  // The ring leaves a host once, regardless of its members there; so do the rings of other groups.
   const int rings = std::max(1, host / near);
   const double nics = std::max(1, machine.nics_per_host);
   const double share = std::min(1.0 / rings, std::max(1.0, near * nics / host) / nics);
   return std::min(local_rate(machine), machine.remote.bandwidth * share);
 }
 
-/// The ranks' parameters, and the exchange of gradients of those that several ranks hold.
+/// Adds the ranks' parameters, and the exchange of gradients of parameters that several ranks have.
 void CandidateModel::add_parameters(const ModelWork& model, const std::vector<UnitRange>& cuts) {
   for (const HeldParameters& held : model.parameters) {
     std::set<int> holders;
@@ -112,11 +112,11 @@ void CandidateModel::add_parameters(const ModelWork& model, const std::vector<Un
   }
 }
 
-/// What ranks do once per step.
+/// Adds what ranks do once per step.
 void CandidateModel::add_once() {
   const Software& software = problem_.software;
   const double gradient = problem_.bytes().gradient;
-  // This program gathers fp32 weights; others those that they compute with.
+  // This program gathers fp32 weights, others the precision in which they compute.
   const double gathered = std::min(problem_.bytes().weight, 4.0);
   const double per_parameter = (candidate_.dp - 1.0) / candidate_.dp, rate = replica_rate();
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -124,8 +124,8 @@ void CandidateModel::add_once() {
     const double ring = over(rank.parameters * per_parameter, rate);
     rank.reduction = ring * gradient;
     if (software.overlaps) {
-      // Gradients of a unit leave as soon as they are there: those of the first unit come last. A
-      // rank's first stage has its number.
+      // Gradients of a unit are sent as soon as they are ready; those of the first unit are last. A
+      // rank's first stage has the number of the rank.
       const double last = stages_[r].input + stages_[r].weight;
       rank.reduction = std::max(rank.reduction / rank.units,
                                 rank.reduction - last * (rank.units - 1.0) / rank.units);
@@ -138,7 +138,7 @@ void CandidateModel::add_once() {
   }
 }
 
-/// Without overlap a rank stands still while its messages pass: a microbatch from one to the other.
+/// Seconds that a rank is blocked, without overlap, while a microbatch moves between ranks.
 double CandidateModel::blocked_seconds(int from, int to) const {
   if (from == to) return 0;
   const LinkCosts& link = std::abs(from - to) == 1 ? links_[at(std::min(from, to))] : links_.back();
@@ -149,7 +149,7 @@ double CandidateModel::least_seconds() const {
   double least = 0, before = 0;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
-    // Stage `r` is the first one of this rank under every placement.
+    // With every placement, stage `r` is the first one of this rank.
     least = std::max(least, before + microbatches_ * rank.seconds + rank.update + rank.gather);
     before += stages_[r].forward;
   }
@@ -182,7 +182,7 @@ Costs CandidateModel::simulation_costs(bool transfers, bool reductions) const {
     const int next = (rank + 1) % p;
     costs.pairs[{rank, next}] = costs.pairs[{next, rank}] = links_[at(rank)];
   }
-  // Without overlap whoever sends waits until it is sent, as part of what it has computed.
+  // Without overlap, a sender waits until its message is sent, as part of its computation.
   for (int stage = 0; transfers && !problem_.software.overlaps && stage < candidate_.stages();
        ++stage) {
     if (stage + 1 < candidate_.stages())
@@ -222,7 +222,7 @@ StepPrediction CandidateModel::simulated(bool parts) const {
   return step;
 }
 
-/// All but the activations of a rank.
+/// Returns all memory except the activations of a rank.
 PlanMemory CandidateModel::state(const Rank& rank) const {
   const Software& software = problem_.software;
   const ParameterBytes& bytes = problem_.bytes();
@@ -237,7 +237,7 @@ PlanMemory CandidateModel::state(const Rank& rank) const {
           .reserved = problem_.machine.device.reserved_bytes};
 }
 
-/// The memory of the fullest rank, whose activations are `activations(rank)` and its scratch.
+/// Returns the memory of the fullest rank, given the activations and scratch of each rank.
 template <class Activations>
 PlanMemory CandidateModel::largest(const Activations& activations) const {
   PlanMemory largest;
@@ -260,7 +260,7 @@ PlanMemory CandidateModel::memory(const std::vector<RowMemory>& rows) const {
 }
 
 PlanMemory CandidateModel::memory(const std::vector<int>& peaks) const {
-  std::vector<double> kept(ranks_.size());  // of one microbatch on all stages of the rank
+  std::vector<double> kept(ranks_.size());  // per microbatch, on all stages of the rank
   for (int stage = 0; stage < candidate_.stages(); ++stage) {
     const int inner = (stage > 0 ? 1 : 0) + (stage + 1 < candidate_.stages() ? 1 : 0);
     kept[at(rank_of(stage))] += bytes_[at(stage)].saved + inner * boundary_bytes_;

@@ -1,8 +1,7 @@
-// A layout of a search, modelled by one of its pipelines: work, memory and links of the ranks,
-// bounds and closed forms of a step's time, and its simulation (parallel/simulate). A group of tp
-// devices is one rank. All replicas do the same at the same time; the shares of links that the
-// others leave are in the rates. Gradients are reduced by a ring, weights gathered. Invariant:
-// pure.
+// Model of a candidate layout by one of its pipelines: work, memory and links of the ranks, bounds
+// and closed forms for the duration of a step, and its simulation (parallel/simulate). A group of
+// tp devices is one rank. All replicas do the same at the same time, which the rates of shared
+// links account for. Gradients are reduced by a ring and weights are gathered. Invariant: pure.
 #pragma once
 
 #include <vector>
@@ -14,65 +13,65 @@
 
 namespace concertina {
 
-/// Bytes of one device, by purpose.
+/// Memory of one device in bytes, by purpose.
 struct PlanMemory {
   double weights = 0;  // and gradients
   double optimizer = 0;
-  double activations = 0;  // of all microbatches under way, and what one unit needs meanwhile
+  double activations = 0;  // all microbatches in flight, and temporary memory of one unit
   double reserved = 0;
   double total() const { return weights + optimizer + activations + reserved; }
 };
 
 struct StepPrediction {
   double seconds = 0;
-  double compute = 0;    // seconds, mean of ranks, without the following two
-  double again = 0;      // recomputed
+  double compute = 0;    // seconds, mean over ranks, without the following two
+  double again = 0;      // recomputation
   double group = 0;      // all-reduces within tensor-parallel groups
-  double transfer = 0;   // exposed: that the step would be shorter with free transfers
-  double reduction = 0;  // exposed: with free reductions and gathers
+  double transfer = 0;   // exposed: reduction of the step with free transfers
+  double reduction = 0;  // exposed: the same with free reductions and gathers
   double update = 0;
-  double bubble = 0;               // what is left of the step, mean of ranks
+  double bubble = 0;               // the rest of the step, mean over ranks
   std::vector<RowMemory> slots{};  // by rank
 };
 
 class CandidateModel {
  public:
-  /// `problem` outlives it.
+  /// `problem` must outlive it.
   CandidateModel(const PlanProblem& problem, const PlanCandidate& candidate, WorkTable& table);
 
-  /// Returns a bound, which no plan of this candidate takes less than: the busiest rank's work,
-  /// what must come before its first action, and its part of the update.
+  /// Returns a lower bound for any plan of this candidate: the work of the busiest rank, the work
+  /// that must precede its first action, and its part of the update.
   double least_seconds() const;
-  /// Returns the probable seconds of a step: the work of the busiest rank, and the idle time that
-  /// the schedule promises (Schedule::bubble).
+  /// Returns the estimated duration of a step: the work of the busiest rank plus the idle time of
+  /// the schedule's closed form (Schedule::bubble).
   double likely_seconds() const;
-  /// `parts`: all figures (three simulations), else `seconds` and `slots` alone (one).
+  /// Sets all fields if `parts` (three simulations), otherwise `seconds` and `slots` only (one).
   StepPrediction simulated(bool parts) const;
 
-  /// Returns the memory of the largest rank. `rows`: plan_memory() of the pipeline's plan.
+  /// Returns the memory of the fullest rank. `rows` is plan_memory() of the pipeline's plan.
   PlanMemory memory(const std::vector<RowMemory>& rows) const;
-  /// The same before there is a plan. `peaks`: by rank, the most microbatches of stages between F
-  /// and W; how they are spread over the rank's stages is not known, so that this may be a little
-  /// less.
+  /// The same without a plan; may be a slight underestimate. `peaks` is by rank the maximum number
+  /// of microbatches of stages between F and W; their distribution over stages is unknown.
   PlanMemory memory(const std::vector<int>& peaks) const;
   /// Parameters on one device of this rank's group.
   double parameters(int rank) const { return ranks_[static_cast<std::size_t>(rank)].parameters; }
 
  private:
-  /// Bytes that one stage keeps of a microbatch on one device: from F to W besides the stage's
+  /// Bytes per stage and microbatch on one device: kept from F to W in addition to the stage's
   /// input, and from I to W.
   struct StageBytes {
     double saved = 0, grads = 0;
   };
-  /// A rank of the pipeline: parameters on one device of its group, and seconds once per step.
+  /// A rank of the pipeline: parameters on one device of its group, and seconds per step.
   struct Rank {
     double parameters = 0;
     int units = 0;
-    double scratch = 0;    // bytes that a backward pass takes while it runs
-    double seconds = 0;    // of one microbatch on all of its stages
-    double exchange = 0;   // of the gradients of what other ranks of the pipeline hold too
-    double reduction = 0;  // of gradients, after the last backward
-    double gather = 0;     // of updated weights
+    double scratch = 0;    // temporary memory of a backward pass, in bytes
+    double seconds = 0;    // per microbatch, on all of its stages
+    double exchange = 0;   // exchanging gradients of parameters shared with other ranks of the
+                           // pipeline
+    double reduction = 0;  // reducing gradients, after the last backward
+    double gather = 0;     // gathering updated weights
     double update = 0;
   };
 
@@ -97,11 +96,11 @@ class CandidateModel {
   std::vector<StageBytes> bytes_;  // by stage
   std::vector<Rank> ranks_;
   double boundary_bytes_ = 0;
-  std::vector<LinkCosts> links_;  // by rank: to the next one, the last one's to the first
-  double again_ = 0, group_ = 0;  // seconds of one microbatch, all stages
+  std::vector<LinkCosts> links_;  // by rank: to the next one; of the last one, to the first
+  double again_ = 0, group_ = 0;  // seconds per microbatch, all stages
 };
 
-/// Actions of the simulation, with transfers: what a budget counts.
+/// Number of simulated actions, including transfers; counts against the budget.
 double simulated_actions(const PlanCandidate& candidate, int microbatches);
 
 }  // namespace concertina

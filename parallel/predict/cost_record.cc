@@ -11,12 +11,12 @@ CostRecord::CostRecord(const ModelSpec& model)
     : model_(model), flops_(training_costs(model, 0)), known_(model.units.size()) {}
 
 void CostRecord::add(const StepCosts& seen, int frozen) {
-  CONCERTINA_CHECK(seen.units.size() == known_.size(), "seconds of {} units of {}",
+  CONCERTINA_CHECK(seen.units.size() == known_.size(), "seconds of {} of {} units",
                    seen.units.size(), known_.size());
   if (std::ranges::none_of(seen.units, [](const UnitSeconds& one) { return one.forward > 0; }))
     return;  // no step yet
   const std::vector<UnitCost> then = training_costs(model_, frozen);
-  // As it would be with all of its FLOPs: a tensor shared with a frozen unit has no gradient.
+  // Scales to all FLOPs of the unit: a tensor shared with a frozen unit has no gradient.
   const auto take = [](double& known, double seconds, double all, double done) {
     if (seconds > 0 && (done > 0 || all == 0)) known = all > 0 ? seconds * all / done : seconds;
   };

@@ -1,5 +1,5 @@
-// The times of a run's units and ranks where all units train, put together from steps in which not
-// all of them did. Invariant: plain values; the same on every rank if the steps' figures are.
+// Times of a run's units and ranks as if all units train, from steps in which only some do.
+// Invariant: plain values; the same on every rank if the inputs are.
 #pragma once
 
 #include <vector>
@@ -9,35 +9,35 @@
 
 namespace concertina {
 
-/// The times of typical steps.
+/// Times of typical steps.
 struct StepCosts {
-  /// Of a microbatch on a rank of factor 1: means over holders. 0 where a pass did not run.
+  /// Per microbatch on a rank of factor 1, mean over holders; 0 if a pass did not run.
   std::vector<UnitSeconds> units;
-  MachineModel machine;         // but for its links and its memory
-  double trained_elements = 0;  // that machine's update is of
+  MachineModel machine;         // except its links and memory
+  double trained_elements = 0;  // number of elements in the update of `machine`
 };
 
 class CostRecord {
  public:
-  /// `model` outlives it.
+  /// `model` must outlive it.
   explicit CostRecord(const ModelSpec& model);
 
-  /// `seen`: of steps with units [0, frozen) frozen. The newest figure of a pass counts; those of
-  /// the update are from the steps in which most trained.
+  /// `seen` is from steps with units [0, frozen) frozen. The newest value of a pass is used; values
+  /// of the update are from the steps in which the most elements trained.
   void add(const StepCosts& seen, int frozen);
 
-  /// Whether each pass that has any FLOPs has been seen.
+  /// Whether every pass that has FLOPs has been measured.
   bool complete() const;
-  /// Seconds of each unit as if it trains. A pass that was never seen is taken from its FLOPs, at
-  /// the rate of those that were; the forward pass of a unit that was never frozen, at the rate of
-  /// those of which both were seen.
+  /// Returns the seconds of each unit as if it trains. Passes without a measurement are estimated
+  /// from FLOPs at the rate of the measured ones; the forward pass of a unit that was never frozen,
+  /// at the rate of units for which both were measured.
   std::vector<UnitSeconds> full() const;
-  /// With the newest factor of each rank: one that is spare keeps that of its last work.
+  /// With the newest factor of each rank; a spare rank keeps that of its last work.
   const MachineModel& machine() const { return machine_; }
 
  private:
   const ModelSpec& model_;
-  const std::vector<UnitCost> flops_;  // of units that train
+  const std::vector<UnitCost> flops_;  // costs of units that train
   std::vector<UnitSeconds> known_;     // 0: not yet
   MachineModel machine_;
   double most_trained_ = 0;

@@ -15,7 +15,7 @@
 namespace concertina {
 namespace {
 
-/// Units of the shortest first stage: what every pipeline can read from the cache at most.
+/// Units of the shortest first stage: the most that every pipeline can read from the cache.
 int shortest_start(const Layout& layout) {
   int shortest = std::numeric_limits<int>::max();
   for (const Pipeline& pipeline : layout.pipelines)
@@ -41,7 +41,7 @@ std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<U
 
 LayoutForecast::LayoutForecast(const Job& job, const Assignment& now, ForecastInput input)
     : job_(&job), now_(&now), input_(std::move(input)) {
-  CONCERTINA_CHECK(std::ssize(input_.units) == job.units(), "seconds of {} units of {}",
+  CONCERTINA_CHECK(std::ssize(input_.units) == job.units(), "seconds of {} of {} units",
                    input_.units.size(), job.units());
   std::vector<double> factors;
   for (int rank = 0; rank < now.world; ++rank) factors.push_back(factor(rank));
@@ -61,7 +61,7 @@ double LayoutForecast::shared(const Assignment& assignment, const Costs& costs) 
   return shared_core_factor(assignment.plan, assignment.layout, costs, input_.hosts, input_.cores);
 }
 
-/// Returns what is left to train after `frozen` units, computed once: a search asks for each
+/// Returns the training work with `frozen` frozen units. Cached, because a search calls it for each
 /// layout.
 const LayoutForecast::Trained& LayoutForecast::trained(int frozen) const {
   const auto [place, is_new] = trained_.try_emplace(frozen);
@@ -75,7 +75,7 @@ const LayoutForecast::Trained& LayoutForecast::trained(int frozen) const {
   return trained;
 }
 
-/// As far as units train and their outputs are not read. What is read costs the model's first unit.
+/// Seconds of units, given what trains and what is read. Reads are charged to the first unit.
 std::vector<UnitSeconds> LayoutForecast::seconds(int frozen, int cached) const {
   std::vector<UnitSeconds> units = trained(frozen).units;
   const double share = input_.cache.share;
@@ -128,7 +128,7 @@ double LayoutForecast::likely_seconds(int frozen_units, const Grid& grid, int ch
   const double message =
       grid.pp > 1 ? 2 * static_cast<double>(job_->model.boundary_bytes) * per_byte(grid.pp) : 0;
   const double elements = trained(frozen_units).elements;
-  // Each pair of ranks of a host has a link of its own; all of a host share the one to others.
+  // Each pair of ranks of a host has its own link; all share the host's link to others.
   const double shares = host > 0 && ranks > host ? 1 : grid.dp;
   const double exchanged = grid.dp > 1 ? 2 * elements * sizeof(float) / grid.pp / shares : 0;
   return microbatches * std::max(stage, message) +

@@ -15,7 +15,7 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kTooLarge = 4;  // that are shown
+constexpr std::size_t kTooLarge = 4;  // maximum number shown
 
 struct Considered {
   PlanCandidate candidate;
@@ -24,8 +24,8 @@ struct Considered {
   bool exact = false;
 };
 
-/// The most microbatches of stages that each rank keeps: as the schedule promises, 1F1B's by rank;
-/// else counted in its order of actions, with as many microbatches as fill it.
+/// Peak microbatches of stages by rank: for 1F1B by its formula; otherwise counted in the
+/// schedule's order of actions, with enough microbatches to fill it.
 class Peaks {
  public:
   std::vector<int> of(const PlanCandidate& candidate, int microbatches) {
@@ -103,7 +103,7 @@ class LayoutSearch {
     return found;
   }
 
-  /// The step time that a further layout has to beat.
+  /// The step time that another layout has to beat.
   double to_beat() const {
     return std::ssize(outcome_.best) < budget_.top ? INFINITY : outcome_.best.back().step.seconds;
   }
@@ -122,8 +122,8 @@ class LayoutSearch {
       return;
     }
     if (budget_.progress)
-      budget_.progress(
-          fmt::format("{} layouts simulated, now {}", outcome_.simulated, to_text(one.candidate)));
+      budget_.progress(fmt::format("{} layouts simulated, now simulating {}", outcome_.simulated,
+                                   to_text(one.candidate)));
     simulate_one(one, actions);
   }
 
@@ -149,7 +149,7 @@ class LayoutSearch {
     if (std::ssize(outcome_.best) > budget_.top) outcome_.best.pop_back();
   }
 
-  /// By purpose the memory stays the model's; what that does not know of is with the activations.
+  /// The breakdown stays that of the model; the difference is added to the activations.
   void make_exact(FoundLayout& found) const {
     if (!budget_.exact_bytes) return;
     const std::optional<double> bytes = budget_.exact_bytes(found.candidate);
@@ -158,7 +158,7 @@ class LayoutSearch {
     found.exact = true;
   }
 
-  /// Where the time of the best ones goes.
+  /// Breaks down the time of the best layouts.
   void explain() {
     for (FoundLayout& found : outcome_.best)
       found.step = CandidateModel(problem_, found.candidate, table_).simulated(true);
@@ -181,7 +181,7 @@ class LayoutSearch {
     show_too_large(kTooLarge);
   }
 
-  /// The next ones of too_large_, until so many are shown.
+  /// Shows further layouts of too_large_, up to `most` in total.
   void show_too_large(std::size_t most) {
     for (const Considered& one : too_large_) {
       if (outcome_.too_large.size() >= most) return;
@@ -190,7 +190,7 @@ class LayoutSearch {
             const PlanCandidate &a = shown.candidate, &b = one.candidate;
             return a.tp == b.tp && a.pp == b.pp && a.recompute == b.recompute;
           });
-      if (again) continue;  // another schedule or microbatch of the same
+      if (again) continue;  // another schedule or microbatch size of a layout already shown
       FoundLayout found = found_of(one.candidate);
       found.memory = one.memory;
       found.exact = one.exact;

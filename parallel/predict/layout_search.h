@@ -1,6 +1,6 @@
-// The fastest layouts that fit a device's memory: enumerate, bound, simulate the most promising.
-// Invariant: pure; the same problem, space and budget give the same answer. What was not simulated
-// is counted, by reason.
+// Finds the fastest layouts that fit a device's memory: enumerate, bound, simulate.
+// Invariant: pure; the same problem, space and budget give the same answer. Layouts that were not
+// simulated are counted, by reason.
 #pragma once
 
 #include <functional>
@@ -14,38 +14,38 @@
 namespace concertina {
 
 struct SearchBudget {
-  int top = 10;           // layouts that are asked for
-  double actions = 20e6;  // that simulations may take, all together
-  /// Bytes of the fullest rank as they are, where that is known; instead of the model's.
+  int top = 10;           // number of layouts to find
+  double actions = 20e6;  // limit of simulated actions, in total
+  /// Returns the exact memory of the fullest rank if known; replaces that of the model.
   std::function<std::optional<double>(const PlanCandidate&)> exact_bytes{};
-  /// Called now and then with what is being done.
+  /// Called occasionally with a description of the current work.
   std::function<void(const std::string&)> progress{};
 };
 
 struct FoundLayout {
   PlanCandidate candidate;
   PlanMemory memory{};
-  StepPrediction step{};  // of those that do not fit: `seconds` by the closed form alone
+  StepPrediction step{};  // if the layout does not fit: only `seconds`, by the closed form
   bool simulated = false, exact = false;
-  double again_flops = 0;     // of a step on all devices
-  std::vector<int> layers{};  // of each stage; empty: stages begin or end within one
+  double again_flops = 0;     // per step, on all devices
+  std::vector<int> layers{};  // by stage; empty: stages are split within a layer
 };
 
 struct SearchOutcome {
-  std::vector<FoundLayout> best;  // fits, by step time; all figures
-  /// The two fastest, and the two that need least memory, of those that would be faster than the
-  /// best that fits, with at most twice the memory; if nothing fits, those that need least. One of
-  /// each depth, group and recomputation.
+  std::vector<FoundLayout> best;  // those that fit, by step time, with all values
+  /// Of those that would be faster than the best fit with at most twice the memory: the two fastest
+  /// and the two with the least memory. If nothing fits: those with the least memory. One per
+  /// depth, group and recomputation.
   std::vector<FoundLayout> too_large;
   /// The time of the fastest layout that needs at most twice the memory; infinity: none.
   double twice_seconds = std::numeric_limits<double>::infinity();
   std::size_t candidates = 0, fitting = 0;
   std::size_t simulated = 0;
-  std::size_t unfit = 0;     // of these, as it turned out
-  std::size_t worse = 0;     // by their bound
-  std::size_t left_out = 0;  // the budget was used up
+  std::size_t unfit = 0;     // simulated, but found not to fit
+  std::size_t worse = 0;     // rejected by their bound
+  std::size_t left_out = 0;  // skipped because the budget was exhausted
   double actions = 0;
-  double least_left_out = 0;  // seconds: the bound of those left out; 0: none
+  double least_left_out = 0;  // smallest bound of the skipped ones, in seconds; 0: none
 };
 
 SearchOutcome search_layouts(const PlanProblem& problem,

@@ -11,11 +11,11 @@ double bytes_of_move(const Move& move, std::size_t kinds) {
   return static_cast<double>(move.count() * sizeof(float) * (move.kinds ? kinds : 1));
 }
 
-/// The work of one rank in a round. Hosts share one link out and one link in, so those count by
-/// host.
+/// The work of one rank in a round. Hosts share one link out and one link in, so traffic between
+/// hosts is counted by host.
 struct RankWork {
-  double out = 0, in = 0;  // seconds on links of its own, within a host
-  double cpu = 0;          // seconds that messages take of the rank's time
+  double out = 0, in = 0;  // seconds on separate links within a host
+  double cpu = 0;          // seconds of the rank's CPU time for messages
   double latency = 0;
   double copied = 0, received = 0;  // bytes, into new blocks
 };

@@ -1,7 +1,7 @@
-// The time of a change from one assignment to another, before anybody makes it.
-// Invariant: pure. Not modelled: that ranks go on to the next round at different times, that sends
-// to several ranks share a rank's own link within a host, other load, copies between a device and
-// the host, and the first step afterwards, whose buffers are new to the system.
+// Predicts the duration of a change from one assignment to another.
+// Invariant: pure. Not modeled: ranks that enter the next round at different times, sends to
+// several ranks that share a rank's link within a host, other load, copies between a device and the
+// host, and the first step afterwards, whose buffers are new to the system.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace concertina {
 
-/// Bytes that travel, by (from, to): of ranks that differ.
+/// Bytes sent, by (from, to), for distinct ranks.
 using PairBytes = std::map<std::pair<int, int>, double>;
 PairBytes pair_bytes(const MovePlan& plan, std::size_t kinds);
 
-/// Bytes that the rank with most sends or receives, whichever is more.
+/// The rank that sends or receives the most bytes.
 struct RankBytes {
   int rank = 0;
   double out = 0, in = 0;
@@ -26,20 +26,20 @@ struct RankBytes {
 RankBytes busiest_rank(const PairBytes& bytes);
 
 struct MoveSeconds {
-  double links = 0;    // messages, of the slowest rank of every round
+  double links = 0;    // messages, for the slowest rank of every round
   double copies = 0;   // within that rank
-  double blocks = 0;   // memory that is new to it
+  double blocks = 0;   // newly allocated memory of that rank
   double rebuild = 0;  // MoveRates::rebuild_s
   double move() const { return links + copies + blocks; }
   double total() const { return move() + rebuild; }
 };
 
-/// Seconds of a change by `plan`, round by round: each takes as long as its slowest rank. `machine`
-/// says what a new byte, a copied byte and the rebuilding take; ranks without a link between them
-/// exchange by copies of the host.
+/// Returns the duration of a change by `plan`, round by round: each takes as long as its slowest
+/// rank. `machine` has the costs of new bytes, copied bytes and the rebuild. Ranks without a link
+/// between them exchange by copies within the host.
 MoveSeconds predict_move(const MovePlan& plan, std::size_t kinds, const MachineModel& machine);
 
-/// Seconds a byte of a message over `link`: by its bandwidth, or by what both ends spend on it.
+/// Seconds per byte of a message over `link`: by its bandwidth or by the CPU time of both ends.
 double seconds_per_byte(const LinkCosts& link);
 
 }  // namespace concertina

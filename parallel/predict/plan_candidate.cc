@@ -20,8 +20,8 @@ namespace {
 constexpr std::array kSoftware = {
     Entry<Software>{"concertina",
                     {.name = "concertina",
-                     .about = "this program, with tensor parallelism if it had it: fp32 weights, "
-                              "gradients and moments, a packed 16-bit copy of the weights, room "
+                     .about = "this program, as if it had tensor parallelism: fp32 weights, "
+                              "gradients and moments, a packed 16-bit copy of the weights, memory "
                               "for received gradients, moments sharded over dp; transfers and "
                               "reductions overlap",
                      .in_16 = {6, 4, 8},
@@ -34,8 +34,8 @@ constexpr std::array kSoftware = {
                     {.name = "megatron",
                      .about = "Megatron-LM of 2021: 16-bit weights and gradients, fp32 master "
                               "weights and moments on each replica, blocking transfers, "
-                              "all-reduce after the last backward, stages of equal layers, or "
-                              "embedding and head as a layer each",
+                              "all-reduce after the last backward, stages of equal layers, where "
+                              "embedding and head may count as a layer each",
                      .unfused = true,
                      .cuts = Cuts::layers}},
     Entry<Software>{"deepspeed",
@@ -65,13 +65,12 @@ std::vector<int> divisors(int number) {
   return result;
 }
 
-/// A schedule of two opposite pipelines keeps all weights twice; one that is found by search takes
-/// too long.
+/// Two opposite pipelines keep all weights twice, and a schedule found by search takes too long.
 bool is_searchable(const Entry<Schedule>& schedule) {
   return !schedule.value.searched && schedule.value.placement != Placement::opposite;
 }
 
-/// Whether the layers make so many stages, as the software cuts them.
+/// Whether the software can split the layers into this many stages.
 bool cuts_into(const PlanProblem& problem, int stages, bool usual) {
   const int layers = problem.layers();
   const Cuts cuts = problem.software.cuts;
@@ -79,19 +78,19 @@ bool cuts_into(const PlanProblem& problem, int stages, bool usual) {
   return cuts == Cuts::units ? usual : (layers + 2) % stages == 0 || (cuts == Cuts::even && usual);
 }
 
-/// The chunks per rank that fit `pp` ranks.
+/// Returns the chunks per rank that fit `pp` ranks.
 std::vector<int> chunks_of(const Entry<Schedule>& schedule, int pp, const PlanProblem& problem,
                            const SearchSpace& space) {
   const Chunks& chunks = schedule.value.chunks;
   std::vector<int> result;
   if (pp % schedule.value.rank_step != 0) return result;
-  // With one chunk a schedule that wants more is another one: interleaved 1F1B is 1F1B.
+  // With one chunk, schedules that need more are equal to others: interleaved 1F1B is 1F1B.
   const int least = std::max(chunks.step, std::min(chunks.usual, 2));
   for (int v = least; v <= std::min({chunks.most, kMostChunks, problem.layers() / pp});
        v += chunks.step)
     if (tried(space.chunks, v) && cuts_into(problem, pp * v, v == chunks.usual))
       result.push_back(v);
-  // On one rank all orders are alike; more than one chunk without a pipeline is none.
+  // On one rank all orders are equal, and several chunks without a pipeline are pointless.
   if (pp == 1 && (schedule.name != "1f1b" || result != std::vector<int>{1}))
     result.assign(schedule.name == "1f1b" && tried(space.chunks, 1), 1);
   return result;
@@ -102,7 +101,7 @@ bool divides_units(const PlanProblem& problem, int tp) {
                              [&](const UnitSpec& unit) { return unit.cost.split.parts % tp == 0; });
 }
 
-/// All depths, microbatches, schedules, chunks and recomputation with groups of `tp`.
+/// Adds all depths, microbatch sizes, schedules, chunks and recomputations with groups of `tp`.
 void add_candidates(const PlanProblem& problem, const SearchSpace& space, int tp,
                     std::vector<PlanCandidate>& found) {
   for (const int pp : divisors(space.world / tp)) {
@@ -159,7 +158,7 @@ Recompute find_recompute(std::string_view name) {
 
 namespace {
 
-/// The one option without which there would be layouts, named with the values that would do.
+/// Throws if there would be layouts without a single option, and names it with the valid values.
 void refuse_option(const PlanProblem& problem, const SearchSpace& space) {
   const auto refuse = [&](const char* option, const auto& given, auto list, const auto& value_of) {
     if (given.empty()) return;
@@ -187,7 +186,7 @@ void refuse_option(const PlanProblem& problem, const SearchSpace& space) {
          [](const PlanCandidate& one) { return std::string_view(name_of(one.recompute)); });
 }
 
-/// The largest smaller world that has a layout; 0: none nearby.
+/// Returns the largest smaller world that has a layout; 0: none nearby.
 int smaller_world(const PlanProblem& problem, SearchSpace space) {
   constexpr int kNearby = 64;
   const int least = std::max(1, space.world - kNearby);
@@ -196,7 +195,7 @@ int smaller_world(const PlanProblem& problem, SearchSpace space) {
   return 0;
 }
 
-/// The rule of the stages, as a clause.
+/// Describes the rule of the stages, as a clause.
 std::string_view text_of(Cuts cuts) {
   if (cuts != Cuts::layers) return "";
   return " and stages have equal layers, or embedding and head count as a layer each";
@@ -206,10 +205,11 @@ std::string_view text_of(Cuts cuts) {
   refuse_option(problem, space);
   const int smaller = smaller_world(problem, space);
   throw_input(
-      fmt::format("no layout of {}: tp (1, 2, 4, 8) x pp (at most {}) x dp has none where dp "
-                  "divides batch.global = {}{}",
-                  counted(space.world, "rank"), counted(problem.layers(), "layer"), problem.batch,
-                  text_of(problem.software.cuts)),
+      fmt::format(
+          "no layout of {}: there is no tp (1, 2, 4, 8) x pp (at most {}) x dp such that dp "
+          "divides batch.global = {}{}",
+          counted(space.world, "rank"), counted(problem.layers(), "layer"), problem.batch,
+          text_of(problem.software.cuts)),
       "plan search",
       fmt::format("{}, another batch.global, or fewer of --tp, --pp, --microbatch, --schedules, "
                   "--chunks, --recompute{}",

@@ -1,7 +1,7 @@
-// The layouts that a search looks at: tensor-parallel group x pipeline x replicas x chunks x
-// schedule x size of a microbatch x recomputation.
-// Invariant: pure; every combination within the space that the batch, the model and the schedule
-// allow is there once, in one order.
+// The layouts considered by a search: tensor-parallel group x pipeline x replicas x chunks x
+// schedule x microbatch size x recomputation.
+// Invariant: pure; every combination within the space that batch, model and schedule allow occurs
+// once, in a fixed order.
 #pragma once
 
 #include <string>
@@ -14,55 +14,54 @@
 
 namespace concertina {
 
-/// Where a program may cut a model into stages.
+/// Where a program may split a model into stages.
 enum class Cuts {
   units,   // between any two units, balanced by their FLOPs
-  layers,  // equal numbers of layers; or embedding and head count as a layer each (Megatron's
-           // --account-for-embedding-in-pipeline-split and --account-for-loss-in-...)
-  even,    // as `layers`, else as even as the layers go (DeepSpeed's type:transformer)
+  layers,  // equal numbers of layers, where embedding and head may count as a layer each
+           // (Megatron's --account-for-embedding-in-pipeline-split and --account-for-loss-in-...)
+  even,    // as `layers`, otherwise as even as possible (DeepSpeed's type:transformer)
 };
 
-/// Bytes of a parameter: its working copy, its gradient, and on top of these its master copy and
-/// AdamW's moments.
+/// Bytes per parameter: its working copy, its gradient, and its master copy and AdamW moments.
 struct ParameterBytes {
   double weight = 4, gradient = 4, optimizer = 8;
 };
 
 struct Software {
   std::string_view name, about;
-  ParameterBytes in_32{}, in_16{2, 2, 12};  // where activations have as many bits
+  ParameterBytes in_32{}, in_16{2, 2, 12};  // with activations of 32 and 16 bits
   bool sums_by_tree =
-      false;  // gradients: a buffer for each level of the replica's part of the tree
-  double received_bytes = 0;     // gradients of other replicas, each as long as it is being added
-  bool sharded = false;          // the optimizer's bytes over the replicas (ZeRO-1)
+      false;  // gradients: one buffer for each level of the replica's part of the tree
+  double received_bytes = 0;     // gradients of other replicas, each until it is added
+  bool sharded = false;          // optimizer state is sharded over the replicas (ZeRO-1)
   bool overlaps = false;         // reduction starts within the last backward; transfers overlap
-  bool pipeline_inside = false;  // neighbours of a pipeline are nearer than replicas
-  /// Kernels of 2021: attention computes what a mask hides and keeps its scores (s^2 per head) and
-  /// what dropout makes of them, each dropout keeps a mask, logits and their gradient are fp32.
-  /// Full recomputation is of whole layers, of which only the input is kept.
+  bool pipeline_inside = false;  // ranks of a pipeline are closer than replicas
+  /// Kernels of 2021: attention computes masked values and keeps its scores (s^2 per head) and
+  /// their dropout output, each dropout keeps a mask, logits and their gradient are fp32. Full
+  /// recomputation is of whole layers and keeps only their input.
   bool unfused = false;
   Cuts cuts = Cuts::units;
 };
 
-/// Throws Error{bad_input} that lists the names for an unknown one.
+/// Throws Error{bad_input} with the list of names if `name` is unknown.
 const Software& find_software(std::string_view name);
 
-/// The part that the backward pass computes a second time: nothing; attention, of which this
-/// program recomputes the unit, and others the scores and all that follows from them (Korthikanti
-/// et al. 2022); or all layers.
+/// The part that the backward pass recomputes: nothing; attention, where this program recomputes
+/// the unit and others the scores and everything that depends on them (Korthikanti et al. 2022); or
+/// all layers.
 enum class Recompute { none, selective, full };
 std::string_view name_of(Recompute recompute);
 
-/// The question of a search: model, batch, machine and software, which no layout changes.
+/// The input of a search: model, batch, machine and software, which are independent of the layout.
 struct PlanProblem {
-  ModelSpec model;  // for microbatches of one sample, nothing recomputed
-  int batch = 1;    // samples of a step
+  ModelSpec model;  // for microbatches of one sample, without recomputation
+  int batch = 1;    // samples per step
   Software software;
   MachineModel machine;
-  double memory = 0;  // bytes of one device
+  double memory = 0;  // bytes per device
 
   int layers() const { return static_cast<int>(model.layer_ends.size()); }
-  /// Bytes of an element of an activation, and of a parameter.
+  /// Bytes per element of an activation.
   double element() const { return static_cast<double>(size_of(model.activation)); }
   const ParameterBytes& bytes() const {
     return model.activation == DType::bf16 ? software.in_16 : software.in_32;
@@ -70,38 +69,38 @@ struct PlanProblem {
 };
 
 struct PlanCandidate {
-  int tp = 1, pp = 1, dp = 1;  // a group of tp devices works as one rank
+  int tp = 1, pp = 1, dp = 1;  // a group of tp devices is one rank
   int chunks = 1;
-  std::string_view schedule = "1f1b";  // of the registry
-  int samples = 1;                     // of a microbatch
+  std::string_view schedule = "1f1b";  // name in the registry
+  int samples = 1;                     // per microbatch
   Recompute recompute = Recompute::none;
   bool operator==(const PlanCandidate&) const = default;
 
   int world() const { return tp * pp * dp; }
   int stages() const { return pp * chunks; }
-  /// The microbatches of one pipeline in a step.
+  /// Number of microbatches of one pipeline in a step.
   int microbatches(int batch) const { return batch / samples / dp; }
 };
 
-/// "tp8 pp4 dp4 1f1b, microbatches of 2, full recomputation".
+/// Returns text such as "tp8 pp4 dp4 1f1b, microbatches of 2, full recomputation".
 std::string to_text(const PlanCandidate& candidate);
 
-/// The layouts to try; an empty list is all that the model, the batch and the machine allow.
+/// The layouts to try; an empty list allows everything that model, batch and machine allow.
 struct SearchSpace {
   int world = 1;
-  int ranks_per_host = 0;  // bounds tp; 0: all on one host
+  int ranks_per_host = 0;  // limits tp; 0: all on one host
   std::vector<int> tp{}, pp{}, samples{}, chunks{};
   std::vector<std::string> schedules{};
   std::vector<Recompute> recompute{};
 };
 
-/// The words of --tp, --schedules and so on; throws Error{bad_input} for an unknown one.
+/// Returns the value named by --recompute; throws Error{bad_input} if the name is unknown.
 Recompute find_recompute(std::string_view name);
 
-/// Throws Error{bad_input} if nothing divides as it must.
+/// Throws Error{bad_input} if there is no valid combination.
 std::vector<PlanCandidate> plan_candidates(const PlanProblem& problem, const SearchSpace& space);
 
-/// The units of each stage, where the software cuts between layers.
+/// Returns the units of each stage if the software splits between layers.
 std::vector<UnitRange> layer_cuts(const PlanProblem& problem, int stages);
 
 }  // namespace concertina

@@ -12,8 +12,8 @@
 namespace concertina {
 namespace {
 
-/// As ModelStage places it: of each unit that trains its own, and the edges around it within the
-/// stage.
+/// As laid out by ModelStage: the saved data of each unit that trains, and the edges around it
+/// within the stage.
 std::size_t saved_bytes(const Job& job, const Assignment& assignment, const StagePlacement& stage) {
   const std::size_t edge = align_up(job.model.boundary_bytes);
   std::size_t bytes = 0;
@@ -23,7 +23,7 @@ std::size_t saved_bytes(const Job& job, const Assignment& assignment, const Stag
   return bytes;
 }
 
-/// `factor`: of the stage's rank.
+/// `factor` is that of the stage's rank.
 StageCosts stage_costs(const Job& job, const Assignment& assignment, const StagePlacement& stage,
                        const std::vector<UnitSeconds>& units, double factor) {
   StageCosts costs = stage_seconds(units, {stage.first_unit, stage.last_unit}, factor);
@@ -33,7 +33,7 @@ StageCosts stage_costs(const Job& job, const Assignment& assignment, const Stage
 }
 
 /// Seconds from the end of `use`'s gradient to the end of the stage's last action: the units below
-/// it are still to come.
+/// still follow.
 double seconds_below(const Assignment& assignment, int stage, const StagePlacement& placement,
                      int use, const std::vector<UnitSeconds>& units) {
   const std::vector<Action>& row = assignment.plan.rows[at(placement.rank)];
@@ -47,8 +47,8 @@ double seconds_below(const Assignment& assignment, int stage, const StagePlaceme
   return seconds;
 }
 
-/// Tree nodes of one unit's gradient on one rank. Most units of a rank share the order of their
-/// microbatches.
+/// Caches the tree nodes of one unit's gradient on one rank. Most units of a rank have the same
+/// order of microbatches.
 class Pieces {
  public:
   Pieces(const Job& job, const Assignment& assignment, const std::vector<StagePlacement>& stages)
@@ -85,7 +85,7 @@ class Pieces {
   const Assignment& assignment_;
   const std::vector<StagePlacement>& stages_;
   std::vector<std::vector<int>> stages_of_;  // by rank
-  /// By the stages of a rank that hold the unit.
+  /// Nodes by the rank's stages that have the unit.
   std::map<std::vector<int>, std::vector<TreeNode>> known_;
 };
 
@@ -116,7 +116,7 @@ BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePl
   return costs;
 }
 
-/// Seconds of norms and updates, and when each bucket's part is done.
+/// Adds the seconds of norms and updates, and when each bucket's part is done.
 void add_update(const Assignment& assignment, const MachineModel& machine, Costs& costs,
                 const std::vector<int>& shared) {
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
@@ -148,7 +148,7 @@ StageCosts stage_seconds(const std::vector<UnitSeconds>& units, UnitRange stage,
 Costs plan_costs(const Job& job, const Assignment& assignment,
                  const std::vector<UnitSeconds>& units, const MachineModel& machine) {
   const ModelSpec& model = job.model;
-  CONCERTINA_CHECK(units.size() == model.units.size(), "seconds of {} units, the model has {}",
+  CONCERTINA_CHECK(units.size() == model.units.size(), "seconds of {} units, but the model has {}",
                    units.size(), model.units.size());
   Costs costs;
   costs.boundary_bytes = static_cast<double>(model.boundary_bytes);

@@ -1,6 +1,6 @@
-// From what units take and a machine's links to the costs of any plan of the same model.
-// Invariant: pure; the plan may have another schedule, partition or world than the run that the
-// seconds were measured in.
+// Converts the durations of units and the links of a machine to the costs of any plan of a model.
+// Invariant: pure; the plan may differ in schedule, partition and world from the run in which the
+// durations were measured.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,10 @@
 
 namespace concertina {
 
-/// Seconds of the units of a stage on a rank that takes `factor` times as long as others.
+/// Seconds of the units of a stage on a rank with this factor (rank_factor()).
 StageCosts stage_seconds(const std::vector<UnitSeconds>& units, UnitRange stage, double factor = 1);
 
-/// `units[u]`: seconds of unit u of the model, as far as it trains in `assignment`.
+/// `units[u]` has the seconds of unit u of the model, for the passes that it runs in `assignment`.
 Costs plan_costs(const Job& job, const Assignment& assignment,
                  const std::vector<UnitSeconds>& units, const MachineModel& machine);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostRounds = 1000;
 constexpr double kConverged = 1e-9;
 
-/// What a rank measured of one kind.
+/// Measurements of one kind on one rank.
 struct Cell {
   double logs = 0, passes = 0;  // sum of the logarithms of seconds
 };
@@ -37,8 +37,8 @@ Cells cells_of(const std::vector<std::vector<double>>& seconds, const std::vecto
   return cells;
 }
 
-/// Fits the factors to the kinds and the kinds to the factors by turns, up to one scale for each
-/// group of ranks.
+/// Alternately fits the factors to the kinds and the kinds to the factors. The result is unique up
+/// to a scale per group of ranks.
 std::vector<double> fit(const Cells& cells) {
   const std::size_t kinds = cells.empty() ? 0 : cells[0].size();
   std::vector<double> logs(cells.size()), counts(cells.size());
@@ -71,7 +71,7 @@ std::vector<double> fit(const Cells& cells) {
   return logs;
 }
 
-/// Returns the group of each rank, named by its first one: ranks with a kind in common are of one.
+/// The group of each rank, named by its first rank: ranks with a common kind are in one group.
 std::vector<std::size_t> groups_of(const Cells& cells) {
   std::vector<std::size_t> groups(cells.size());
   std::iota(groups.begin(), groups.end(), 0);

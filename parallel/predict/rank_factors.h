@@ -1,5 +1,5 @@
-// How many times as long each rank takes for the same work as the others, from what each measured.
-// Invariant: pure; all ranks find the same from the same figures.
+// Relative durations of the same work on each rank, from their measurements.
+// Invariant: pure; all ranks obtain the same result from the same measurements.
 #pragma once
 
 #include <vector>
@@ -8,18 +8,18 @@
 
 namespace concertina {
 
-/// A factor that is so near to 1 is noise, and counts as 1.
+/// Factors this close to 1 are noise and count as 1.
 inline constexpr double kSameRank = 0.1;
 
-/// Returns the kind of each pass of each unit, 3 a unit (F, I, W): those with equal costs are of
-/// one kind. Layers are alike, so that ranks that hold different ones can be compared.
+/// Returns the kind of each pass of each unit, 3 per unit (F, I, W). Passes of equal cost have the
+/// same kind, so that ranks with different but equal layers can be compared.
 std::vector<int> pass_kinds(const std::vector<UnitCost>& costs);
 
-/// `seconds[r][p]`: what rank r measured of pass p, which is of kind `kinds[p]`; 0: nothing.
-/// Returns a factor for each rank, 0 where it measured nothing: seconds = factor of the rank x
-/// seconds of the kind, by least squares of the logarithms. Ranks are compared as far as kinds link
-/// them, within each such group against its median (of two, the faster one); a rank that has no
-/// kind in common with any other has 1.
+/// `seconds[r][p]` is rank r's measurement of pass p of kind `kinds[p]`, or 0 if there is none.
+/// Returns one factor per rank, or 0 without measurements, such that seconds = factor of the rank x
+/// seconds of the kind, by least squares of the logarithms. Ranks are compared within groups linked
+/// by common kinds, relative to the median of the group (of two, the faster one). A rank without a
+/// kind in common with any other has factor 1.
 std::vector<double> rank_factors(const std::vector<std::vector<double>>& seconds,
                                  const std::vector<int>& kinds);
 

@@ -8,14 +8,14 @@
 namespace concertina {
 namespace {
 
-constexpr double kLogitBytes = 8;  // of a logit in fp32 and of its gradient
-constexpr double kLossBytes = 16;  // that a loss in fp32 reads and writes of a logit, in F and in I
+constexpr double kLogitBytes = 8;  // a logit in fp32 and its gradient
+constexpr double kLossBytes = 16;  // traffic of an fp32 loss per logit, in F and in I
 
 bool can_recompute(const UnitCost& cost) {
   return cost.again_flops > 0;
 }
 
-/// Adds bytes of which a group's devices have a part each.
+/// Adds bytes that are split over the devices of a group.
 void add_split(UnitCost& cost, double saved, double grads, double forward, double input) {
   const auto kept = static_cast<std::ptrdiff_t>(saved), later = static_cast<std::ptrdiff_t>(grads);
   cost.saved_bytes += kept, cost.split.saved_bytes += kept;
@@ -24,8 +24,8 @@ void add_split(UnitCost& cost, double saved, double grads, double forward, doubl
   cost.input_moved += input, cost.split.input_moved += input;
 }
 
-/// Attention's scores in memory: what softmax makes of them, and of that what dropout makes, with
-/// its mask. Bytes that are kept, and that F moves.
+/// Attention scores in memory: the output of softmax, and of dropout with its mask. Bytes that are
+/// kept, and bytes moved by F.
 struct ScoreBytes {
   double kept = 0, moved = 0;
   ScoreBytes(const UnitCost& cost, double element) {
@@ -35,7 +35,7 @@ struct ScoreBytes {
   }
 };
 
-/// Two passes of a ring: 2 (tp-1)/tp of the bytes past every device.
+/// Two passes of a ring: 2 (tp-1)/tp of the bytes pass through every device.
 double group_seconds(const MachineModel& machine, double bytes, int tp) {
   if (tp == 1 || bytes == 0) return 0;
   return over(2 * bytes * (tp - 1) / tp, local_rate(machine)) +
@@ -46,13 +46,13 @@ double share(double whole, double split, int tp) {
   return whole - split + split / tp;
 }
 
-/// A unit as a program has it, and what it keeps at its input.
+/// A unit as implemented by a program, and what it keeps of its input.
 struct Adapted {
   UnitCost cost;
   double input = 0;
 };
 
-/// A layer keeps its input alone; its first unit's backward pass has all else of it again.
+/// The layer keeps only its input; the backward pass of its first unit holds everything else again.
 void recompute_layer(Adapted* first, const Adapted* end) {
   Adapted* head = nullptr;
   for (Adapted* unit = first; unit != end; ++unit) {
@@ -94,7 +94,7 @@ void recompute(const PlanProblem& problem, Recompute what, std::vector<Adapted>&
 
 std::vector<HeldParameters> held_parameters(const ModelSpec& model, int tp) {
   std::vector<HeldParameters> all(model.units.size());
-  std::map<std::string, std::size_t> shared;  // place in `all`
+  std::map<std::string, std::size_t> shared;  // index in `all`
   for (int u = 0; u < std::ssize(model.units); ++u) {
     all[at(u)].units = {u};
     for (const ParameterSpec& parameter : model.units[at(u)].parameters) {
@@ -110,7 +110,7 @@ std::vector<HeldParameters> held_parameters(const ModelSpec& model, int tp) {
   return all;
 }
 
-/// `plain`, `cost`: a device's share of the unit's, without and with what is computed again.
+/// `plain` and `cost` are a device's share of the unit, without and with recomputation.
 void add_seconds(const PlanProblem& problem, const UnitSpec& unit, const UnitCost& plain,
                  const UnitCost& cost, int tp, ModelWork& all) {
   const MachineModel& machine = problem.machine;
@@ -153,7 +153,7 @@ ModelWork work_of(const PlanProblem& problem, const PlanCandidate& candidate) {
         {.input = input,
          .saved = static_cast<double>(cost.saved_bytes) + input,
          .grads = grads + samples * before[u].input,
-         // F of a unit that is recomputed by itself has nowhere else to put what it does not keep.
+         // F of a separately recomputed unit needs scratch for what it does not keep.
          .scratch =
              grads + 2 * samples * boundary +
              (problem.software.unfused ? 0 : grads - static_cast<double>(plain.grad_bytes))});

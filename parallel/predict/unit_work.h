@@ -1,9 +1,8 @@
-// The work and time of a unit on a machine that is known by figures alone, on one device of a
-// tensor-parallel group, as this program or another does it: all from its own UnitCost.
-// Products run at the rate of large ones, what is bound by memory at the memory's rate, sums over
-// the group at the rate within a host, and each pass has a constant for launching. So the rate
-// depends on microbatch, width and tp. Invariant: pure; what the machine does not say takes no
-// time.
+// Work and duration of a unit on one device of a tensor-parallel group, for this program or
+// another, derived from its UnitCost. The machine is described by numbers only. Products run at the
+// rate of large ones, memory-bound work at memory bandwidth, sums over the group at the rate within
+// a host, and each pass has a constant launch cost. So the rate depends on microbatch, width and
+// tp. Invariant: pure; what the machine does not specify takes no time.
 #pragma once
 
 #include <map>
@@ -14,49 +13,49 @@
 
 namespace concertina {
 
-/// `cost` as `software` does and keeps it; `element`: bytes of one of an activation.
+/// Returns `cost` for the kernels of `software`. `element` is the size of an activation's element.
 UnitCost cost_by(const Software& software, const UnitCost& cost, double element);
-/// The part of one device of a group of `tp`, of a microbatch of `samples` times as many samples.
+/// Returns the part of one device of a group of `tp`, for `samples` times as many samples.
 UnitCost share_of(const UnitCost& cost, int tp, int samples);
 /// Elements of a parameter on one device of a group of `tp`.
 double share_of(const ParameterSpec& parameter, int tp);
 
-/// Seconds of a microbatch. W adds `sums` bytes of gradients to those before it.
+/// Seconds per microbatch. W adds `sums` bytes of gradients to the previous ones.
 UnitSeconds seconds_on(const MachineModel& machine, const UnitCost& cost, double sums);
-/// The same of each unit of `model`, as far as it trains in `costs`.
+/// The same for each unit of `model`, for the passes that it runs in `costs`.
 std::vector<UnitSeconds> seconds_on(const MachineModel& machine, const ModelSpec& model,
                                     const std::vector<UnitCost>& costs);
 
-/// What one unit keeps of one microbatch on one device.
+/// Memory that one unit needs for one microbatch on one device.
 struct UnitBytes {
-  double input = 0;             // at its input
-  double saved = 0, grads = 0;  // from F to W and from I to W, with those at its input
-  double scratch = 0;           // while its backward pass runs
+  double input = 0;             // kept for its input
+  double saved = 0, grads = 0;  // kept from F to W and from I to W, including the input
+  double scratch = 0;           // during its backward pass
 };
 
-/// Parameters that some units hold together: a unit's own ones, or a tensor that several share.
+/// Parameters that belong to the same units: those of a single unit, or a tensor shared by several.
 struct HeldParameters {
   double elements = 0;  // on one device
   std::vector<int> units{};
 };
 
-/// All units of a model, for microbatches and groups of one size.
+/// All units of a model, for a microbatch size and group size.
 struct ModelWork {
-  std::vector<UnitSeconds> seconds{};  // with what is computed again and the sums over the group
+  std::vector<UnitSeconds> seconds{};  // including recomputation and the sums over the group
   std::vector<UnitBytes> bytes{};
-  std::vector<double> flops{};  // that cuts balance, of one sample
+  std::vector<double> flops{};  // balanced by partitions, per sample
   std::vector<HeldParameters> parameters{};
-  double again = 0, group = 0;  // seconds of all units: computed again; the sums over the group
-  double again_flops = 0;       // of all units on all devices
+  double again = 0, group = 0;  // seconds of all units: recomputation; the sums over the group
+  double again_flops = 0;       // sum over all units on all devices
 };
 
-/// Makes the work of each kind of candidates once.
+/// Caches the work of each kind of candidate.
 class WorkTable {
  public:
-  /// `problem` outlives it.
+  /// `problem` must outlive it.
   explicit WorkTable(const PlanProblem& problem) : problem_(problem) {}
   const ModelWork& of(const PlanCandidate& candidate);
-  /// The units of each stage.
+  /// Returns the units of each stage.
   const std::vector<UnitRange>& cuts(const PlanCandidate& candidate);
 
  private:

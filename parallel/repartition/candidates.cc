@@ -13,10 +13,11 @@ namespace {
 
 constexpr int kAllDepths = 16;
 constexpr int kAllReplicas = 8;
-constexpr int kAllUnlike = 8;            // ranks
-constexpr std::size_t kMostOrders = 24;  // of ranks that differ: of any four
+constexpr int kAllUnlike = 8;            // number of ranks
+constexpr std::size_t kMostOrders = 24;  // limit for ranks with different factors: all orders of
+                                         // four
 
-/// How `schedule` folds with its usual number of chunks.
+/// How `schedule` folds with its default number of chunks.
 std::optional<Folding> usual_folding(const Entry<Schedule>& schedule) {
   try {
     return folding_of(schedule, 0);
@@ -53,8 +54,9 @@ class CandidateList {
   }
 
  private:
-  /// All orders of ranks that differ, with those that do not by number; where these are too many,
-  /// that by number, and that with slow ranks last: spare, or together in one replica.
+  /// Returns all orders of ranks with different factors, keeping equal ones in order of number. If
+  /// there are too many, returns the order by number and the one with slow ranks last: spare, or
+  /// together in one replica.
   std::vector<std::vector<int>> rank_orders() {
     std::vector<double> factors;
     for (int rank = 0; rank < world_; ++rank) factors.push_back(view_.forecast.factor(rank));
@@ -63,7 +65,7 @@ class CandidateList {
     std::vector<std::vector<int>> orders;
     do {
       std::vector<int>& order = orders.emplace_back();
-      std::map<double, int> next;  // rank with that factor
+      std::map<double, int> next;  // by factor: the next rank
       for (const double factor : factors) {
         int& rank = next[factor];
         while (view_.forecast.factor(rank) != factor) ++rank;
@@ -81,7 +83,7 @@ class CandidateList {
     if (view_.options.schedule)
       for (const Entry<Schedule>& one : schedules()) {
         if (one.name == present_.name || one.value.searched) continue;
-        // On one rank they all do the same.
+        // On one rank all schedules are equal.
         if (const auto folding = usual_folding(one)) add(one, *folding, /*single=*/false);
       }
   }
@@ -100,7 +102,7 @@ class CandidateList {
         if (tried && has_leaves_for(view_, dp, folding.pipelines()))
           list_.push_back({schedule.name, folding, {pp, dp}});
       }
-      // The most that leaves allow may be none of these.
+      // The largest number that the leaves allow may not be in the list.
       const int room = most_replicas(view_, most, folding.pipelines());
       if (view_.options.replicas && room > kAllReplicas && room < most && (room & (room - 1)) != 0)
         list_.push_back({schedule.name, folding, {pp, room}});
@@ -109,8 +111,8 @@ class CandidateList {
     }
   }
 
-  /// Replicas of as many ranks as those of `like` beside as many shallower ones as there is room
-  /// for; where ranks differ, beside more of that depth.
+  /// Adds replicas with the depth of `like` next to as many shallower ones as fit. If ranks differ,
+  /// also next to others of the same depth.
   void add_unlike(const Entry<Schedule>& schedule, const Folding& folding, const Grid& like) {
     const bool replicas = view_.options.replicas;
     const int pp = like.pp, ranks = replicas ? world_ : pp * like.dp;
@@ -126,8 +128,8 @@ class CandidateList {
       }
   }
 
-  /// The leaves of the deeper replicas, so that they are done when the others are; in a small
-  /// world, one more or less of them, too.
+  /// Adds the shares of leaves with which the deeper replicas finish together with the others; in a
+  /// small world, also one more and one less.
   void add_shares(LayoutCandidate candidate) {
     const auto [pp, dp] = candidate.grid;
     const auto [less, others] = candidate.other;
@@ -152,8 +154,8 @@ class CandidateList {
     }
   }
 
-  /// The ranks of factor 1 that the slowest of these replicas is worth. `first`: the place of their
-  /// first rank.
+  /// Returns the speed of the slowest of these replicas, in ranks of factor 1. `first` is the index
+  /// of their first rank.
   double speed(const Grid& grid, int first) const {
     double slowest = std::numeric_limits<double>::infinity();
     for (int replica = 0; replica < grid.dp; ++replica) {
@@ -168,8 +170,8 @@ class CandidateList {
   const LayoutView& view_;
   const int world_;
   const Entry<Schedule>& present_;
-  std::vector<int> order_;  // LayoutCandidate::ranks_in_order
-  bool differ_ = false;     // ranks, in their factors
+  std::vector<int> order_;  // see LayoutCandidate::ranks_in_order
+  bool differ_ = false;     // whether ranks have different factors
   std::vector<LayoutCandidate> list_;
 };
 

@@ -1,5 +1,5 @@
-// The assignments that a run could go on with.
-// Invariant: pure. There are at most two kinds of replicas; those of one have the same cuts.
+// The assignments that a run could change to.
+// Invariant: pure. There are at most two kinds of replicas, each with one partition.
 #pragma once
 
 #include <vector>
@@ -8,28 +8,29 @@
 
 namespace concertina {
 
-/// Schedule, depth and replicas; what is left over of the world is spare.
+/// Schedule, depth and replicas; the remaining ranks are spare.
 struct LayoutCandidate {
   std::string_view schedule;
   Folding folding;
   Grid grid;
-  /// Further replicas: of fewer stages, or of as many where ranks differ; dp = 0: none.
+  /// Further replicas: of fewer stages, or of equally many if ranks differ; dp = 0: none.
   Grid other{.pp = 0, .dp = 0};
-  int leaves = 0;  // of a step's gradient sum that `grid` has, where there are others
-  std::vector<int> ranks_in_order{};  // as stages take them, the spare ones last; empty: by number
+  int leaves = 0;  // share of `grid` in the step's gradient sum, if there are other replicas
+  std::vector<int> ranks_in_order{};  // order in which stages use ranks, spare ones last; empty: by
+                                      // number
   int ranks() const { return grid.pp * grid.dp + other.pp * other.dp; }
-  /// The stages of a replica of each depth, those of `other` last.
+  /// Number of stages of one replica of each depth; those of `other` are last.
   int stages() const { return grid.pp * folding.chunks + other.pp; }
 };
 
-/// All that `view.options` allows, those with most working ranks first: every depth up to 16, then
-/// divisors of the world, each with every number of replicas up to 8, then powers of two and as
-/// many as there is room for. Of two depths where every rank has one stage: all that at most 8
-/// ranks allow, in larger worlds those that leave no rank spare; likewise of two kinds of one depth
-/// where ranks differ. A schedule file keeps its layout and has none.
+/// Returns all candidates allowed by `view.options`, those with the most working ranks first.
+/// Depths are all numbers up to 16, then divisors of the world; numbers of replicas are all up to
+/// 8, then powers of two and the maximum. With one stage per rank, two depths are combined: in all
+/// ways for at most 8 ranks, in larger worlds only without spare ranks; likewise two kinds of one
+/// depth if ranks differ. A schedule file keeps its layout and has no candidates.
 std::vector<LayoutCandidate> layout_candidates(const LayoutView& view);
 
-/// The request for `candidate` with these cuts of a replica, stages() of them.
+/// Returns the request for `candidate` with the partition `cuts` of stages() ranges.
 Request request_for(const LayoutView& view, const LayoutCandidate& candidate,
                     const std::vector<UnitRange>& cuts);
 

@@ -11,12 +11,13 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kRefined = 3;  // candidates whose cuts are moved, whatever that takes
-constexpr int kPasses = 4;           // over all cuts of one
-constexpr double kNear = 2;          // times as long as the best: moving cuts may still help
-constexpr int kShare = 100;          // of all actions, a part may go to these
-constexpr int kActionsOfAny = 30;    // what a plan of few actions takes besides, as so many
-constexpr double kUnknown = -1;      // seconds of a move that nobody has asked for yet
+constexpr std::size_t kRefined = 3;  // candidates whose partition is refined, regardless of the
+                                     // cost
+constexpr int kPasses = 4;           // over all boundaries of a candidate
+constexpr double kNear = 2;  // relative to the best time: refining the partition may still help
+constexpr int kShare = 100;  // percentage of all actions that may be used for these
+constexpr int kActionsOfAny = 30;  // constant cost of a plan, in actions
+constexpr double kUnknown = -1;    // seconds of a move that was not requested yet
 
 class ChoiceSearch {
  public:
@@ -57,17 +58,17 @@ class ChoiceSearch {
     LayoutChoice choice;
   };
 
-  /// By what they would probably take: what is left out, if anything, promises least.
+  /// Orders by estimated time, so that skipped candidates are the least promising.
   std::vector<LayoutCandidate> by_promise(std::vector<LayoutCandidate> candidates) const {
     std::ranges::stable_sort(candidates, {}, [&](const LayoutCandidate& one) {
-      // Of two depths, as if all had the larger one.
+      // Candidates with two depths are treated as if all replicas had the larger one.
       const Grid grid{one.grid.pp, std::max(1, one.ranks() / one.grid.pp)};
       return view_.forecast.likely_seconds(frozen_, grid, one.folding.chunks);
     });
     return candidates;
   }
 
-  /// As slow as the slowest rank is that has a stage: replicas have the same cuts.
+  /// Balances stages for the slowest rank at each place, because replicas have the same partition.
   std::vector<UnitRange> balanced(const LayoutCandidate& candidate) const {
     const int deep = candidate.grid.pp * candidate.folding.chunks;
     std::vector<UnitRange> cuts(at(candidate.stages()), {0, 1});
@@ -106,7 +107,7 @@ class ChoiceSearch {
     return choice.step_seconds * static_cast<double>(view_.steps_left) + choice.move_seconds;
   }
 
-  /// Nothing where the schedule has no such form, and for what the run does already.
+  /// Returns nothing if the schedule does not support it, or if it is the current layout.
   std::optional<Found> try_cuts(const LayoutCandidate& candidate,
                                 const std::vector<UnitRange>& cuts) {
     if (!spend(candidate)) return std::nullopt;
@@ -123,9 +124,9 @@ class ChoiceSearch {
     }
   }
 
-  /// Moves a cut, two neighbours, or a leaf, at a time as long as that makes the step faster:
-  /// balanced stages are not balanced ranks where a rank has several, and the phases of a schedule
-  /// count differently.
+  /// Moves one boundary, two adjacent ones, or a leaf at a time, as long as that makes the step
+  /// faster: if a rank has several stages, balanced stages do not balance ranks, and the phases of
+  /// a schedule have different weights.
   void refine(Found& found) {
     for (int pass = 0; pass < kPasses; ++pass) {
       bool better = false;
@@ -140,12 +141,12 @@ class ChoiceSearch {
     }
   }
 
-  /// Cut number `cut` by `by`, the next one by `next`.
+  /// Moves boundary number `cut` by `by` units, and the next one by `next`.
   bool move_cuts(Found& found, std::size_t cut, int by, int next) {
     std::vector<UnitRange> cuts = found.cuts;
     for (const int one : {by, next}) {
       if (one == 0) break;
-      // The first one may be of the replicas of another depth.
+      // The next range may belong to the replicas of the other depth.
       if (cut + 1 >= cuts.size() || cuts[cut + 1].first == 0) return false;
       cuts[cut].last = cuts[cut + 1].first = cuts[cut].last + one;
       ++cut;
@@ -181,7 +182,7 @@ class ChoiceSearch {
 }  // namespace
 
 std::int64_t actions_worth(const LayoutView& view) {
-  constexpr double kSeconds = 5e-7, kMost = 1e7;  // of an action, about; actions
+  constexpr double kSeconds = 5e-7, kMost = 1e7;  // approximately, per action; number of actions
   const int frozen = view.now.frozen_units();
   const double step = view.forecast.step_seconds(view.now);
   const int batches = batches_for(view, view.now.world);

@@ -1,5 +1,5 @@
-// The assignments that a run could go on with, simulated: the best of them first.
-// Invariant: pure, and bounded by a count of actions, no clock: all ranks find the same.
+// Simulates the assignments that a run could change to; the best ones come first.
+// Invariant: pure, and bounded by a count of actions rather than a clock, so all ranks agree.
 #pragma once
 
 #include <vector>
@@ -8,19 +8,20 @@
 
 namespace concertina {
 
-/// Actions of all plans that a decision may look at: those of 5 s, about, and of no more than a
-/// share of what any layout could gain over this one (LayoutOptions::most_share), 0 where that is
-/// less than what counts. A plan of 1,024 ranks and 2,048 microbatches has half a million.
+/// Returns the number of plan actions that a decision may examine: about 5 s of work, and at most a
+/// share of the possible gain of any layout over the current one (LayoutOptions::most_share), or 0
+/// if that is below the threshold. A plan of 1,024 ranks and 2,048 microbatches has half a million
+/// actions.
 std::int64_t actions_worth(const LayoutView& view);
 
 struct LayoutChoices {
-  std::vector<LayoutChoice> best;  // by what the steps that are left and the change take
+  std::vector<LayoutChoice> best;  // by the time of the remaining steps and the change
   std::size_t left_out = 0;        // candidates for which `actions` did not suffice
 };
 
-/// Every candidate is simulated with the run's own costs, but for those that their work alone rules
-/// out, the best ones with their cuts moved as long as that helps. What the run does already is
-/// none of them. `step`: seconds of that.
+/// Simulates every candidate with the run's measured costs, except those ruled out by their work
+/// alone, and refines the partitions of the best ones. The current layout is not included. `step`
+/// is its step time in seconds.
 LayoutChoices best_choices(const LayoutView& view, double step, std::int64_t actions);
 
 }  // namespace concertina

@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// A run between two epochs: what it has, and what comes next.
+/// A run between two epochs: its current state and what follows.
 class CourseRun {
  public:
   explicit CourseRun(const CourseInput& input)
@@ -19,7 +19,7 @@ class CourseRun {
         now_(assign(input.job, input.asked)),
         start_(start_of(input.asked, now_)) {}
 
-  /// `units` are frozen from now on, for `steps_left` steps; in those of `ahead`, more are.
+  /// Freezes `units` for the next `steps_left` steps; `ahead` has later freezes within them.
   CourseEpoch freeze(int units, std::int64_t steps_left, std::vector<LayoutPeriod> ahead) {
     ahead_ = std::move(ahead);
     CourseEpoch epoch;
@@ -29,7 +29,7 @@ class CourseRun {
     return epoch;
   }
 
-  /// The decision on demand after the first `every` steps of `epoch`, the first one.
+  /// Makes the decision on demand after the first `every` steps of `epoch`, the first epoch.
   void demand(CourseEpoch& epoch, std::int64_t steps_left) {
     const std::int64_t late = std::min(input_.every, epoch.steps);
     if (late == 0) return;
@@ -82,9 +82,9 @@ class CourseRun {
   int read_ = 0;  // units whose outputs are in the cache when an epoch begins
 };
 
-/// What filling and draining adds to gpipe's steps, in units of their work, wherever a pipeline is
-/// cut: (p - 1) / m, as its forwards end before its backwards begin. 0 where that is no bound:
-/// other schedules, several stages per rank, unequal ranks or pipelines.
+/// Returns the time of filling and draining in gpipe's steps, as a fraction of their work, for any
+/// partition: (p - 1) / m, because forwards end before backwards begin. 0 if that is not a bound:
+/// with other schedules, several stages per rank, or unequal ranks or pipelines.
 double gpipe_fill(const CourseInput& input, const Layout& layout) {
   const Pipeline& one = layout.pipelines.front();
   const bool alike = std::ranges::all_of(layout.pipelines, [&](const Pipeline& other) {
@@ -96,7 +96,7 @@ double gpipe_fill(const CourseInput& input, const Layout& layout) {
   return static_cast<double>(one.stages.size() - 1) / one.microbatches();
 }
 
-/// The periods after epoch `e`, each from the next freeze on.
+/// Returns the periods after epoch `e`, one per freeze.
 std::vector<LayoutPeriod> ahead(const CourseInput& input, const std::vector<int>& layers,
                                 const std::vector<std::int64_t>& steps, std::size_t e) {
   std::vector<LayoutPeriod> periods;
@@ -125,7 +125,8 @@ std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t bat
 
 std::vector<CourseEpoch> foresee(const CourseInput& input, const std::vector<int>& layers,
                                  const std::vector<std::int64_t>& steps) {
-  CONCERTINA_CHECK(layers.size() == steps.size(), "{} epochs and {}", layers.size(), steps.size());
+  CONCERTINA_CHECK(layers.size() == steps.size(), "layers of {} epochs, but steps of {}",
+                   layers.size(), steps.size());
   CourseRun run(input);
   std::int64_t left = std::accumulate(steps.begin(), steps.end(), std::int64_t{0});
   std::vector<CourseEpoch> epochs;

@@ -1,6 +1,5 @@
-// The times of a run that freezes layers, epoch by epoch, before anybody launches it.
-// Invariant: pure; as far as what freezes when is known beforehand, and units take what the
-// forecast says.
+// Predicts the times of a run that freezes layers, epoch by epoch, before its launch.
+// Invariant: pure; valid if the freezes are known in advance and units take the forecast times.
 #pragma once
 
 #include <functional>
@@ -12,48 +11,48 @@
 namespace concertina {
 
 struct CourseEpoch {
-  int layers = 0;  // that are frozen during it
+  int layers = 0;  // number of frozen layers
   std::int64_t steps = 0;
   std::string layout;    // describe()
-  bool changed = false;  // what is frozen, or the layout, against the epoch before
-  double change_s = 0;   // the change before it
-  int batches = 1;       // that its steps do at once
-  double step_s = 0;     // one of its steps
-  double late_s = 0;     // what steps before a change on demand take more than those after it
+  bool changed = false;  // whether frozen layers or layout differ from those of the previous epoch
+  double change_s = 0;   // duration of the preceding change
+  int batches = 1;       // per step
+  double step_s = 0;     // per step
+  double late_s = 0;     // extra time of the steps before a change on demand
   double seconds() const { return change_s + late_s + step_s * static_cast<double>(steps); }
 };
 
 double seconds_of(const std::vector<CourseEpoch>& epochs);
 
-/// A run as it is asked for, and what decides its layouts.
+/// A requested run, and the policy that decides its layouts.
 struct CourseInput {
   const Job& job;
   const Request& asked;
   const LayoutPolicy& policy;
   LayoutOptions options{};
-  std::int64_t every = 0;  // steps until the first decision on demand; 0: there is none
+  std::int64_t every = 0;  // steps until the first decision on demand; 0: none
   ForecastInput forecast{};
-  std::function<void(std::size_t epoch)> progress{};  // told which one comes next
+  std::function<void(std::size_t epoch)> progress{};  // called with the next epoch
 };
 
-/// Steps of each of `epochs` epochs of `samples` samples; a step that ends in the next epoch counts
-/// for the one in which it begins.
+/// Returns the number of steps of each of `epochs` epochs of `samples` samples. A step that ends in
+/// the next epoch counts for the one in which it begins.
 std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t batch, int epochs);
 
-/// `layers[e]`: layers that are frozen during epoch e, decided at its start; `steps[e]`: its steps.
-/// With a cache, the epoch after a freeze reads what was frozen before and computes the rest once.
-/// Throws Error{bad_input} as assign() does.
+/// `layers[e]` is the number of frozen layers in epoch e, decided at its start; `steps[e]` is its
+/// number of steps. With a cache, the epoch after a freeze reads the outputs of layers that were
+/// frozen before and computes the others once. Throws Error{bad_input} like assign().
 std::vector<CourseEpoch> foresee(const CourseInput& input, const std::vector<int>& layers,
                                  const std::vector<std::int64_t>& steps);
 
-/// Seconds that steps of `epochs` take at least, on any layouts of the ranks: their work in equal
-/// shares, without any wait, change or read. `keeps_grid`: pp and dp stay as they are asked for, so
-/// that gpipe's bubble stays, too.
+/// Returns a lower bound in seconds for the steps of `epochs` with any layouts of the ranks: equal
+/// shares of the work without waits, changes or reads. With `keeps_grid`, pp and dp stay as
+/// requested, and so does gpipe's bubble.
 double least_seconds(const CourseInput& input, const std::vector<CourseEpoch>& epochs,
                      bool keeps_grid = false);
 
-/// The share of an unfrozen step of `assignment` outside of the layers, over all ranks: the model's
-/// other units, loading, norms, updates and packing. Waits are in neither.
+/// Returns the fraction of an unfrozen step of `assignment` that is spent outside of layers, over
+/// all ranks: other units, loading, norms, updates and packing. Excludes waits.
 double fixed_share(const Job& job, const Assignment& assignment, const ForecastInput& input);
 
 }  // namespace concertina

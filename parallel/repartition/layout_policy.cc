@@ -26,7 +26,7 @@ LayoutChoice choice_of(const LayoutView& view, Request request, Assignment assig
 }
 
 std::string describe(const Request& request, const Assignment& assignment) {
-  std::vector<std::string> cuts;  // of replicas that differ
+  std::vector<std::string> cuts;  // partitions of replicas that differ
   for (const Pipeline& pipeline : assignment.layout.pipelines) {
     std::string one;
     for (const StagePlacement& stage : pipeline.stages)

@@ -1,6 +1,6 @@
-// A layout policy: which assignment a run should go on with, decided between two steps.
-// Invariant: pure; a decision depends on the view alone, which is the same on every rank, so every
-// rank decides alike. No code knows a policy by name.
+// A layout policy decides between two steps to which assignment a run should change.
+// Invariant: pure; a decision depends only on the view, which is the same on every rank, so all
+// ranks make the same decision. No code refers to a policy by name.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@
 
 namespace concertina {
 
-/// The changes that a policy may make, and when they are worth it.
+/// The changes that a policy may make, and the thresholds for making them.
 struct LayoutOptions {
-  bool depth = true;        // stages of a pipeline; its cuts may always move
-  bool replicas = true;     // and with them how many ranks are spare
-  bool schedule = true;     // any of the registry that needs no search; else the present one
-  double least_gain = .02;  // smallest predicted gain that counts, as a share of a step
-  double most_share = .02;  // of what a decision could gain at most, that it may take to be found
-  bool grows = false;       // steps may do several at once: as grown_batches() says
+  bool depth = true;        // number of stages of a pipeline; partitions may always change
+  bool replicas = true;     // number of replicas, and with it the number of spare ranks
+  bool schedule = true;     // any in the registry that needs no search; false: the current one
+  double least_gain = .02;  // smallest predicted gain that counts, as a fraction of a step
+  double most_share = .02;  // limit of the cost of a decision, as a fraction of its possible gain
+  bool grows = false;       // whether steps may do several batches at once, by grown_batches()
 };
 
-/// The world and layout that a run began with, whatever it has now.
+/// The world and layout with which a run began.
 struct LayoutStart {
   int world = 1;
-  int stages = 1;        // of a pipeline
-  int frozen_units = 0;  // before any step
+  int stages = 1;        // per pipeline
+  int frozen_units = 0;  // before the first step
   int replicas = 1;
 };
 
-/// Steps of a run with so many frozen units.
+/// Steps of a run with a number of frozen units.
 struct LayoutPeriod {
   int frozen_units = 0;
   std::int64_t steps = 0;
@@ -43,16 +43,16 @@ struct LayoutPeriod {
 /// One decision point.
 struct LayoutView {
   const Job& job;
-  const Request& asked;         // what the run was told, with the units that are frozen now
-  const Assignment& now;        // with the units that are frozen now; its layout can stay
-  std::int64_t steps_left = 0;  // after this
+  const Request& asked;         // requested keys, with the units that are currently frozen
+  const Assignment& now;        // including the currently frozen units; its layout may stay
+  std::int64_t steps_left = 0;  // after the current step
   const LayoutOptions& options;
   const LayoutForecast& forecast;
   LayoutStart start{};
-  std::vector<LayoutPeriod> ahead{};  // after the coming freezes, as far as they are foreseen
+  std::vector<LayoutPeriod> ahead{};  // after future freezes, if they are known
 };
 
-/// An assignment, what it was asked for, and what it would take.
+/// An assignment, its request, and its costs.
 struct LayoutChoice {
   Request request;
   Assignment assignment;
@@ -60,30 +60,30 @@ struct LayoutChoice {
 };
 
 struct LayoutDecision {
-  std::optional<LayoutChoice> next{};  // nothing: the layout stays
-  double step_seconds = 0;             // predicted, of the layout of now
-  std::string reason{};                // why, in words
+  std::optional<LayoutChoice> next{};  // empty: the layout stays
+  double step_seconds = 0;             // predicted, for the current layout
+  std::string reason{};                // explanation for the user
 };
 
 struct LayoutPolicy {
   LayoutDecision (*decide)(const LayoutView& view) = nullptr;
   /// Keys of [elastic] that a run reads for it.
   std::vector<std::string_view> keys{"elastic.every", "elastic.batch"};
-  bool by_times = false;  // decides by the forecast: two runs may decide otherwise
-  /// Its rule, and where it is from.
+  bool by_times = false;  // whether it uses the forecast, so that two runs may decide differently
+  /// Its rule and source.
   const char* about = "";
 };
 
-/// Every policy of the list in meson.build, by name.
+/// Returns all policies listed in meson.build, by name.
 std::span<const Entry<LayoutPolicy>> layout_policies();
 
-/// Returns the start of a run that begins with `assignment`, for which it asked.
+/// Returns the start of a run that begins with `assignment`, created for the request `asked`.
 LayoutStart start_of(const Request& asked, const Assignment& assignment);
 
-/// The choice of `assignment`, as the view's forecast sees it.
+/// Returns the choice of `assignment`, with the costs of the view's forecast.
 LayoutChoice choice_of(const LayoutView& view, Request request, Assignment assignment);
 
-/// "pp2xdp1 1f1b (units 0-3, 4-7), 1 spare": of an assignment asked for by `request`.
+/// Describes an assignment of `request`, as in "pp2xdp1 1f1b (units 0-3, 4-7), 1 spare".
 std::string describe(const Request& request, const Assignment& assignment);
 
 }  // namespace concertina

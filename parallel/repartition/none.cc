@@ -1,4 +1,4 @@
-// Keeps the layout: a freeze leaves out the work of the frozen units and moves nothing.
+// Keeps the layout: a freeze removes the work of the frozen units and moves nothing.
 #include "parallel/repartition/layout_policy.h"
 
 namespace concertina {
@@ -11,7 +11,7 @@ LayoutDecision decide(const LayoutView& view) {
 }  // namespace
 
 LayoutPolicy layout_policy_none() {
-  return {.decide = decide, .keys = {}, .about = "the layout stays as it is"};
+  return {.decide = decide, .keys = {}, .about = "keeps the layout"};
 }
 
 }  // namespace concertina

@@ -1,9 +1,8 @@
 // AutoPipe and AutoDP of PipeTransformer (He et al., ICML 2021, algorithm 1): after a freeze,
-// stages are filled one after the other with units, by their numbers of parameters, a frozen one
-// counting a sixth; the pipeline has half as many stages as long as its largest one then has less
-// than the largest stage had at the start; ranks that this frees become replicas. A stage is filled
-// up to the mean of what is left. The slack that the paper adds to the mean, a variance, is left
-// out: it is of another unit of measure.
+// stages are filled in order with units by number of parameters, where a frozen one counts a sixth.
+// The number of stages is halved as long as its largest stage is then smaller than the largest one
+// at the start; the freed ranks become replicas. A stage is filled up to the mean of the remaining
+// units. The slack that the paper adds to the mean, a variance, is omitted: its unit differs.
 #include <algorithm>
 #include <numeric>
 
@@ -26,8 +25,8 @@ std::vector<double> unit_sizes(const Job& job, int frozen) {
   return sizes;
 }
 
-/// Each stage takes units up to the mean of what is left, at least one, and leaves one for each
-/// stage after it.
+/// Fills each stage with units up to the mean of the remaining ones, with at least one unit,
+/// leaving one for each following stage.
 std::vector<UnitRange> fill(const std::vector<double>& sizes, int stages) {
   const int units = static_cast<int>(sizes.size());
   double left = std::accumulate(sizes.begin(), sizes.end(), 0.0);
@@ -60,8 +59,8 @@ bool one_stage_per_rank(const Request& request) {
   return folding.chunks == 1 && folding.placement == Placement::loop;
 }
 
-/// The batches of a step with pipelines of `depth`, on as many ranks as the run began with: a
-/// resume on others has the same bits.
+/// Returns the batches per step with pipelines of `depth` on the initial number of ranks, so that a
+/// resume on a different number has the same bits.
 int batches_at(const LayoutView& view, int depth) {
   if (!view.options.grows) return view.asked.batches;
   for (int replicas = std::max(1, view.start.world / depth);; --replicas) {
@@ -91,12 +90,12 @@ LayoutDecision decide(const LayoutView& view) {
       make_layout(fill(now, grid.pp), grid, view.job.microbatches * request.batches, leaves);
   Assignment next = assign(view.job, request);
   decision.reason = fmt::format(
-      "the largest of {} stages would have {:.4g} million parameters, a "
-      "frozen one counting a sixth; at the start it was {:.4g}",
+      "the largest of {} stages would have {:.4g} million parameters, counting a sixth of frozen "
+      "ones; at the start it had {:.4g}",
       depth, largest(now, fill(now, depth)) * 1e-6, limit * 1e-6);
   if (next.layout == view.now.layout) return decision;
   if (const std::string refusal = view.forecast.refusal(next); !refusal.empty())
-    decision.reason = fmt::format("{} cannot be: {}", describe(request, next), refusal);
+    decision.reason = fmt::format("{} is not possible: {}", describe(request, next), refusal);
   else
     decision.next = choice_of(view, std::move(request), std::move(next));
   return decision;
@@ -107,8 +106,8 @@ LayoutDecision decide(const LayoutView& view) {
 LayoutPolicy layout_policy_pipetransformer() {
   return {.decide = decide,
           .about =
-              "half as many stages while the largest has fewer parameters than at the start, a "
-              "frozen one counting a sixth, and replicas of them (PipeTransformer, He et al. "
+              "half as many stages while the largest has fewer parameters than at the start, "
+              "counting a sixth of frozen ones, and more replicas (PipeTransformer, He et al. "
               "2021, algorithm 1)"};
 }
 

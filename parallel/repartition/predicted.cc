@@ -1,6 +1,6 @@
-// The best assignment by prediction: the run changes to what ends it first, where that is worth the
-// change; with the freezes that are foreseen, to the first one of the shortest path through all
-// that could be done after each of them.
+// Selects the best assignment by prediction: the run changes to the one with the earliest end if
+// that justifies the change. If future freezes are known, it is the first one on the shortest path
+// through all candidates after each of them.
 #include <algorithm>
 #include <limits>
 
@@ -12,13 +12,13 @@
 namespace concertina {
 namespace {
 
-constexpr std::size_t kMostAhead = 4;  // freezes that a decision looks at
-constexpr std::size_t kKept = 2;       // layouts of each period, and the one that is left
+constexpr std::size_t kMostAhead = 4;  // freezes that a decision considers
+constexpr std::size_t kKept = 2;       // layouts per period, in addition to the current one
 
-/// What a decision by the present costs alone goes for, and what else it would have liked.
+/// The decision by current costs alone, and the alternatives that it would have preferred.
 struct Greedy {
   LayoutDecision decision;
-  std::vector<LayoutChoice> best;  // that can be
+  std::vector<LayoutChoice> best;  // possible ones
 };
 
 bool is_worth(const LayoutView& view, const LayoutChoice& choice, double step) {
@@ -37,19 +37,19 @@ Greedy decide_now(const LayoutView& view, std::int64_t actions) {
     const bool worth = is_worth(view, choice, decision.step_seconds);
     if (!worth && decision.reason.empty())
       decision.reason = fmt::format(
-          "the best other layout, {}, would take {:.4g} ms a step after "
+          "the best other layout, {}, would take {:.4g} ms a step instead of "
           "{:.4g} ms, and {:.4g} s to change to, with {} left",
           what, choice.step_seconds * 1e3, decision.step_seconds * 1e3, choice.move_seconds,
           counted(view.steps_left, "step"));
     if (greedy.best.size() == kKept) break;
     if (const std::string why = view.forecast.refusal(choice.assignment); !why.empty()) {
-      if (worth && refused.empty()) refused = fmt::format("; {} cannot be: {}", what, why);
+      if (worth && refused.empty()) refused = fmt::format("; {} is not possible: {}", what, why);
       continue;
     }
     greedy.best.push_back(choice);
     if (!decision.reason.empty()) continue;
     decision.reason = fmt::format(
-        "{:.4g} ms a step after {:.4g} ms gains {:.4g} s over {}, the "
+        "{:.4g} ms a step instead of {:.4g} ms gains {:.4g} s over {}, and the "
         "change takes {:.4g} s",
         choice.step_seconds * 1e3, decision.step_seconds * 1e3,
         (decision.step_seconds - choice.step_seconds) * static_cast<double>(view.steps_left),
@@ -59,12 +59,12 @@ Greedy decide_now(const LayoutView& view, std::int64_t actions) {
   if (decision.reason.empty()) decision.reason = "no other layout is predicted to be faster";
   decision.reason += refused;
   if (choices.left_out > 0)
-    decision.reason += fmt::format("; {} with less promise were left out for time",
+    decision.reason += fmt::format("; {} with less promise were skipped to save time",
                                    counted(static_cast<std::int64_t>(choices.left_out), "layout"));
   return greedy;
 }
 
-/// The rest of a run as a graph: its nodes are layouts in periods between two freezes.
+/// The rest of a run as a graph whose nodes are layouts in periods between freezes.
 class Course {
  public:
   Course(const LayoutView& view, std::int64_t most_actions_tried)
@@ -82,14 +82,14 @@ class Course {
       else
         periods_.push_back(period);
     }
-    CONCERTINA_CHECK(left >= 0, "{} steps left, fewer than are foreseen", view.steps_left);
+    CONCERTINA_CHECK(left >= 0, "{} steps left, fewer than expected", view.steps_left);
     periods_.front().steps += left;
     nodes_.push_back({view.asked, {}, {}});
     nodes_.back().asked.layout = view.now.layout;
     nodes_.back().asked.layout.frozen_units = 0;
   }
 
-  /// Whether nothing is foreseen, or too much to look at.
+  /// Whether no freeze is known, or too many are.
   bool is_short() const { return periods_.size() == 1; }
 
   LayoutDecision decide() {
@@ -108,18 +108,18 @@ class Course {
     const Node& next = nodes_[best];
     LayoutDecision decision{.step_seconds = view_.forecast.step_seconds(view_.now)};
     const std::string with = fmt::format(
-        "with {} foreseen", counted(static_cast<std::int64_t>(periods_.size()) - 1, "freeze"));
+        "with {} expected", counted(static_cast<std::int64_t>(periods_.size()) - 1, "freeze"));
     LayoutChoice choice = choice_of(view_, next.asked, next.made[0]);
     const double gain = stay - first(best);
     if (best == 0 ||
         gain + choice.move_seconds <= view_.options.least_gain * nodes_[0].seconds[0]) {
       decision.reason = fmt::format(
-          "{}, no change now ends the run enough sooner than {:.4g} s from now", with, stay);
+          "{}, no change now would end the run sufficiently sooner than in {:.4g} s", with, stay);
       return decision;
     }
     decision.reason = fmt::format(
-        "{}, the run ends {:.4g} s from now and not {:.4g} s; {:.4g} ms a step after {:.4g} ms, "
-        "the change takes {:.4g} s",
+        "{}, the run ends in {:.4g} s instead of {:.4g} s; {:.4g} ms a step instead of {:.4g} ms, "
+        "and the change takes {:.4g} s",
         with, first(best), stay, choice.step_seconds * 1e3, decision.step_seconds * 1e3,
         choice.move_seconds);
     decision.next = std::move(choice);
@@ -132,12 +132,12 @@ class Course {
   struct Node {
     Request asked;
     std::vector<Assignment> made;  // by period
-    std::vector<double> seconds;   // of the period's steps; kNever: it cannot be
-    std::vector<double> rest{};    // with the shortest way from there to the end
+    std::vector<double> seconds;   // duration of the period's steps; kNever: not possible
+    std::vector<double> rest{};    // including the shortest path from there to the end
   };
 
-  /// The way that decisions without foresight would take is in the graph: what is chosen is never
-  /// worse. Nodes are all that these would have liked.
+  /// Builds the nodes from decisions without foresight: everything that they would have preferred.
+  /// Their path is in the graph, so the result is never worse.
   void roll() {
     const std::int64_t actions = actions_ / static_cast<std::int64_t>(2 * periods_.size());
     Request asked = nodes_[0].asked;
@@ -185,7 +185,7 @@ class Course {
     node.asked.frozen_units = periods_[0].frozen_units;
   }
 
-  /// Node::rest, from the last period to the first.
+  /// Computes Node::rest, from the last period to the first.
   void shorten() {
     for (Node& node : nodes_) node.rest = node.seconds;
     for (std::size_t p = periods_.size() - 1; p-- > 0;)
@@ -194,7 +194,7 @@ class Course {
         const LayoutForecast forecast = view_.forecast.from(node.made[p]);
         double least = kNever;
         for (const Node& next : nodes_)
-          if (next.rest[p + 1] < least)  // a change takes no less than nothing
+          if (next.rest[p + 1] < least)  // the cost of a change is never negative
             least = std::min(least, forecast.change_seconds(next.made[p + 1]) + next.rest[p + 1]);
         node.rest[p] += least;
       }
@@ -203,10 +203,10 @@ class Course {
   const LayoutView& view_;
   const std::int64_t actions_;
   std::vector<LayoutPeriod> periods_;
-  std::vector<Node> nodes_;  // the present layout first
+  std::vector<Node> nodes_;  // the current layout first
 };
 
-/// A batch that grows takes another number of steps at another layout.
+/// Decides without foresight if the batch grows, as the layout then affects the number of steps.
 LayoutDecision decide(const LayoutView& view) {
   const std::int64_t actions = actions_worth(view);
   if (actions == 0) {
@@ -228,8 +228,8 @@ LayoutPolicy layout_policy_predicted() {
                    "elastic.schedule", "elastic.least_gain"},
           .by_times = true,
           .about =
-              "what the simulator, with the run's own costs, says ends the run first, where "
-              "that gains more than the change takes"};
+              "the layout with which the run ends first by simulation with its measured costs, if "
+              "the gain exceeds the cost of the change"};
 }
 
 }  // namespace concertina

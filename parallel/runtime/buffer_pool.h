@@ -1,7 +1,6 @@
-// Equal buffers that are handed out one at a time.
-// Invariants: as many as were attached, never more; a pool remembers how many were in use at once.
-// Last in, first out, but sorted whenever all are back, so every step of a plan uses the same
-// buffers.
+// A fixed number of equal buffers, handed out one at a time.
+// Invariants: the pool never grows, and it records its peak use. Last in, first out, but sorted
+// whenever all buffers are back, so every step of a plan uses the same buffers.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +23,7 @@ class BufferPool {
  private:
   std::vector<void*> free_;
   int count_ = 0, peak_ = 0;
-  std::size_t bytes_ = 0;  // of one, as the arena counts it
+  std::size_t bytes_ = 0;  // size of a buffer as the arena counts it
 };
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Forward passes alone, for a loss on held-out text.
+// Forward passes only, for a loss on held-out data.
 #include "parallel/runtime/executor.h"
 
 namespace concertina {
@@ -6,8 +6,8 @@ namespace concertina {
 void Executor::evaluate(const StepInput& input, int count,
                         const std::function<void(int, View)>& see) {
   losses_.begin();
-  // Microbatch by microbatch, stage by stage: the same order on every rank, so no rank waits for
-  // one that waits for it.
+  // Microbatch by microbatch, stage by stage: this order is the same on every rank, so no two ranks
+  // wait for each other.
   for (int microbatch = 0; microbatch < count; ++microbatch)
     for (const LocalStage& stage : stages_.all())
       if (microbatch >= stage.info.first_microbatch && microbatch < stage.info.last_microbatch)

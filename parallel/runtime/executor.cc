@@ -16,7 +16,7 @@ int units_of(const StagePlacement& stage) {
   return stage.last_unit - stage.first_unit;
 }
 
-/// Units of all overlapped passes.
+/// Number of units in all overlapped passes.
 std::size_t most_turns(const Layout& layout, const std::vector<Action>& row) {
   const std::vector<StagePlacement> stages = layout.stages();
   const auto units = [&](const Action& action) { return units_of(stages[at(action.stage)]); };
@@ -26,7 +26,7 @@ std::size_t most_turns(const Layout& layout, const std::vector<Action>& row) {
   return static_cast<std::size_t>(turns);
 }
 
-/// Each unit's start, and the end of each of its passes; the packing of each stage's units.
+/// Each unit's start, the end of each of its passes, and the packing of each stage's units.
 std::size_t most_laps(const Layout& layout, const std::vector<Action>& row, int rank) {
   const std::vector<StagePlacement> stages = layout.stages();
   int laps = 1;
@@ -38,7 +38,7 @@ std::size_t most_laps(const Layout& layout, const std::vector<Action>& row, int 
   return static_cast<std::size_t>(laps);
 }
 
-/// A rank that never ends its action, where a test wants it.
+/// Hangs the rank in its action if a test requests it.
 void meet_failpoints(std::int64_t step, int rank) {
   if (failpoint("hang", {{"step", step}, {"rank", rank}}))
     for (volatile bool forever = true; forever;) {
@@ -107,7 +107,7 @@ void Executor::connect(Communicator& world, GradientExchange& exchange, Watchdog
   transfers_.connect(world, watchdog, row_, memory_.boundaries());
 }
 
-/// Until `action` can start.
+/// Waits until `action` can start.
 void Executor::await(const Action& action) {
   if (is_compute(action.kind)) stages_.begin(action);
   if (action.kind != Kind::STEP) return;
@@ -128,7 +128,7 @@ Executor::Pass Executor::begin_pass(const Action& action, const StepInput& input
   return pass;
 }
 
-/// The next unit; then what is under way between ranks.
+/// Runs the next unit, then advances pending transfers.
 void Executor::advance(Pass& pass) {
   unit_clock_.start();
   Stage& stage = *pass.stage->stage;
@@ -152,7 +152,7 @@ void Executor::advance(Pass& pass) {
   }
   ++pass.done;
   transfers_.progress();
-  // Where gradients are made, the sink has done that.
+  // Backward passes with weight gradients advance the exchange in the gradient sink.
   if (forward || pass.action.kind == Kind::I) exchange_->progress();
 }
 
@@ -170,11 +170,11 @@ void Executor::compute(std::size_t position, const StepInput& input) {
   end_pass(pass);
 }
 
-/// Units by turns, so that both passes end together.
+/// Interleaves the units so that both passes end together.
 void Executor::compute_pair(std::size_t position, const StepInput& input) {
   Pass first = begin_pass(row_[position], input), second = begin_pass(row_[position + 1], input);
   while (first.done < first.units() || second.done < second.units()) {
-    // A pass may have no unit to run: all were restored.
+    // A pass has no unit to run if all were restored.
     const bool turn =
         first.units() > 0 && first.done * second.units() <= second.done * first.units();
     recorder_.turn(turn ? position : position + 1);
@@ -214,7 +214,7 @@ void Executor::run(const StepInput& input, const std::function<void()>& update) 
     else if (action.kind == Kind::STEP)
       losses_.read(), update();
     else if (action.kind == Kind::REDUCE)
-      exchange_->progress();  // STEP waits for all of them
+      exchange_->progress();  // STEP waits for all exchanges
     else
       stages_.start_transfer(action), note_memory();
     if (is_compute(action.kind))

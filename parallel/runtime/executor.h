@@ -1,6 +1,5 @@
 // Runs one rank's row of a Plan over its stages. Knows no schedule by name.
-// Invariants: nothing is allocated after attach(); transfers make progress between any two units
-// that run.
+// Invariants: nothing is allocated after attach(); transfers make progress between any two units.
 #pragma once
 
 #include <functional>
@@ -16,23 +15,24 @@
 
 namespace concertina {
 
+/// Losses of the rows of microbatches whose last stage is on this rank.
 class RowLosses {
  public:
-  /// `stages`: of this rank.
+  /// `stages` are those of this rank.
   RowLosses(const std::vector<LocalStage>& stages, int microbatches);
 
-  /// The bytes that attach() takes.
+  /// Memory needed by attach(), in bytes.
   std::size_t bytes() const { return align_up(slots_ * rows_ * sizeof(float)); }
-  /// `arena`: of `memory`, which outlives it.
+  /// `arena` is in `memory`, which must outlive this object.
   void attach(Arena& arena, Memory& memory);
 
-  /// Forgets the last step's.
+  /// Discards the losses of the previous step.
   void begin();
-  /// Copies Stage::row_loss() of a microbatch, without a wait.
+  /// Copies Stage::row_loss() of a microbatch without waiting.
   void keep(int microbatch, View rows);
   /// Waits for the kernels issued so far.
   void read();
-  /// The losses by microbatch, after read(); 0 for those that were not kept.
+  /// The losses by microbatch, after read(); 0 for microbatches that were not kept.
   const std::vector<double>& sums() const { return sums_; }
 
  private:
@@ -40,7 +40,7 @@ class RowLosses {
     return all.slice(slot_[static_cast<std::size_t>(microbatch)] * rows_, rows_);
   }
 
-  std::size_t slots_ = 0, rows_ = 0;  // microbatches with their last stage here, rows of each
+  std::size_t slots_ = 0, rows_ = 0;  // microbatches whose last stage is here, rows each
   std::vector<std::size_t> slot_;     // by microbatch
   std::vector<int> kept_;             // microbatches
   std::vector<double> sums_;
@@ -51,56 +51,56 @@ class RowLosses {
 
 class Executor {
  public:
-  /// `stages[s]`: stage s of the layout, null on other ranks. `clock`: of the stages' kernels. All
-  /// references outlive the executor.
+  /// `stages[s]` is stage s of the layout, null if on another rank. `clock` is that of the stages'
+  /// kernels. All references must outlive the executor.
   Executor(const Layout& layout, const Plan& plan, const std::vector<Stage*>& stages, int rank,
            int microbatches, KernelClock& clock);
-  Executor(const Executor&) = delete;  // its stages tell it what their units do
+  Executor(const Executor&) = delete;  // referenced by its stages
   Executor& operator=(const Executor&) = delete;
 
-  /// Bytes of attach(), by what they hold.
+  /// Memory needed by attach(), in bytes, by purpose.
   std::size_t saved_bytes() const { return stages_.saved_bytes(); }
   std::size_t boundary_bytes() const { return stages_.boundary_bytes(); }
   std::size_t loss_bytes() const { return losses_.bytes(); }
-  /// `arena`: of `memory`, which outlives the executor.
+  /// `arena` is in `memory`, which must outlive the executor.
   void attach(Arena& arena, Memory& memory) {
     stages_.attach(arena);
     losses_.attach(arena, memory);
   }
   /// Collective.
   void connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog);
-  /// One training step is begin_step(), run(), end_step(): what is recorded in between is its own.
+  /// A training step is begin_step(), run(), end_step(); records in between belong to that step.
   void begin_step(std::int64_t step);
-  /// Calls `update` at the row's STEP, where all gradients are reduced.
+  /// Calls `update` at the row's STEP, when all gradients are reduced.
   void run(const StepInput& input, const std::function<void()>& update);
   /// Waits for the step's kernels.
   void end_step();
-  /// Forward passes only, of microbatches [0, count), by the pipelines that own them; `see` gets
-  /// each one's logits on the rank of its last stage, and losses() their losses.
+  /// Runs forward passes of microbatches [0, count) on the pipelines that own them. Calls `see`
+  /// with the logits of each microbatch on the rank of its last stage; losses() has the losses.
   void evaluate(const StepInput& input, int count, const std::function<void(int, View)>& see);
 
   const std::vector<Action>& row() const { return row_; }
-  /// The times of the last step's actions, in the order of this rank's row.
+  /// The times of the last step's actions, in row order.
   const std::vector<ActionTime>& times() const { return recorder_.last().actions; }
   TraceRecorder& recorder() { return recorder_; }
   const TraceRecorder& recorder() const { return recorder_; }
   /// The times of the units of this rank's stages.
   UnitClock& unit_clock() { return unit_clock_; }
   const UnitClock& unit_clock() const { return unit_clock_; }
-  /// At STEP and after evaluate(): summed losses of the microbatches whose last stage is here
-  /// (others 0).
+  /// Summed loss by microbatch, after STEP and evaluate(); 0 if the last stage is on another rank.
   const std::vector<double>& losses() const { return losses_.sums(); }
-  /// Most slots in use at once so far, in the shape of plan_memory's prediction.
+  /// Peak number of slots in use, in the form of plan_memory()'s prediction.
   RowMemory measured() const { return stages_.measured(); }
 
  private:
-  struct Pass {  // a compute action under way, unit by unit
+  struct Pass {  // a compute action in progress, unit by unit
     Action action;
     LocalStage* stage = nullptr;
     MicrobatchIo io;
-    FrozenOutputs* frozen = nullptr;  // of an F through frozen units from the model's first one
+    FrozenOutputs* frozen = nullptr;  // set for an F from the model's first unit through frozen
+                                      // ones
     int restored = 0;                 // units that need not run
-    int done = 0;                     // units
+    int done = 0;                     // units completed
     int units() const {
       const Stage& s = *stage->stage;
       return s.last_unit() -

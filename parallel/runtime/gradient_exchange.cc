@@ -10,8 +10,8 @@
 namespace concertina {
 namespace {
 
-/// order[rank][unit]: the microbatches whose weight gradient the rank computes, in its row's order;
-/// of the ranks that share a bucket with `me`. So it takes a rank's replicas, not the world.
+/// order[rank][unit]: microbatches whose weight gradient the rank computes, in row order. Only for
+/// ranks that share a bucket with `me`, so the cost grows with its replicas rather than the world.
 std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assignment, int me) {
   const std::vector<StagePlacement> stages = assignment.layout.stages();
   const int units = assignment.layout.unit_count();
@@ -34,8 +34,8 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assig
   return orders;
 }
 
-/// GradientTree::nodes() of `order`, without the tree, whose size is that of the run: a rank has as
-/// many peers as the run has replicas. `run`: microbatches of a leaf.
+/// Computes GradientTree::nodes() of `order` without the tree, whose size is that of the run: a
+/// rank has as many peers as the run has replicas. `run` is the number of microbatches per leaf.
 std::vector<TreeNode> nodes_of(const std::vector<int>& order, int run, int leaves) {
   std::vector<TreeNode> nodes;
   for (const int microbatch : order) nodes.push_back({microbatch / run, microbatch / run + 1});
@@ -47,8 +47,8 @@ std::vector<TreeNode> nodes_of(const std::vector<int>& order, int run, int leave
 
 }  // namespace
 
-/// The shares that the holders of a bucket sum by themselves. Most buckets have one use, whose
-/// microbatches are those of the bucket before it, on all of as many holders as there are replicas.
+/// The shares that the holders of a bucket sum locally, cached: most buckets have one use, with the
+/// same microbatches and holders as the previous bucket.
 struct OwnShares {
   std::vector<Share> shares;  // by holder
   std::vector<int> uses, ranks;
@@ -158,8 +158,8 @@ void GradientExchange::attach(Arena& arena) {
   }
 }
 
-/// The messages and additions of each phase, and of the last one also those of this rank's part:
-/// the uses in order.
+/// Compiles the messages and additions of each phase; those of the last phase include the sum of
+/// this rank's part over all uses, in order.
 void GradientExchange::compile(Item& item) {
   std::map<int, Held> held;  // by chunk
   for (int chunk = 0; chunk < static_cast<int>(item.parts.size()); ++chunk)
@@ -186,7 +186,7 @@ void GradientExchange::compile(Item& item) {
   if (item.parts[at(item.me)].count() == 0) return;
   std::vector<View> roots;
   for (const auto& [piece, view] : held[item.me]) {
-    CONCERTINA_CHECK(piece.node == (TreeNode{0, leaves_}), "bucket {} lacks leaves [{}, {})",
+    CONCERTINA_CHECK(piece.node == (TreeNode{0, leaves_}), "bucket {} has only the leaves [{}, {})",
                      item.bucket, piece.node.first, piece.node.last);
     roots.push_back(view);
   }

@@ -1,9 +1,9 @@
 // Gradients of one rank: summed over its microbatches (GradientTree), exchanged with the other
-// holders of each bucket while the backward pass goes on, as the assignment's scheme says
-// (parallel/plan/exchange_scheme.h), and combined in the canonical order wherever shares meet.
-// Invariants: the same bits for any layout and scheme; a bucket's exchange starts when this rank's
-// last gradient of it is done, in one order a group, as FIFO channels without tags demand; no call
-// after attach() and connect() allocates.
+// holders of each bucket during the backward pass by the assignment's scheme
+// (parallel/plan/exchange_scheme.h), and combined in canonical order wherever shares meet.
+// Invariants: the same bits for any layout and scheme; a bucket's exchange starts with this rank's
+// last gradient of it, in the same order on all ranks of a group, as untagged FIFO channels
+// require; no call after attach() and connect() allocates.
 #pragma once
 
 #include <map>
@@ -23,40 +23,39 @@ struct OwnShares;
 
 class GradientExchange final : public GradientSink {
  public:
-  /// Pure: nothing is allocated or sent. Frozen buckets take no part. `assignment` outlives it.
+  /// Pure: allocates and sends nothing. Skips frozen buckets. `assignment` must outlive it.
   GradientExchange(const Job& job, const Assignment& assignment, int rank);
 
-  /// Bytes of the buffers that gradients are summed in, and of the pieces that arrive.
+  /// Size of the buffers for gradient sums and for received pieces, in bytes.
   std::size_t sum_bytes() const;
   std::size_t staging_bytes() const;
   void attach(Arena& arena);
   void connect(const Groups& groups, Backend& backend);
 
-  /// In the next step these buckets have no gradient and no exchange. The same on all ranks.
+  /// Skips gradients and exchange of these buckets in the next step. The same on all ranks.
   void skip(SkippedBuckets skipped);
 
   GradientTarget begin(int bucket, int use, int microbatch) override;
   void end(int bucket, int use, int microbatch) override;
 
-  /// Tests what is under way and combines what is complete; never waits.
+  /// Polls pending exchanges and combines complete ones; never waits.
   void progress() {
     for (PhasedExchange& queue : queues_) queue.progress();
   }
-  /// Waits until every bucket's own part is reduced and nothing is under way. It is then ready for
-  /// the next step.
+  /// Waits until every bucket's own part is reduced and nothing is pending, then resets.
   void finish();
 
-  /// The gradient, after finish(), of this rank's part of `bucket` (owners' part, maybe empty); of
-  /// no use where the bucket is skipped.
+  /// The gradient of this rank's part of `bucket` (possibly empty), after finish(). Unspecified if
+  /// the bucket is skipped.
   View reduced(int bucket) const;
 
  private:
-  /// One use of a bucket on one holder: the nodes it ends with.
+  /// One use of a bucket on one holder, with its final nodes.
   struct Use {
     int unit = 0;
     GradientTree tree;
   };
-  /// A piece of a chunk that arrives from a peer.
+  /// A piece of a chunk received from a peer.
   struct Arrival {
     int phase = 0, chunk = 0;
     Piece piece;
@@ -66,20 +65,20 @@ class GradientExchange final : public GradientSink {
   struct Addition {
     View left, right;
   };
-  using Held = std::map<Piece, View>;  // of a chunk
+  using Held = std::map<Piece, View>;  // pieces of one chunk
   struct Item {
     int bucket = 0, me = 0;
     std::size_t elements = 0;
-    std::vector<int> ranks;   // the holders
-    std::vector<Part> parts;  // of each holder
-    std::vector<Use> uses;    // of this rank, ascending unit
+    std::vector<int> ranks;   // holders
+    std::vector<Part> parts;  // by holder
+    std::vector<Use> uses;    // on this rank, by ascending unit
     ExchangeRow row;
-    std::vector<Arrival> arrivals;                   // in the order of receiving
-    std::vector<PhasedExchange::Messages> messages;  // of each phase
-    std::vector<std::vector<Addition>> additions;    // once a phase is over
+    std::vector<Arrival> arrivals;                   // in receive order
+    std::vector<PhasedExchange::Messages> messages;  // by phase
+    std::vector<std::vector<Addition>> additions;    // by phase, made at its end
     View reduced;
     std::size_t queue = 0;
-    int place = 0;  // in its queue
+    int place = 0;  // position in its queue
     int open_uses = 0;
     bool skipped = false;
   };
@@ -96,10 +95,10 @@ class GradientExchange final : public GradientSink {
 
   int microbatches_, leaves_;
   const std::vector<Bucket>& buckets_;
-  std::vector<int> index_;  // bucket -> item, -1 where not held
+  std::vector<int> index_;  // bucket -> item, or -1 if not held
   std::vector<Item> items_;
-  std::vector<std::vector<int>> members_;  // items of one group in the order of their start
-  std::vector<PhasedExchange> queues_;     // of the same groups
+  std::vector<std::vector<int>> members_;  // by group: items in start order
+  std::vector<PhasedExchange> queues_;     // by group
   Backend* backend_ = nullptr;
 };
 

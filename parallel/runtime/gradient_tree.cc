@@ -37,7 +37,7 @@ GradientTree::GradientTree(const std::vector<int>& order, int microbatches, int 
     steps_.resize(static_cast<std::size_t>(highest - lowest + 1));
   }
   Numbers numbers;
-  std::map<int, int> missing;    // leaf under way -> microbatches to come
+  std::map<int, int> missing;    // incomplete leaf -> remaining microbatches
   std::map<TreeNode, int> held;  // node -> buffer
   for (const int microbatch : order) {
     const int leaf = microbatch / run;

@@ -1,7 +1,7 @@
-// Sums the gradients of one use of one bucket on one rank in the canonical order
-// (parallel/plan/reduction_tree.h), in as few buffers as that order allows.
-// Invariant: the program is made before the first step from the plan's order of microbatches; a
-// step follows it and allocates nothing.
+// Sums the gradients of one use of one bucket on one rank in canonical order
+// (parallel/plan/reduction_tree.h), with as few buffers as that order allows.
+// Invariant: the order of additions is compiled from the plan before the first step; a step follows
+// it without allocating.
 #pragma once
 
 #include <vector>
@@ -14,19 +14,19 @@ namespace concertina {
 
 class GradientTree {
  public:
-  /// `order`: the step's microbatches whose gradient this rank computes, in order of execution;
-  /// whole leaves. `microbatches`, `leaves`: of the run.
+  /// `order` lists the step's microbatches whose gradient this rank computes, in order of
+  /// execution, in whole leaves. `microbatches` and `leaves` are those of the run.
   GradientTree(const std::vector<int>& order, int microbatches, int leaves);
 
   int buffers() const { return buffers_; }
-  /// buffers() views of the bucket's size.
+  /// Requires buffers() views of the bucket's size.
   void attach(std::vector<View> buffers) { memory_ = std::move(buffers); }
 
   GradientTarget begin(int microbatch) const;
-  /// Makes the additions that the end of this microbatch allows; true if it was the last one.
+  /// Performs the additions that this microbatch completes. Returns true after the last microbatch.
   bool end(int microbatch, Backend& backend) const;
 
-  /// The nodes that are left at the end: maximal ones, ascending, and their buffers.
+  /// The nodes that remain at the end (maximal, ascending), and their buffers.
   const std::vector<TreeNode>& nodes() const { return nodes_; }
   View node_memory(std::size_t node) const {
     return memory_[static_cast<std::size_t>(node_buffers_[node])];
@@ -47,7 +47,7 @@ class GradientTree {
   }
 
   int first_ = 0;            // the lowest microbatch of the order
-  std::vector<Step> steps_;  // from there to the highest one
+  std::vector<Step> steps_;  // by microbatch, from first_ to the highest one
   std::vector<TreeNode> nodes_;
   std::vector<int> node_buffers_;
   std::vector<View> memory_;

@@ -8,7 +8,7 @@ namespace {
 
 using Ranks = std::vector<int>;
 
-/// Greedy: each round takes the sets, in order, that touch no rank of the round.
+/// Packs sets greedily: each round takes the sets, in order, that share no rank with it.
 std::vector<std::vector<Ranks>> disjoint_rounds(const std::set<Ranks>& sets) {
   std::vector<std::vector<Ranks>> rounds;
   std::vector<std::set<int>> taken;

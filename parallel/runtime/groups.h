@@ -1,6 +1,6 @@
-// Communicators of the ranks that share buckets, made once for an assignment.
-// Invariant: every rank of the world makes them in the same order; disjoint sets of ranks share one
-// split, so a grid of stages x replicas costs one or two splits per phase whatever its size.
+// Communicators of the ranks that share buckets, created once per assignment.
+// Invariant: every rank of the world creates them in the same order; disjoint sets of ranks share
+// one split, so a grid of stages x replicas costs one or two splits per phase at any size.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ class Groups {
  public:
   /// Collective over `world`.
   Groups(Communicator& world, const Assignment& assignment);
-  /// The communicators of the holders of a bucket that trains, one for each phase of their
-  /// exchanges. None where this rank is no holder or the only one.
+  /// Returns the communicators of the holders of a trained bucket, one per phase of their
+  /// exchanges. Empty if this rank is not a holder or is the only one.
   std::vector<Communicator*> find(const std::vector<int>& holders) const;
 
  private:

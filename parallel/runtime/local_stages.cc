@@ -19,8 +19,9 @@ LocalStages::LocalStages(const Layout& layout, const RowMemory& memory,
     boundary_bytes_ = one.stage->memory().boundary_bytes;
     boundary_type_ = one.stage->memory().activation;
   }
-  CONCERTINA_CHECK(stages_.size() == memory_.stages.size(), "a rank has {} stages, its row {}",
-                   stages_.size(), memory_.stages.size());
+  CONCERTINA_CHECK(stages_.size() == memory_.stages.size(),
+                   "a rank has {} stages, but its row has {}", stages_.size(),
+                   memory_.stages.size());
 }
 
 std::size_t LocalStages::saved_bytes() const {
@@ -150,7 +151,7 @@ void LocalStages::end_backward(const Action& action) {
     transfers_.wait({Kind::SEND_F, action.stage, action.microbatch}, at.send_f);
     outputs_.give(at.output.data);
   }
-  const View unsent = at.input_grad;  // SEND_B may still be to come
+  const View unsent = at.input_grad;  // SEND_B may still follow
   at = Activations{};
   at.input_grad = unsent;
 }

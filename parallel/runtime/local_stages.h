@@ -1,6 +1,6 @@
-// The stages of one rank, and the buffers and messages of each microbatch on them.
-// Invariant: buffers live exactly as parallel/plan/plan_memory.h says, so memory is what the plan
-// predicts.
+// The stages of one rank, with the buffers and messages of each microbatch.
+// Invariant: buffers have exactly the lifetimes of parallel/plan/plan_memory.h, so memory use
+// equals the prediction.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace concertina {
 
 /// The input of a step's passes.
 struct StepInput {
-  const StepBatch* batch = nullptr;  // null: no unit reads anything
+  const StepBatch* batch = nullptr;  // null: no unit reads input
   float loss_scale = 1;
   std::uint64_t seed = 0;  // see MicrobatchIo
   std::int64_t step = 0;
-  FrozenOutputs* frozen = nullptr;  // asked in training; null: all frozen units run
+  FrozenOutputs* frozen = nullptr;  // queried in training; null: all frozen units run
 };
 
 /// The memory of one microbatch on one stage.
@@ -34,7 +34,7 @@ struct Activations {
 };
 
 struct LocalStage {
-  int id = 0;  // in the layout
+  int id = 0;  // numbered as in the layout
   StageInfo info;
   Stage* stage = nullptr;
   BufferPool saved, grads;
@@ -43,34 +43,33 @@ struct LocalStage {
 
 class LocalStages {
  public:
-  /// `memory`: of the rank's row. `stages[s]`: stage s of the layout, null on other ranks. All
-  /// references outlive it.
+  /// `memory` is that of the rank's row. `stages[s]` is stage s of the layout, null if on another
+  /// rank. All references must outlive it.
   LocalStages(const Layout& layout, const RowMemory& memory, const std::vector<Stage*>& stages,
               int microbatches, Transfers& transfers);
 
-  /// Bytes of attach(), by what they hold.
+  /// Memory needed by attach(), in bytes, by purpose.
   std::size_t saved_bytes() const;  // saved activations, and gradients between I and W
   std::size_t boundary_bytes() const;
   void attach(Arena& arena);
 
-  std::vector<LocalStage>& all() { return stages_; }  // ascending stage
+  std::vector<LocalStage>& all() { return stages_; }  // ascending
   LocalStage& of(int stage) {
     return stages_[static_cast<std::size_t>(index_[static_cast<std::size_t>(stage)])];
   }
-  /// The view that a stage has of the microbatch of `action` (F, B, I, W) between begin() and
-  /// end().
+  /// A stage's view of the microbatch of `action` (F, B, I, W) between begin() and end().
   MicrobatchIo io(const Action& action, const StepInput& input);
 
-  /// Until `action` (F, B, I, W) can start: what it reads is there, and what it writes into.
+  /// Waits until the input and output buffers of `action` (F, B, I, W) are available.
   void begin(const Action& action);
-  /// Gives back what no later action reads.
+  /// Releases what no later action reads.
   void end(const Action& action);
-  /// In place of end(), after an F that no gradient follows: gives back all.
+  /// Releases everything. Replaces end() after an F without a gradient.
   void discard(const Action& forward);
-  /// SEND or RECV.
+  /// Starts a SEND or RECV.
   void start_transfer(const Action& action);
 
-  /// Most slots in use at once so far, in the shape of plan_memory's prediction.
+  /// Peak number of slots in use, in the form of plan_memory()'s prediction.
   RowMemory measured() const;
   MemoryUse use() const;
 
@@ -91,8 +90,8 @@ class LocalStages {
 
   const RowMemory memory_;
   Transfers& transfers_;
-  std::vector<LocalStage> stages_;  // ascending stage
-  std::vector<int> index_;          // stage -> index in stages_, -1
+  std::vector<LocalStage> stages_;  // ascending
+  std::vector<int> index_;          // stage -> index in stages_, or -1
   std::size_t boundary_bytes_ = 0;
   DType boundary_type_ = DType::f32;
   BufferPool inputs_, outputs_, output_grads_;

@@ -1,7 +1,7 @@
-// The exchanges of some ranks, phase by phase (parallel/plan/exchange_scheme.h).
-// Invariants: each phase has a communicator of its own, and all ranks begin that phase of their
-// exchanges in one order, as FIFO channels without tags demand; nothing here waits for a rank but
-// wait(); no call after add() allocates.
+// Exchanges between some ranks, phase by phase (parallel/plan/exchange_scheme.h).
+// Invariants: each phase has a separate communicator, and all ranks begin that phase of their
+// exchanges in the same order, as untagged FIFO channels require; only wait() waits for other
+// ranks; no call after add() allocates.
 #pragma once
 
 #include <functional>
@@ -18,26 +18,26 @@ class PhasedExchange {
     std::vector<Receive> receives;
   };
 
-  /// `groups`: the communicator of each phase; none where a rank is alone, in one phase of nothing.
-  /// `ended` is told of each phase that is over on this rank, before the next one begins.
+  /// `groups` has the communicator of each phase; empty if the rank is alone, with one empty phase.
+  /// `ended` is called when a phase is complete on this rank, before the next one begins.
   PhasedExchange(std::vector<Communicator*> groups,
                  std::function<void(int exchange, int phase)> ended);
 
-  /// Adds the next exchange and returns its number; `phases` has the messages of each phase.
+  /// Adds an exchange with the messages of each phase, and returns its number.
   int add(std::vector<Messages> phases);
-  /// Makes room in the communicators for all that was added.
+  /// Reserves capacity in the communicators for all added exchanges.
   void reserve();
 
-  /// An exchange that is left out has no part until it is taken in again. The same on all ranks.
+  /// Skips an exchange until it is included again. The same on all ranks.
   void leave_out(int exchange, bool out) { exchanges_[index(exchange)].out = out; }
-  /// Makes the exchange ready, as what it sends first is there: it begins once those before it
-  /// have.
+  /// Marks the exchange as ready, because its first data is available. It begins after the
+  /// preceding exchanges have begun.
   void begin(int exchange);
-  /// Tests what is under way and begins what may follow; never waits.
+  /// Polls pending exchanges and begins those that may follow; never waits.
   void progress() { progress(-1); }
-  /// Waits until the exchange is over, and drives the others meanwhile.
+  /// Waits until the exchange is complete, advancing the others meanwhile.
   void wait(int exchange);
-  /// Makes ready for the next step, once every exchange is over.
+  /// Prepares for the next step, once every exchange is complete.
   void reset();
 
  private:
@@ -57,7 +57,7 @@ class PhasedExchange {
   std::vector<Communicator*> groups_;
   std::function<void(int, int)> ended_;
   std::vector<Exchange> exchanges_;
-  std::vector<std::size_t> next_;  // exchange to begin, by phase
+  std::vector<std::size_t> next_;  // by phase: the next exchange to begin
 };
 
 }  // namespace concertina

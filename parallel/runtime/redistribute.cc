@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// The blocks that a bucket gets on this rank.
+/// The new blocks of a bucket on this rank.
 struct NewBlocks {
   Arena weights, kinds;
   std::size_t weight_elements = 0, kind_elements = 0;
@@ -27,7 +27,7 @@ class RoundMover {
     for (Receive& one : receives_) one.step = exchange_step(one.from, me, size);
     std::ranges::stable_sort(sends_, {}, &Send::step);
     std::ranges::stable_sort(receives_, {}, &Receive::step);
-    tensors_.barrier();  // what arrives before it is awaited takes memory that no plan knows of
+    tensors_.barrier();  // data that arrives before its receive is posted uses unplanned memory
     tensors_.exchange(sends_, receives_).wait();
     for (const std::size_t bucket : round.buckets) swap_blocks(bucket);
     blocks_.clear();
@@ -39,7 +39,7 @@ class RoundMover {
   bool holds(const Assignment& assignment, std::size_t bucket) const {
     return concertina::holds(assignment, bucket, state_.rank());
   }
-  /// Elements of this rank's own part whose state it keeps.
+  /// Elements of this rank's part whose optimizer state it keeps.
   std::size_t own_elements(const Assignment& assignment, std::size_t bucket) const {
     const Part* part = own_state(assignment, bucket, state_.rank());
     return part == nullptr ? 0 : part->count();
@@ -59,7 +59,7 @@ class RoundMover {
     made.kinds = state_.make_block(made.kind_elements, state_.kinds().size());
   }
 
-  /// The elements of a move: of the weights, or of one kind of optimizer state.
+  /// The destination of a move, for the weights or one kind of optimizer state.
   View new_place(const Move& move, std::size_t kind) {
     const NewBlocks& made = blocks_.at(move.bucket);
     if (!move.kinds)

@@ -1,6 +1,6 @@
 // Moves the state of all ranks from one assignment to another, in place.
-// Invariants: the bits of every weight and of every optimizer tensor that trains before and after
-// stay; what begins to train has optimizer state of zero; memory stays within the plan's.
+// Invariants: weights, and optimizer tensors that train before and after, keep their bits; the
+// optimizer state of buckets that start to train is zero; memory stays within the plan's.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace concertina {
 
-/// Bytes of a piece. A longer message is announced over TCP, and its receiver's answer would queue
-/// after all that the receiver itself sends: the two directions of a link would take turns.
+/// Size of a piece in bytes. A longer message is announced over TCP, and the receiver's reply would
+/// queue behind its own sends, so that the two directions of a link would alternate.
 inline constexpr std::size_t kPieceBytes = std::size_t{1} << 19;
 
 /// Appends `data` as messages to or from `peer`. `Message` is Send or Receive.
@@ -24,9 +24,9 @@ void add_pieces(Data data, int peer, std::vector<Message>& messages) {
     messages.push_back({data.first(std::min(kPieceBytes, data.size())), peer});
 }
 
-/// Collective. `state` is of the assignment that `plan` starts from; after it, of `to`, which
-/// outlives the state. `plan`: plan_moves() of both, the same on every rank. `tensors`: over the
-/// world, for views of the state's memory.
+/// Moves `state` from the assignment at the start of `plan` to `to`, which must outlive the state.
+/// `plan` is the plan_moves() of both, the same on every rank. `tensors` spans the world and passes
+/// views of the state's memory. Collective.
 void redistribute(State& state, const Assignment& to, const MovePlan& plan, Communicator& tensors);
 
 }  // namespace concertina

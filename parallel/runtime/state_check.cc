@@ -14,12 +14,12 @@
 namespace concertina {
 namespace {
 
-/// What a rank says first of its state; after it comes a digest for each of its sets.
+/// A rank's verdict on its state (0: nothing recorded), followed by one digest per set.
 constexpr double kSame = 1, kSharedChanged = 2, kOwnChanged = 3;  // 0: nothing was recorded
 
 constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;
 
-/// A double that says the same as the first 52 bits of a digest.
+/// Returns a double that encodes the first 52 bits of a digest.
 double as_number(std::uint64_t digest) {
   return static_cast<double>(digest >> 12U);
 }
@@ -72,7 +72,7 @@ std::size_t StateCheck::words(int rank) const {
                  sets_, [rank](const auto& set) { return std::ranges::binary_search(set, rank); }));
 }
 
-/// Digests all tensors; returns the seconds that it took.
+/// Digests all tensors and returns the elapsed seconds.
 double StateCheck::see() {
   const double start = now();
   for (Tensor& one : tensors_) one.seen = digest_of(state_->memory(), one.view, scratch_);
@@ -134,7 +134,7 @@ StepFault StateCheck::judge(const Words& words) {
   return fault;
 }
 
-/// Of the ranks of a set that found no change of their own, those that are not as most are wrong.
+/// Compares the ranks of a set that found no change; those unlike the majority are wrong.
 void StateCheck::judge_set(const std::vector<int>& set, const Words& words,
                            StepFault& fault) const {
   const auto value = [&](int rank) {  // of this set

@@ -1,11 +1,10 @@
-// Whether the weights and the optimizer state of a rank still are what its last update left, and
-// the weights those of its replicas.
-// An update makes each weight on one rank, its owner, which sends it to all other holders. A bit
-// that flips in between stays only until the next update: the owner's is in everybody's weights
-// from then on, and what it did to gradients too. So each rank digests its state right after an
-// update, and again before the next one, which is left out if something differs. Invariants: all
-// working ranks find the same fault in the same step, before a weight has changed; nothing is
-// allocated in a step without a fault; the digests change nothing that is trained.
+// Checks that weights and optimizer state of a rank are still those of its last update, and that
+// weights agree between replicas.
+// The owner of a weight updates it and sends it to all other holders. After a bit flip, the next
+// update spreads the owner's value and the effect on gradients to all ranks. So each rank digests
+// its state right after an update and again before the next one, which is skipped if something
+// differs. Invariants: all working ranks find the same fault in the same step, before any weight
+// changes; a step without a fault allocates nothing; digests modify nothing.
 #pragma once
 
 #include <cstdint>
@@ -20,62 +19,60 @@
 
 namespace concertina {
 
-/// What was wrong with the numbers of a step, whose update was left out. The same on all working
-/// ranks.
+/// A fault in the numbers of a step, whose update was skipped. The same on all working ranks.
 struct StepFault {
-  // data: a rank could not read its part of the batch; StepEngine::unread() says why, there.
+  // data: a rank could not read its part of the batch; its StepEngine::unread() has the reason.
   enum class Kind { none, not_finite, state, data } kind = Kind::none;
-  std::string what{}, where{};  // not_finite: for an Error
-  // Of state: the ranks whose state is wrong, or, where nobody can know, those that differ from
-  // each other.
+  std::string what{}, where{};  // for an Error, if not finite
+  // state: the ranks with a wrong state or, if unknown, those that differ from each other.
   std::vector<int> ranks{};
-  bool known = false;       // they are the wrong ones
-  bool repairable = false;  // others have all that is wrong
+  bool known = false;       // whether `ranks` are the wrong ones
+  bool repairable = false;  // whether other ranks have all wrong data
   explicit operator bool() const { return kind != Kind::none; }
 };
 
-/// The sets of ranks that hold the same buckets, of two ranks or more, by their first bucket.
+/// Sets of at least two ranks with the same buckets, ordered by their first bucket.
 std::vector<std::vector<int>> replica_sets(const Assignment& assignment);
 
 class StateCheck {
  public:
-  /// `kinds`: tensors of the optimizer; what else a state has is others' to write. All outlive it.
+  /// `kinds` is the number of optimizer tensors; other state is ignored.
   StateCheck(const Assignment& assignment, int rank, std::size_t kinds);
   void connect(const State& state, Communicator& working);
 
-  /// Numbers that `rank` tells the others in each step.
+  /// Number of values that `rank` sends to the others in each step.
   std::size_t words(int rank) const;
-  /// From now on, after the next update, the state is recorded.
+  /// Requests that the state be recorded after the next update.
   void record_next() { wanted_ = true; }
-  /// A step begins: the place of faults that are made on purpose.
+  /// Begins a step. Injects faults that tests request.
   void begin(std::int64_t step);
-  /// After an update: records the state if that is wanted.
+  /// Records the state after an update, if requested.
   void updated(std::int64_t step);
-  /// The state was written from outside: what was recorded is of no use.
+  /// Discards the record, because the state was written from outside.
   void forget() { recorded_ = false; }
-  /// Before an update: digests the state if it was recorded, and fills in `mine`.
+  /// Digests the state before an update, if recorded, and fills in `mine`.
   void compare(std::span<double> mine);
-  /// In place of all that compare() says: this rank could not read its part of the batch.
+  /// Replaces the result of compare() if this rank could not read its part of the batch.
   static constexpr double kUnread = 4;
-  /// Decides from the words of all working ranks. After a fault what was recorded stays.
+  /// Decides from the values of all working ranks. After a fault, the record is kept.
   using Words = std::function<std::span<const double>(int rank)>;
   StepFault judge(const Words& words);
 
-  /// Names of this rank's tensors that are not what was recorded.
+  /// Names of this rank's tensors that differ from the record.
   std::vector<std::string> changed() const;
-  /// The weights that other ranks hold too, with the digests of the last compare().
+  /// Names and digests, from the last compare(), of weights that other ranks have too.
   std::vector<std::pair<std::string, std::uint64_t>> shared_digests() const;
-  /// Writes the weights of a rank that is right over those of the wrong ones. Returns the names of
-  /// this rank's tensors that were wrong. Collective over the working ranks.
+  /// Copies the weights of a correct rank to the wrong ones. Returns the names of this rank's
+  /// tensors that were wrong. Collective over the working ranks.
   std::vector<std::string> repair(const StepFault& fault);
-  /// Seconds of the last record and of the last compare() of one.
+  /// Duration of the last record and of its compare(), in seconds.
   double seconds() const { return record_seconds_ + compare_seconds_; }
 
  private:
   struct Tensor {
     std::size_t bucket;
     const BucketTensor* spec;
-    int kind;  // -1: the weights
+    int kind;  // -1: weights
     View view;
     std::uint64_t recorded = 0, seen = 0;
   };
@@ -88,7 +85,7 @@ class StateCheck {
   const int rank_;
   const std::size_t kinds_;
   const std::vector<std::vector<int>> sets_;
-  std::vector<std::size_t> set_of_;  // by bucket; sets_.size() of one that has a single holder
+  std::vector<std::size_t> set_of_;  // by bucket; sets_.size() for buckets with a single holder
   const State* state_ = nullptr;
   Communicator* working_ = nullptr;
   std::vector<Tensor> tensors_;

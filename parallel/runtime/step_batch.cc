@@ -78,7 +78,7 @@ void StepBatch::blank() {
   }
 }
 
-/// Microbatches [first, last) of the step, all of `batch`.
+/// Loads microbatches [first, last) of the step, all of `batch`.
 void StepBatch::load(std::int64_t batch, int first, int last, const Reading& reading,
                      BatchSource& source) {
   wanted_.assign(source.fields().size(), {});

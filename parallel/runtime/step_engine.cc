@@ -26,9 +26,9 @@ std::vector<Stage*> pointers(const std::vector<std::unique_ptr<Stage>>& stages) 
   return result;
 }
 
-constexpr std::size_t kMarks = 6;  // of a step, by the update and the packing of weights
+constexpr std::size_t kMarks = 6;  // used per step by the update and the packing of weights
 
-/// Scratch that the stages of a rank share, and its update, which comes after all of them.
+/// Scratch shared by the stages of a rank and its update, which follows all of them.
 struct Scratch {
   std::size_t workspace = 0, forward = 0;
 };
@@ -102,7 +102,7 @@ void StepEngine::start(State& state, Communicators ranks, Watchdog* watchdog, Ar
 void StepEngine::attach(State& state) {
   const std::size_t planned = memory().total() - state_bytes(assignment_, rank_, kinds_).total();
   if (!arena_.renew(planned)) {
-    arena_ = Arena();  // first: there may not be room for both
+    arena_ = Arena();  // first, because memory may not suffice for both
     arena_.reserve(planned, backend_.memory());
   }
   for (const auto& stage : stages_)
@@ -163,7 +163,7 @@ void StepEngine::skip(SkippedBuckets skipped) {
   update_.skip(skipped);
 }
 
-/// All targets of one step, from batch `batch` on.
+/// Number of targets of one step that starts with batch `batch`.
 double StepEngine::valid_targets(std::int64_t batch, const BatchSource& source) const {
   std::int64_t targets = 0;
   for (int b = 0; b < assignment_.batches; ++b)
@@ -174,10 +174,10 @@ double StepEngine::valid_targets(std::int64_t batch, const BatchSource& source) 
 StepResult StepEngine::train(std::int64_t step, std::int64_t update_number, double lr,
                              BatchSource& source, FrozenOutputs* frozen) {
   executor_.begin_step(step);
-  if (!works_) return executor_.end_step(), StepResult{};  // a record of nothing
+  if (!works_) return executor_.end_step(), StepResult{};  // an empty record
   update_.check().begin(step);
   const double targets = valid_targets(step - 1, source);
-  CONCERTINA_CHECK(targets > 0, "step {} has no target to learn from", step);
+  CONCERTINA_CHECK(targets > 0, "step {} has no target", step);
   const double start = now();
   load("unread", step - 1, assignment_.microbatches(job_), source);
   const double load_seconds = now() - start;
@@ -196,7 +196,7 @@ StepResult StepEngine::train(std::int64_t step, std::int64_t update_number, doub
                  .seed = job_.seed,
                  .step = step,
                  .frozen = frozen},
-                std::ref(update));  // a reference: std::function takes it without an allocation
+                std::ref(update));  // by reference, so std::function does not allocate
   executor_.end_step();
   record_step(load_seconds);
   return result;

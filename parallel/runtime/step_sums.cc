@@ -35,8 +35,8 @@ void StepSums::connect(Communicator& working, Backend& backend, Watchdog* watchd
   working.reserve(0, 2, square_sends_.size() + square_receives_.size());
 }
 
-/// Each rank's message: the losses of its last stages, then the sums of the buckets that it is the
-/// first owner of, then what it says of its state.
+/// Lays out each rank's message: losses of its last stages, sums of the buckets of which it is the
+/// first owner, and the values of its state check.
 void StepSums::place_sums() {
   loss_rank_.resize(at(assignment_.microbatches(job_)));
   for (const Pipeline& pipeline : assignment_.layout.pipelines)
@@ -66,11 +66,11 @@ void StepSums::place_sums() {
     tensors_at_[b] += sums_begin_[index(assignment_.owners[b].ranks[0])];
 }
 
-/// Places the squares: all that goes between two ranks is one message, bucket after bucket.
+/// Lays out the squares: one message per pair of ranks, bucket after bucket.
 void StepSums::place_squares() {
   std::map<int, std::vector<std::size_t>> to;  // first owner -> buckets
   std::map<int, std::vector<std::pair<std::size_t, std::size_t>>>
-      from;  // owner -> bucket, its index
+      from;  // owner -> bucket and owner index
   own_squares_.resize(assignment_.buckets.size());
   all_squares_.resize(assignment_.buckets.size());
   for (std::size_t b = 0; b < assignment_.buckets.size(); ++b) {
@@ -111,7 +111,7 @@ void StepSums::place_squares() {
   };
   const int me = assignment_.working_index(rank_), size = working_->size();
   const auto index = [&](const Message& one) { return assignment_.working_index(one.peer); };
-  // One message to or from a peer at most.
+  // At most one message per peer.
   for (const Message& one : sends)
     square_sends_.push_back({bytes(one), index(one), exchange_step(me, index(one), size)});
   for (const Message& one : receives)
@@ -148,7 +148,7 @@ void StepSums::add_gradients(const GradientExchange& gradients) {
   backend_->synchronize();
 }
 
-/// The sum of each tensor of a bucket: block after block, whoever owns them.
+/// Adds up each tensor of a bucket, block after block, regardless of the owners.
 void StepSums::add_squares(std::size_t bucket) {
   std::size_t owner = 0, left = blocks_of(bucket, 0), next = all_squares_[bucket][0];
   std::size_t sum_at = tensors_at_[bucket];
@@ -210,7 +210,7 @@ StepFault StepSums::not_finite(std::int64_t step) const {
     while (!bucket.tensors[t].trains || std::isfinite(sums_[tensors_at_[b] + t])) ++t;
     return {.kind = kKind,
             .what = fmt::format("the gradient of step {} is not finite", step),
-            .where = fmt::format("tensor {}, which rank {} added up", bucket.tensors[t].name,
+            .where = fmt::format("tensor {}, summed by rank {}", bucket.tensors[t].name,
                                  assignment_.owners[b].ranks[0])};
   }
   return {};

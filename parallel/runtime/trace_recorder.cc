@@ -10,10 +10,10 @@
 namespace concertina {
 namespace {
 
-/// Seconds; less is no wait but the price of asking.
+/// Seconds; a shorter time is the cost of polling rather than a wait.
 constexpr double kShortestWait = 1e-6;
 
-/// One wait a transfer; reduction, sums and weights at the end.
+/// One wait per transfer, plus reduction, sums and weights at the end.
 std::size_t most_waits(std::size_t transfers) {
   return transfers + 3;
 }
@@ -89,7 +89,7 @@ void TraceRecorder::end_step() {
   set_times(current());
 }
 
-/// Marks become times.
+/// Converts marks to times.
 void TraceRecorder::set_times(StepRecord& record) {
   const auto set = [this](auto&... marks) { ((marks = clock_.time(marks)), ...); };
   set(record.start, record.end);
@@ -108,7 +108,7 @@ void TraceRecorder::set_times(StepRecord& record) {
       continue;
     }
     record.actions[i + 1] = time;
-    // The first turn has what comes before it, each what comes before the next.
+    // The first turn includes the time before it, and each turn the time until the next.
     double start = time.start;
     for (++i; turn != turns_.cend() && turn->action <= i; ++turn) {
       const auto next = turn + 1;

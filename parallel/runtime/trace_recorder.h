@@ -1,8 +1,8 @@
-// Records what a rank does in a step: every step's times, for the bubble, and all of the steps that
-// were asked for.
-// Invariants: nothing is allocated, written or sent in a step; a record that is full is our bug.
-// All times are marks of the kernels' clock (core/kernel_clock.h) until end_step() has settled it,
-// but those of messages, which are seen by the host.
+// Records what a rank does in a step: the times of every step, for the bubble, and full records of
+// requested steps.
+// Invariants: nothing is allocated, written or sent in a step; a full record is a bug. Until
+// end_step() has settled the clock, all times are marks of the kernel clock (core/kernel_clock.h),
+// except those of messages, which the host observes.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@ namespace concertina {
 
 class TraceRecorder {
  public:
-  /// Records steps that run `row` of `rank`, with at most so many turns of overlapped passes.
-  /// `clock` outlives it.
+  /// Records steps that run `row` of `rank`, with at most `turns` turns of overlapped passes.
+  /// `clock` must outlive it.
   TraceRecorder(const std::vector<Action>& row, int rank, std::size_t turns, KernelClock& clock);
 
   /// Keeps `count` records: of step `first` and every `stride`-th step after it.
   void keep(std::int64_t first, int count, int stride = 1);
-  /// Until begin_step() of the next step, what is recorded belongs to this one.
+  /// Starts the record of step `step`.
   void begin_step(std::int64_t step);
-  /// Waits for the kernels; the record has its times. Outside of a step nothing is recorded.
+  /// Waits for the kernels and sets the times of the record. Nothing is recorded outside of a step.
   void end_step();
   /// Sets the seconds that the last step spent in its stages.
   void worked(double stage_seconds) { current().stage_seconds = stage_seconds; }
 
-  /// Whether the current step is kept: then memory is asked for as well.
+  /// Whether the current step is kept, with samples of its memory.
   bool detailed() const { return kept_index_ >= 0; }
 
-  /// Around each action of the row; an overlapped one and the next are one.
+  /// Called around each action of the row; an overlapped action and the next one count as one.
   void begin(std::size_t action) {
     clock_.enter(names_[action].c_str());
     current().actions[action].start = clock_.mark();
@@ -41,12 +41,12 @@ class TraceRecorder {
     current().actions[action].end = clock_.mark();
     clock_.leave();
   }
-  /// The next unit is one of this action, of an overlapped pair.
+  /// Called when the next unit is one of this action, in an overlapped pair.
   void turn(std::size_t action) { turns_.push_back({action, clock_.mark()}); }
 
-  /// The start that waited() is given; 0 outside of a step.
+  /// The `start` argument for waited(); 0 outside of a step.
   double mark() { return active_ ? clock_.mark() : 0; }
-  /// Since the mark `start`.
+  /// Records a wait since the mark `start`.
   void waited(WaitFor what, const Action& transfer, double start);
   void completed(const Action& transfer);
   void memory(const MemoryUse& use) { current().memory.push_back({clock_.mark(), use}); }
@@ -55,9 +55,9 @@ class TraceRecorder {
   const StepRecord& last() const {
     return kept_index_ >= 0 ? kept_[static_cast<std::size_t>(kept_index_)] : scratch_;
   }
-  /// The steps of keep(), in order; they are without times until they have run.
+  /// The steps of keep(), in order; without times until they have run.
   const std::vector<StepRecord>& kept() const { return kept_; }
-  /// Forgets them and keeps nothing more.
+  /// Discards the kept records and stops keeping.
   void release();
 
  private:
@@ -75,12 +75,12 @@ class TraceRecorder {
   const std::vector<Action> row_;
   KernelClock& clock_;
   const std::size_t transfers_;
-  std::vector<std::string> names_;  // of the row's actions, for profilers
-  std::vector<Turn> turns_;         // of the current step
+  std::vector<std::string> names_;  // names of the row's actions, for profilers
+  std::vector<Turn> turns_;         // turns of the current step
   StepRecord scratch_;
   std::vector<StepRecord> kept_;
   std::int64_t first_ = 0, stride_ = 1;
-  std::ptrdiff_t kept_index_ = -1;  // of the current step; -1: it goes to scratch_
+  std::ptrdiff_t kept_index_ = -1;  // index of the current step; -1: recorded in scratch_
   bool active_ = false;
 };
 

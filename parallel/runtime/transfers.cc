@@ -45,7 +45,7 @@ void Transfers::start(const Action& action, View message, Work& work) {
 }
 
 void Transfers::wait(const Action& action, Work& work) {
-  const double start = recorder_.mark();  // a test may copy what has arrived
+  const double start = recorder_.mark();  // a test may copy received data
   const bool open = std::erase_if(open_, [&](const Open& one) { return one.work == &work; }) > 0;
   if (!work.test()) {
     if (watchdog_ != nullptr)
@@ -70,7 +70,7 @@ void Transfers::post(const Action& send, View message) {
 
 void Transfers::reclaim_oldest(Kind send) {
   auto& [buffers, sends] = outbox(send);
-  CONCERTINA_CHECK(!sends.empty(), "no send is under way");
+  CONCERTINA_CHECK(!sends.empty(), "no send is pending");
   Sent& oldest = sends.front();
   wait(oldest.action, oldest.work);
   if (!oldest.over) recorder_.completed(oldest.action);

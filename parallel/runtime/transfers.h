@@ -1,6 +1,6 @@
-// The messages between the stages of this rank and those of others.
+// The messages between stages of this rank and stages of other ranks.
 // Invariants: a wait yields the core and feeds the watchdog; every wait is recorded, and so is the
-// moment in which a message is seen to be over; nothing is allocated after connect().
+// time when a message is observed to be complete; nothing is allocated after connect().
 #pragma once
 
 #include <cstddef>
@@ -17,29 +17,29 @@ namespace concertina {
 
 class Transfers {
  public:
-  /// References outlive it.
+  /// References must outlive it.
   Transfers(const Layout& layout, TraceRecorder& recorder);
-  Transfers(const Transfers&) = delete;  // what is under way points into it
+  Transfers(const Transfers&) = delete;  // referenced by pending transfers
   Transfers& operator=(const Transfers&) = delete;
 
-  /// The buffers of messages that nothing answers, `bytes` each.
+  /// Attaches the buffers of messages without an answer, `bytes` each.
   void attach(Arena& arena, const RowMemory& memory, std::size_t bytes);
-  /// Collective. `row`: of this rank; `most`: messages under way at a time.
+  /// `row` is this rank's; `most` is the maximum number of concurrent messages. Collective.
   void connect(Communicator& world, Watchdog* watchdog, const std::vector<Action>& row, int most);
 
-  /// `action`: the SEND or RECV. `work` stays where it is until wait() has seen its end.
+  /// `action` is the SEND or RECV. `work` must not move until wait() has returned.
   void start(const Action& action, View message, Work& work);
   void wait(const Action& action, Work& work);
 
-  /// Takes a buffer for a SEND that nothing answers: it is free once its message is known to be
-  /// over, which is when one is needed and all are in use.
+  /// Takes a buffer for a SEND without an answer. It becomes free when its message is known to be
+  /// complete, which is checked only when a buffer is needed and all are in use.
   void* take_buffer(Kind send);
   void post(const Action& send, View message);
-  /// Waits until the oldest such message is over.
+  /// Waits until the oldest of these messages is complete.
   void reclaim_oldest(Kind send);
   void reclaim_all();
 
-  /// Tests what is under way; never waits.
+  /// Polls pending messages; never waits.
   void progress();
   const BufferPool& buffers(Kind send) const {
     return send == Kind::SEND_B ? input_grads_.buffers : frozen_outputs_.buffers;
@@ -54,7 +54,7 @@ class Transfers {
     Work work;
     void* buffer = nullptr;
     Action action;
-    bool over = false;  // as far as was seen
+    bool over = false;  // observed to be complete
   };
   struct Outbox {
     BufferPool buffers;
@@ -68,7 +68,7 @@ class Transfers {
   TraceRecorder& recorder_;
   Communicator* world_ = nullptr;
   Watchdog* watchdog_ = nullptr;
-  std::vector<Open> open_;  // that nothing has waited for yet
+  std::vector<Open> open_;  // not waited for yet
   Outbox input_grads_, frozen_outputs_;
 };
 

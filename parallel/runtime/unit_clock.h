@@ -1,6 +1,6 @@
-// The times of each unit's passes on this rank: two marks of the kernels' clock a pass, nothing
-// else. Invariants: waiting and the work between units (transfers) is never a unit's, nor is
-// anything outside of steps; nothing is allocated in a step.
+// Durations of each unit's passes on this rank, from two marks of the kernel clock per pass.
+// Invariants: excludes waits, the work between units (transfers) and everything outside of steps;
+// nothing is allocated in a step.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ namespace concertina {
 
 class UnitClock final : public UnitObserver {
  public:
-  /// `units` of the model; `marks` that a step takes at most. `clock` outlives it.
+  /// `units` is the number in the model, `marks` the maximum per step. `clock` must outlive it.
   UnitClock(int units, std::size_t marks, KernelClock& clock);
 
-  /// Where marks cost the device time, units are measured in some steps only: the first ones and
-  /// one of kStride, or in all of them from now on.
+  /// Measures every step from now on. By default, where marks cost device time, only the first
+  /// steps and then one of kStride are measured.
   void measure_every_step() { every_step_ = true; }
   void begin_step();
-  /// A unit is about to run.
+  /// Called when a unit is about to run.
   void start();
   void unit_done(int unit, Pass pass) override { lap(unit * kPasses + static_cast<int>(pass)); }
-  /// The step has ended, and the clock has settled. Returns the seconds of all passes but packing,
-  /// the additions of the reduction tree among them; 0 of a step that was not measured.
+  /// Ends the step after the clock has settled. Returns the seconds of all passes except packing,
+  /// including the additions of the reduction tree, or 0 if the step was not measured.
   double end_step();
 
-  /// The means over typical steps, by unit of the model. A step in which a pass did not run counts
-  /// as the one before it: frozen units need not run where what they make is known.
+  /// Means over typical steps, by unit of the model. A pass that did not run in a step, because the
+  /// outputs of frozen units were known, counts with its previous duration.
   std::vector<UnitSeconds> seconds() const;
 
   static constexpr std::int64_t kStride = 8;
@@ -38,7 +38,7 @@ class UnitClock final : public UnitObserver {
  private:
   static constexpr int kStart = -1;
   struct Lap {
-    int cell = kStart;  // of sums_: what has just ended
+    int cell = kStart;  // index in sums_ of the pass that has just ended
     double at = 0;
   };
   void lap(int cell);
@@ -46,10 +46,10 @@ class UnitClock final : public UnitObserver {
   KernelClock& clock_;
   bool every_step_ = false, measuring_ = false;
   std::int64_t steps_begun_ = 0;
-  std::vector<Lap> laps_;     // of the current step
+  std::vector<Lap> laps_;     // laps of the current step
   std::vector<double> sums_;  // [units x kPasses], seconds
   std::vector<int> counts_;
-  std::vector<double> means_;  // of the last step that had them
+  std::vector<double> means_;  // means of the last measured step
   StepHistory steps_;
 };
 

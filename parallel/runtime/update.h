@@ -1,6 +1,6 @@
-// The end of a step: global norm, clipping, optimizer on the own parts, weights back to all
-// holders. Invariant: where a norm or a loss is not finite, or the state of a rank not what it was,
-// no rank changes a weight.
+// The end of a step: global norm, clipping, optimizer on each rank's parts, and weights back to all
+// holders. Invariant: if a norm or loss is not finite, or the state of a rank has changed, no rank
+// changes a weight.
 #pragma once
 
 #include <memory>
@@ -19,60 +19,61 @@
 
 namespace concertina {
 
-/// The figures of a step, the same bits on every rank and at every layout.
+/// The metrics of a step, the same bits on every rank and at every layout.
 struct StepResult {
-  double loss = 0;       // mean over the valid targets of the global batch, nats
+  double loss = 0;       // mean over the valid targets of the global batch, in nats
   double grad_norm = 0;  // before clipping
   double lr = 0;
-  StepFault::Kind fault = StepFault::Kind::none;  // else the update was left out
+  StepFault::Kind fault = StepFault::Kind::none;  // unless none, the update was skipped
 };
 
 /// The step that an update ends.
 struct UpdateOf {
-  std::int64_t step = 0;    // of the run, for errors; from 1
-  std::int64_t number = 0;  // of the updates so far, from 1: fewer than steps where some do several
+  std::int64_t step = 0;    // within the run, for errors; from 1
+  std::int64_t number = 0;  // number of the update, from 1; below `step` if updates comprise
+                            // several steps
   double lr = 0;
   double targets = 0;   // valid ones of the step
-  bool unread = false;  // this rank could not read its part of the batch
+  bool unread = false;  // whether this rank could not read its part of the batch
 };
 
-/// Seconds of this rank's own work in the last step.
+/// Seconds of this rank's work in the last step, without waits.
 struct UpdateTimes {
   double norm = 0, update = 0;
 };
 
 class Update {
  public:
-  /// All outlive it. `clip`: of the global norm, as clip_scale() takes it. Makes the optimizer's
-  /// operators on `backend`.
+  /// All references must outlive it. `clip` is the limit of the global norm, as in clip_scale().
+  /// Creates the optimizer's operators on `backend`.
   Update(const Job& job, const Assignment& assignment, int rank, const Optimizer& optimizer,
          double clip, Backend& backend);
 
-  /// Scratch of updates, of which nothing stays.
+  /// Size of the temporary memory of updates, in bytes.
   std::size_t scratch_bytes() const { return tools_ == nullptr ? 0 : tools_->scratch_bytes(); }
   void set_scratch(void* scratch) {
     if (tools_ != nullptr) tools_->attach(scratch);
   }
-  /// `state` of this assignment; `working`: the ranks that work. All outlive it.
+  /// `state` has this assignment; `working` has the working ranks. All references must outlive it.
   void connect(State& state, Communicator& working, const Groups& groups, Watchdog* watchdog);
 
-  /// In the next step weights and state of these buckets stay, and they have no part in the norm.
+  /// Excludes these buckets from the next update and its norm.
   void skip(SkippedBuckets skipped) {
     skipped_ = skipped;
     sums_.skip(skipped);
     if (weights_) weights_->skip(skipped);
   }
-  /// `losses`: of this rank's last stages, by microbatch. Changes nothing if there is a fault().
+  /// `losses` are those of this rank's last stages, by microbatch. A fault() changes nothing.
   StepResult apply(const UpdateOf& update, const GradientExchange& gradients,
                    const std::vector<double>& losses, TraceRecorder& recorder);
 
-  /// What was wrong with the last step.
+  /// The fault of the last step.
   const StepFault& fault() const { return fault_; }
   StateCheck& check() { return check_; }
   const StateCheck& check() const { return check_; }
-  /// The sum of squares of the last step's gradient, by bucket; 0 of a frozen or skipped one.
+  /// Sums of squares of the last step's gradient, by bucket; 0 for a frozen or skipped one.
   const std::vector<double>& bucket_squares() const { return sums_.bucket_squares(); }
-  /// Once the backend's clock has settled.
+  /// Requires that the backend's clock has settled.
   UpdateTimes times() const;
   /// Elements of this rank's parts that train.
   std::size_t elements() const;
@@ -90,12 +91,12 @@ class Update {
   const int rank_;
   const Optimizer& optimizer_;
   const double clip_;
-  const std::size_t kinds_;  // of the optimizer: the first of the state
+  const std::size_t kinds_;  // kinds of optimizer state, which come first in the state
   StateCheck check_;
   StepSums sums_;
   StepFault fault_;
   SkippedBuckets skipped_;
-  std::vector<const Part*> parts_;  // by bucket: the own one; null where nothing trains here
+  std::vector<const Part*> parts_;  // by bucket: this rank's part, or null if nothing trains here
   std::vector<std::vector<TensorRun>> runs_;
   std::unique_ptr<UpdateTools> tools_;
   State* state_ = nullptr;

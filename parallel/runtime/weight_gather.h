@@ -1,7 +1,7 @@
-// New weights from the owners of their parts back to all holders: by an all-gather where the
-// exchange of their gradients has one phase, else by the way of the gradients backwards.
-// Invariant: all ranks start the buckets of a group in one order; no call after the constructor
-// allocates.
+// Sends new weights from the owners of parts to all holders: by an all-gather if the gradient
+// exchange has one phase, otherwise along the path of the gradients in reverse.
+// Invariant: all ranks start the buckets of a group in the same order; nothing is allocated after
+// construction.
 #pragma once
 
 #include <map>
@@ -16,24 +16,24 @@ namespace concertina {
 
 class WeightGather {
  public:
-  /// `weights`: of this rank, by bucket; empty where it has none. All outlive it.
+  /// `weights` are those of this rank, by bucket, or empty. All references must outlive it.
   WeightGather(const Assignment& assignment, int rank, const std::vector<View>& weights,
                const Groups& groups);
 
-  /// In the next step these buckets have no part.
+  /// Excludes these buckets from the next step.
   void skip(SkippedBuckets skipped);
-  /// This rank's part of `bucket` is new. By ascending bucket in each step.
+  /// Starts sending this rank's new part of `bucket`. Call by ascending bucket in each step.
   void start(std::size_t bucket);
-  /// Waits until all parts of what was started are there.
+  /// Waits until all parts of the started buckets have arrived.
   void wait();
 
  private:
   struct Gather {
-    std::vector<Bytes> parts;  // of each holder
+    std::vector<Bytes> parts;  // by holder
     int me = 0;
-    Communicator* group = nullptr;     // of an all-gather, or
-    PhasedExchange* phases = nullptr;  // the exchange
-    int number = 0;                    // in that
+    Communicator* group = nullptr;     // set for an all-gather
+    PhasedExchange* phases = nullptr;  // set for an exchange
+    int number = 0;                    // number of the exchange
   };
   void add_phases(const ExchangeRow& row, Gather& bucket);
 

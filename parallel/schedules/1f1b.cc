@@ -1,5 +1,5 @@
-// 1F1B (PipeDream-Flush, Narayanan et al. 2021, figure 4 top): after p - 1 - s forwards to warm up,
-// stage s alternates one forward and one backward, and saves min(m, p - s) microbatches.
+// 1F1B (PipeDream-Flush, Narayanan et al. 2021, figure 4 top): after p - 1 - s warm-up forwards,
+// stage s alternates between one forward and one backward, and saves min(m, p - s) microbatches.
 #include <algorithm>
 
 #include "parallel/generate/building_block.h"
@@ -17,7 +17,7 @@ Rows generate(const PipelineShape& shape) {
 Schedule schedule_1f1b() {
   return {.generate = generate,
           .any_layout = true,
-          .about = "one forward and one backward, alternately (Narayanan et al. 2021)",
+          .about = "alternates one forward and one backward (Narayanan et al. 2021)",
           .bubble = {"(p-1)/m", [](int p, int m, int v) { return claim(v == 1, (p - 1.0) / m); }},
           .peak = {"min(m, p)", [](int p, int m, int v) { return claim(v == 1, std::min(m, p)); }}};
 }

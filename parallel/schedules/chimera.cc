@@ -1,7 +1,7 @@
 // Chimera (Li & Hoefler 2021, section 3.1 and figure 3): two opposite pipelines on the same ranks,
-// each with half of the microbatches in 1F1B order; with F = B the two never want a rank at the
-// same time if p is even, so they are merged by time. More microbatches than p go on in the same
-// rhythm: (p - 2) / (2m) of the ideal time is idle with F = B, as published (table 2).
+// each with half of the microbatches in 1F1B order. With F = B and even p they never need a rank at
+// the same time, so they are merged by time. More microbatches than p continue in the same pattern:
+// (p - 2) / (2m) of the ideal time is idle with F = B, as published (table 2).
 #include <algorithm>
 
 #include "parallel/generate/interleave.h"

@@ -1,7 +1,7 @@
 // DualPipeV (DeepSeek-AI 2025, public implementation; "cut in half" after Qi et al. 2025): DualPipe
-// of 2p ranks folded at its middle, so that one copy of the weights in a V of two chunks does the
-// work of both directions. Published for m >= 2p; smaller m have the order of m = 2p, without the
-// microbatches that are not there.
+// of 2p ranks folded at its middle, so that one copy of the weights in a V of two chunks serves
+// both directions. Published for m >= 2p; smaller m use the order of m = 2p without the surplus
+// microbatches.
 #include <algorithm>
 
 #include "parallel/generate/dual_steps.h"

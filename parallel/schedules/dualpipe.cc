@@ -1,8 +1,8 @@
 // DualPipe (DeepSeek-AI 2024, DeepSeek-V3 technical report, section 3.2.1 and figure 5; steps as in
-// its public implementation): two opposite pipelines on the same ranks, forwards of one beside
-// backwards of the other. Published for p even, m even and m >= 2p; other m have the order of the
-// next such number, without the microbatches that are not there.
-// The published bubble is (p/2 - 1)(F&B + B - 3W); in order, with F = I = W, it is p/2 - 1.
+// its public implementation): two opposite pipelines on the same ranks, with forwards of one
+// overlapped with backwards of the other. Published for even p, even m and m >= 2p; other m use the
+// order of the next such number without the surplus microbatches.
+// The published bubble is (p/2 - 1)(F&B + B - 3W), which is p/2 - 1 without overlap and F = I = W.
 #include <algorithm>
 
 #include "parallel/generate/dual_steps.h"
@@ -35,7 +35,7 @@ Schedule schedule_dualpipe() {
           .placement = Placement::opposite,
           .chunks = {.most = 1},
           .rank_step = 2,
-          .about = "two opposite pipelines, F beside B (DeepSeek-AI 2024)",
+          .about = "two opposite pipelines, F overlapped with B (DeepSeek-AI 2024)",
           .bubble = {"(p/2-1)/(3m) if m >= 2p, and m/2 go each way",
                      [](int p, int m, int) {
                        return claim(m % 2 == 0 && m >= 2 * p, (p / 2 - 1) / (3.0 * m));

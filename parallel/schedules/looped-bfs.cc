@@ -1,7 +1,7 @@
 // Looped breadth-first (Lamy-Poirier 2023, "Breadth-First Pipeline Parallelism"): all microbatches
-// pass a chunk before the rank goes on to the next one, so that each stage's gradients are complete
-// early; backward the same, from the last chunk. Microbatches ascend in both directions: the sum of
-// gradients has one order.
+// pass through a chunk before the rank continues with the next one, so that each stage's gradients
+// are complete early; backwards are the same, from the last chunk. Microbatches ascend in both
+// directions, because the sum of gradients has a single order.
 #include "parallel/generate/schedule_registry.h"
 
 namespace concertina {
@@ -26,7 +26,7 @@ Rows generate(const PipelineShape& shape) {
 Schedule schedule_looped_bfs() {
   return {.generate = generate,
           .chunks = {.usual = 2},
-          .about = "all microbatches a chunk, chunk after chunk (Lamy-Poirier 2023)",
+          .about = "all microbatches through one chunk after another (Lamy-Poirier 2023)",
           .bubble = {"(p-1)/(v m) if m >= p",
                      [](int p, int m, int v) { return claim(m >= p, (p - 1.0) / (v * m)); }},
           .peak = {"v m", [](int, int m, int v) { return claim(true, v * m); }}};

@@ -1,6 +1,6 @@
-// The best order that parallel/generate/search.h finds with F = I = W = 1 and no more activations
-// on any rank than 1F1B keeps on the same layout. For other costs and bounds: `concertina schedule
-// search`, which writes a schedule file.
+// The best order found by parallel/generate/search.h for F = I = W = 1 with at most the activations
+// that 1F1B keeps on each rank of the same layout. For other costs and bounds, `concertina schedule
+// search` writes a schedule file.
 #include "parallel/generate/search.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ int peak(const Plan& plan) {
 Rows generate(const PipelineShape& shape) {
   const Layout layout = layout_of(shape);
   SearchBounds bounds;
-  bounds.effort = 1'000'000;  // every launch does it, on every rank
+  bounds.effort = 1'000'000;  // runs in every launch, on every rank
   bounds.peak_activations.assign(static_cast<std::size_t>(shape.ranks),
                                  peak(expand(layout, find_schedule("1f1b").value, kName)));
   return search(layout, unit_costs(layout), named_plans(layout), bounds).plan.rows;

@@ -1,7 +1,7 @@
 // V-Min (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", section 4): two chunks in
-// a V, neighbours one step apart, the shortest lifespan there is: a third of the activations of
-// 1F1B and two thirds of its bubble.
-// Its passes wait for each other closely, so stages that are not balanced cost more here.
+// a V, neighbors one step apart, with the shortest possible lifespan: a third of the activations
+// and two thirds of the bubble of 1F1B.
+// Its passes depend on each other closely, so unbalanced stages cost more here.
 #include "parallel/generate/building_block.h"
 #include "parallel/generate/weight_fill.h"
 
@@ -26,7 +26,7 @@ Schedule schedule_v_min() {
           .about = "a third of the memory, 2/3 of the bubble of 1f1b (Qi et al. 2024)",
           .bubble = {"(4p-5)/(6m), (4p-3)/(6m) if 3 divides p, if m >= p",
                      [](int p, int m, int) {
-                       // Where 3 divides p the passes would meet without a wait at the turns.
+                       // If 3 divides p, the passes would collide without a wait at the turns.
                        const int idle = p == 1 ? 0 : 4 * (p - 1) + (p % 3 == 0 ? 1 : -1);
                        return claim(m >= p, idle / (6.0 * m));
                      }},

@@ -1,7 +1,6 @@
-// ZB-H2 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 2 and figure 3): twice as
-// many forwards ahead as in 1F1B, so that no rank is idle between its first and last action; saves
-// up to 2p - 1 microbatches. Needs m >= 2p - 1 for that; with fewer it has the bubble of what is
-// missing.
+// ZB-H2 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 2 and figure 3): twice as many
+// forwards ahead as in 1F1B, so that no rank is idle between its first and last action. Saves up to
+// 2p - 1 microbatches. Needs m >= 2p - 1; with fewer, the missing microbatches leave a bubble.
 #include <algorithm>
 
 #include "parallel/generate/building_block.h"

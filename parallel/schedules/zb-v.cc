@@ -1,6 +1,6 @@
 // ZB-V (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 6; as a building block Qi et
-// al. 2024, section 4): two chunks in a V, no idle time between a rank's first and last action from
-// m = 2p - 1 on, with the memory of 1F1B: 2p microbatches of stages of half the size.
+// al. 2024, section 4): two chunks in a V. For m >= 2p - 1, there is no idle time between a rank's
+// first and last action, with the memory of 1F1B: 2p microbatches of stages of half the size.
 #include <algorithm>
 
 #include "parallel/generate/building_block.h"

@@ -1,7 +1,6 @@
-// The definitions of "bubble" that papers use, as one table; add a definition by adding an entry.
-// All are of one step's compute (F, I, W and B): the optimizer step is in none of them but the idle
-// share of the step.
-// Invariant: pure; on equal stages each value is that of its paper's formula.
+// The definitions of "bubble" used in papers, as a table; extend it by adding an entry. All apply
+// to the compute of one step (F, I, W and B); only the idle share includes the optimizer step.
+// Invariant: pure; with equal stages, each value is that of its paper's formula.
 #pragma once
 
 #include <span>
@@ -12,12 +11,12 @@ namespace concertina {
 
 struct BubbleDefinition {
   const char* name = "";     // a stable key
-  const char* formula = "";  // in the paper's symbols, with what they mean here
+  const char* formula = "";  // in the paper's symbols, with their meaning here
   const char* source = "";
   double (*value)(const Plan& plan, const Timeline& timeline) = nullptr;
 };
 
-/// Every definition, in the order in which they are printed.
+/// Every definition, in the order of printing.
 std::span<const BubbleDefinition> bubble_definitions();
 
 }  // namespace concertina

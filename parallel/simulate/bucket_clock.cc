@@ -33,7 +33,7 @@ BucketClock::BucketClock(const Layout& layout, const Costs& costs, int ranks)
   }
 }
 
-/// The bytes of a chunk: the mean of all holders'.
+/// Mean size of a chunk over all holders, in bytes.
 double BucketClock::piece_bytes(int bucket) const {
   const BucketCosts& costs = costs_.buckets[at(bucket)];
   return costs.bytes / static_cast<double>(costs.ranks.size());
@@ -91,7 +91,7 @@ const std::vector<int>& BucketClock::advance(LinkClock& links) {
   return woken_;
 }
 
-/// The holder's own time after the messages, in seconds: copies in and out of shared memory, and
+/// Seconds of the holder's CPU time after the messages: copies into and out of shared memory, and
 /// the additions.
 double BucketClock::cpu_seconds(const ExchangeLoad& load, int bucket, int holder, bool adds) const {
   const double additions = adds ? costs_.combine * load.arrived[at(holder)] : 0;

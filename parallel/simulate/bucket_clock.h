@@ -1,7 +1,7 @@
-// When gradients that several ranks hold have been exchanged, and updated weights gathered: what
-// parallel/runtime/gradient_exchange.h and STEP do, as times.
-// Invariant: a bucket's exchange starts on a holder when its last gradient is done and the buckets
-// of the same holders before it have started, as FIFO channels demand.
+// Times at which gradients of several holders have been exchanged and updated weights gathered;
+// models parallel/runtime/gradient_exchange.h and STEP.
+// Invariant: a bucket's exchange starts on a holder when its last gradient is done and the
+// preceding buckets of the same holders have started, as FIFO channels require.
 #pragma once
 
 #include <memory>
@@ -15,31 +15,32 @@ class BucketClock {
  public:
   BucketClock(const Layout& layout, const Costs& costs, int ranks);
 
-  /// A gradient of `stage` ends at `end`, by action `node`: its buckets start once it is the last.
+  /// Action `node` completes a gradient of `stage` at `end`. The last one starts its buckets.
   void gradient(int stage, double end, int node);
-  /// When a message of an exchange starts or ends next; infinite: never.
+  /// Time of the next start or end of a message; infinity if there is none.
   double next_time() const { return exchanges_.next_time(); }
-  /// That event; ranks that have waited for what it completes.
+  /// Handles that event. Returns the ranks that waited for what it completes.
   const std::vector<int>& advance(LinkClock& links);
 
-  /// The rank's exchanges of `stage`: false if some are still open (then advance() will name the
-  /// rank). Else moves `now` to their end, and `node` to the action that was waited for, if any.
+  /// Completes the rank's exchanges of `stage`. Returns false if some are pending; advance()
+  /// returns the rank later. Otherwise moves `now` to their end and sets `node` to the awaited
+  /// action, if any.
   bool reduce(int rank, int stage, double& now, int& node);
 
-  /// Ends of STEP's update on each rank, if all ranks start updating at `start`.
+  /// End of STEP's update on each rank if all ranks start it at `start`.
   std::vector<double> update(double start, LinkClock& links) const;
 
  private:
   struct Holder {
-    int open = 0;  // stages of its rank whose last gradient is to come
+    int open = 0;  // number of the rank's stages whose last gradient is pending
     bool counted = false;
   };
   struct Item {
     std::vector<Holder> holders;
-    int group = 0, exchange = 0;  // in exchanges_
+    int group = 0, exchange = 0;  // index in exchanges_
     std::shared_ptr<const ExchangeLoad> load;
   };
-  /// Buckets of equal holders.
+  /// Buckets with the same holders.
   struct Group {
     std::unique_ptr<const ExchangeRoutes> there, back;
     std::vector<int> buckets;  // in order

@@ -13,8 +13,8 @@ void ComputeClock::take(int rank, double start, double end, double share) {
 double ComputeClock::end(int rank, double start, double seconds) {
   std::vector<Share>& shares = shares_[static_cast<std::size_t>(rank)];
   std::erase_if(shares, [&](const Share& one) { return one.end <= start; });
-  // From one place where a message starts or ends to the next: `next` is one of these, and later
-  // than `time`, so there are at most twice as many rounds as messages, whatever the numbers are.
+  // Advances from one start or end of a message to the next. `next` is one of them and later than
+  // `time`, so the number of rounds is at most twice that of messages, whatever the values.
   constexpr double kNone = std::numeric_limits<double>::infinity();
   for (double time = start;;) {
     double rate = 1, next = kNone;
@@ -25,7 +25,7 @@ double ComputeClock::end(int rank, double start, double seconds) {
       next = std::min(next, one.end);
     }
     rate = std::max(rate, 0.0);
-    if (next == kNone) return time + seconds;  // nothing passes any more
+    if (next == kNone) return time + seconds;  // no more messages
     if (seconds <= rate * (next - time)) return rate > 0 ? time + seconds / rate : time;
     seconds -= rate * (next - time);
     time = next;

@@ -1,6 +1,6 @@
-// How long computing takes while messages pass: a message over a stream (TCP) takes a share of both
-// its ranks' time on its way, for copies and checksums. A rank that waits meanwhile does not
-// notice. Invariant: calls of end() for one rank come in order of `start`.
+// Duration of computation while messages pass: a message over a stream (TCP) uses a share of the
+// time of both its ranks for copies and checksums, which a waiting rank does not notice.
+// Invariant: for each rank, calls of end() are ordered by `start`.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@ class ComputeClock {
  public:
   explicit ComputeClock(int ranks) : shares_(static_cast<std::size_t>(ranks)) {}
 
-  /// From `start` to `end`, `share` of the rank's time is a message's.
+  /// Reserves `share` of the rank's time for a message from `start` to `end`.
   void take(int rank, double start, double end, double share);
-  /// When `seconds` of computing end that begin at `start`, as far as messages are known by now.
+  /// Returns the end of `seconds` of computation that begins at `start`, given the known messages.
   double end(int rank, double start, double seconds);
 
  private:

@@ -1,7 +1,6 @@
-// The seconds and bytes of a plan's actions and messages: all that the simulator knows of a machine
-// and a model.
-// Invariant: plain values; where they come from (unit costs, FLOPs over a rate, a measured run) is
-// the caller's business.
+// Durations and sizes of a plan's actions and messages: the simulator's only knowledge of machine
+// and model.
+// Invariant: plain values, provided by the caller (unit costs, FLOPs over a rate, measurements).
 #pragma once
 
 #include <cstddef>
@@ -20,68 +19,68 @@ namespace concertina {
 /// Seconds for one microbatch on one stage. B takes input + weight + fused.
 struct StageCosts {
   double forward = 1, input = 1, weight = 1;
-  double fused = 0;             // of B over I and W apart; negative where it saves something
-  std::size_t saved_bytes = 0;  // from F to B or W
-  /// Units in the stage: a rank polls its transfers after each. 0: it polls continuously, as ranks
-  /// that wait do.
+  double fused = 0;             // B minus separate I and W; negative if B is faster
+  std::size_t saved_bytes = 0;  // kept from F to B or W
+  /// Number of units in the stage; a rank polls its transfers after each. 0: it polls continuously,
+  /// like waiting ranks.
   int units = 0;
 };
 
-/// From the mean seconds of a stage's actions by kind, 0 where there are none of it. A stage that
-/// has B alone gets it as `input`: nothing says how it splits.
+/// Computes costs from the mean seconds of a stage's actions by kind (0: none). For a stage with B
+/// only, all of it becomes `input`, because the split is unknown.
 StageCosts stage_costs(double forward, double input, double weight, double backward);
 
 /// Messages between two ranks. A message of n bytes occupies its link for n / bandwidth seconds and
-/// arrives `latency` later. In shared memory the copy is the receiver's work: then the bandwidth is
-/// infinite and receive_cpu is not 0. Elsewhere the ranks' own time passes while the message does,
-/// so a rank that waits meanwhile does not lose it.
+/// arrives `latency` later. In shared memory, the receiver does the copy: bandwidth is infinite and
+/// receive_cpu is not 0. Otherwise the CPU time overlaps with the message, so waiting ranks lose
+/// none.
 struct LinkCosts {
   double latency = 0;
-  double bandwidth = std::numeric_limits<double>::infinity();  // bytes a second
-  double send_cpu = 0, receive_cpu = 0;                        // seconds a byte, of the rank's time
-  /// Bytes that leave at once; the rest of a message waits for its receiver's answer
-  /// (parallel/simulate/message_clock.h), whatever the bandwidth is. Infinite: not known.
+  double bandwidth = std::numeric_limits<double>::infinity();  // bytes per second
+  double send_cpu = 0, receive_cpu = 0;                        // CPU seconds per byte
+  /// Bytes that are sent immediately; the rest of a message waits for the receiver's reply
+  /// (parallel/simulate/message_clock.h) at any bandwidth. Infinity: unknown.
   double eager_bytes = std::numeric_limits<double>::infinity();
   bool operator==(const LinkCosts&) const = default;
 };
 
-/// Gradients that several ranks hold: exchanged as soon as each holder's last one is done, gathered
+/// Gradients shared by several ranks: exchanged when each holder's last one is done, and gathered
 /// as weights in STEP. Vectors are by holder, in the order of `ranks`.
 struct BucketCosts {
   std::vector<int> ranks;       // holders, ascending; more than one
-  std::vector<int> stages;      // of the layout, that use it
-  std::vector<double> early;    // by stage: seconds from its gradient's end to its action's end
-  std::vector<Share> pieces;    // that a holder has of every part before the exchange
+  std::vector<int> stages;      // stages of the layout that use it
+  std::vector<double> early;    // by stage: seconds from its gradient's end to its action's
+  std::vector<Share> pieces;    // share of every part before the exchange, by holder
   std::vector<double> updated;  // seconds from the start of the update to the end of its part
-  double bytes = 0;             // of all parts
-  int number = 0;               // weights are gathered in ascending order of it
+  double bytes = 0;             // size of all parts
+  int number = 0;               // weights are gathered in ascending order
 };
 
 /// Seconds of one rank, once per step.
 struct RankCosts {
   double load = 0;     // before the first action
-  double norm = 0;     // of its parts' gradients, before all ranks meet in STEP
-  double update = 0;   // of its parts, after that
+  double norm = 0;     // norms of its parts' gradients, before the ranks synchronize in STEP
+  double update = 0;   // update of its parts, afterwards
   double refresh = 0;  // packing the new weights
   bool operator==(const RankCosts&) const = default;
 };
 
 struct Costs {
   std::vector<StageCosts> stages;  // by stage of the layout
-  double boundary_bytes = 0;       // of a message between stages
-  double post = 0;                 // seconds of a SEND or RECV
-  double combine = 0;              // seconds a byte of gradients that arrive
+  double boundary_bytes = 0;       // per message between stages
+  double post = 0;                 // seconds per SEND or RECV
+  double combine = 0;              // seconds per byte of received gradients
   std::string exchange_scheme = "all-to-all";
-  int leaves = 1;           // of the sum of gradients
-  LinkCosts local, remote;  // between ranks of one host, and of two
-  std::vector<int> hosts;   // by rank; empty: one host. A host's remote messages share its
-                            // one link out and its one link in
+  int leaves = 1;           // number of leaves of the gradient sum
+  LinkCosts local, remote;  // between ranks of one host, and of two hosts
+  std::vector<int> hosts;  // by rank; empty: one host. Remote messages of a host share one link out
+                           // and one link in
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from the above
-  /// Messages as published simulations have them: each leaves when its producer ends, takes the
-  /// latency of its link and occupies neither link nor rank; SEND and RECV take no time, and
-  /// nobody waits for a buffer.
+  /// Whether messages are modeled as in published simulations: each starts when its producer ends,
+  /// takes the latency of its link and occupies neither link nor rank; SEND and RECV take no time,
+  /// and there are no waits for buffers.
   bool latency_alone = false;
-  std::vector<BucketCosts> buckets;  // in the order in which exchanges start
+  std::vector<BucketCosts> buckets;  // ordered by the start of their exchanges
   std::vector<RankCosts> ranks;      // by rank; empty: all 0
 
   /// The seconds of a compute action.
@@ -90,11 +89,11 @@ struct Costs {
   bool is_remote(int from, int to) const;
   /// The scheme of exchanges between ranks on these hosts.
   ExchangeChoice exchange() const { return {exchange_scheme, hosts}; }
-  /// Some messages are copies, in time of their ranks.
+  /// Whether some messages are copies that take CPU time.
   bool has_copies() const;
-  /// Makes a message take `latency` seconds between any two ranks, and nothing else.
+  /// Sets the duration of every message to `latency` seconds, with no other costs.
   void take_latency_alone(double latency);
-  /// All seconds and bytes are finite numbers: what simulate() needs to come to an end.
+  /// Whether all values are finite, as simulate() requires to terminate.
   bool is_finite() const;
 };
 

@@ -75,7 +75,7 @@ const std::vector<ExchangeClock::End>& ExchangeClock::advance(LinkClock& links) 
   return ends_;
 }
 
-/// The receiver goes on, and answers the sender.
+/// The receiver continues and replies to the sender.
 void ExchangeClock::arrived(Lane& lane, const Event& event, LinkClock& links) {
   const int receiver = lane.step(event.index).to[at(event.holder)];
   const double answered =
@@ -119,7 +119,7 @@ void ExchangeClock::post(Lane& lane, int holder, double now, LinkClock& links) {
   }
 }
 
-/// The message of holder `from` in `step`, which both its ends have posted by now.
+/// Carries the message of holder `from` in `step`, which both ends have posted.
 void ExchangeClock::carry(Lane& lane, int step, int from, double now, LinkClock& links) {
   const int exchange = step / lane.step_count();
   const int to = lane.step(step).to[at(from)];
@@ -131,7 +131,7 @@ void ExchangeClock::carry(Lane& lane, int step, int from, double now, LinkClock&
   add_event(end, Event::Kind::arrived, number(lane), from, step);
 }
 
-/// Something of an exchange ends on `holder`; with the last of a phase the next one begins.
+/// Part of an exchange ends on `holder`. At the end of a phase, the next one begins.
 void ExchangeClock::known(Lane& lane, int exchange, int holder, double end, int late) {
   Progress& mine = lane.progress[at(exchange) * lane.ranks.size() + at(holder)];
   if (end >= mine.end) {

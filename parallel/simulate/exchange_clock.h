@@ -1,9 +1,9 @@
-// When the messages of exchanges pass: phase by phase, posted step by step, as communicators do
+// Times of the messages of exchanges: phase by phase, posted step by step, like in communicators
 // (core/model/exchange_order.h, parallel/comm/mpi_work.h).
-// Invariants: exchanges of one group start in one order on each of its ranks, in each phase; a
-// phase begins on a holder when the one before has ended there; a message passes once both its ends
-// are posted; it is done on its receiver when it is there, on its sender when the receiver's answer
-// is, which waits for its turn in the links; events come in order of time.
+// Invariants: in each phase, exchanges of a group start in the same order on all its ranks; a phase
+// begins on a holder when its previous phase has ended; a message starts once both ends are posted;
+// it is done on the receiver at its arrival, and on the sender at the arrival of the receiver's
+// reply, which queues in the links; events are in order of time.
 #pragma once
 
 #include <cstdint>
@@ -19,33 +19,33 @@ namespace concertina {
 
 class ExchangeClock {
  public:
-  /// Adds ranks that exchange with each other on `routes`, which outlive it; returns the group's
-  /// number.
+  /// Adds a group of ranks that exchange with each other on `routes`, which must outlive this
+  /// object. Returns its number.
   int add_group(std::vector<int> ranks, const ExchangeRoutes& routes);
-  /// Adds the next exchange of `group`, whose pieces have so many bytes; returns its number in it.
+  /// Adds an exchange of `group`, with `piece_bytes` per piece. Returns its number in the group.
   int add_exchange(int group, std::shared_ptr<const ExchangeLoad> load, double piece_bytes);
 
-  /// Holder `holder` has its part of the exchange at `time`, made by the action `node`; no earlier
-  /// than the last event. It is posted after the holder's exchanges before it.
+  /// Records that action `node` completes the part of `holder` at `time`, not before the last
+  /// event. It is posted after the holder's previous exchanges.
   void begin(int group, int exchange, int holder, double time, int node);
 
   double next_time() const {
     return events_.empty() ? std::numeric_limits<double>::infinity() : events_.top().time;
   }
-  /// An end of an exchange on one holder that is known from now on.
+  /// A newly determined end of an exchange on one holder.
   struct End {
     int group = 0, exchange = 0, holder = 0;
   };
-  /// The next event; what ends have become known with it.
+  /// Handles the next event. Returns the ends that it determines.
   const std::vector<End>& advance(LinkClock& links);
 
-  /// How far an exchange is on one of its holders, in its last phase.
+  /// Progress of an exchange on one of its holders, in its last phase.
   struct Progress {
-    int missing = 0;    // messages, to it and from it, whose end is not known, and its begin
-    double end = 0;     // of those that are known, the last
+    int missing = 0;    // messages to and from it without a known end, and its begin
+    double end = 0;     // latest known end
     int late = -1;      // the action that the last one waited for
-    double begun = -1;  // posted since; < 0: not yet
-    int node = -1;      // the action that made it
+    double begun = -1;  // time of posting; < 0: not yet
+    int node = -1;      // the action that completed its part
     bool ready = false;
   };
   const Progress& progress(int group, int exchange, int holder) const {
@@ -57,13 +57,13 @@ class ExchangeClock {
 
  private:
   struct Open {
-    int step = 0, left = 2;  // messages to be answered, or to arrive
+    int step = 0, left = 2;  // messages without a reply, or not arrived
     double bytes = 0;
   };
-  /// The exchanges of one holder, whose steps are numbered through.
+  /// The exchanges of one holder, with consecutively numbered steps.
   struct Line {
     int begun = 0;  // exchanges
-    int next = 0;   // step to post
+    int next = 0;   // next step to post
     double bytes = 0;
     std::vector<Open> open;
   };
@@ -74,9 +74,9 @@ class ExchangeClock {
   /// One phase of all exchanges of a group.
   struct Lane {
     int group = 0, phase = 0;
-    bool last = false;  // of its group
+    bool last = false;  // the last one of its group
     std::vector<int> ranks;
-    const std::vector<ExchangeStep>* steps = nullptr;  // of each exchange
+    const std::vector<ExchangeStep>* steps = nullptr;  // steps of each exchange
     std::vector<Load> loads;                           // by exchange
     std::vector<Line> lines;
     std::vector<Progress> progress;  // by exchange and holder
@@ -87,9 +87,9 @@ class ExchangeClock {
   };
   struct Event {
     double time = 0;
-    std::int64_t made = 0;  // among equal times the first made comes first
+    std::int64_t made = 0;  // orders events of equal time
     enum class Kind { ready, arrived, answered } kind = Kind::ready;
-    int lane = 0, holder = 0;  // that has its part of an exchange, or sent a message
+    int lane = 0, holder = 0;  // the holder that has its part, or sent a message
     int index = -1;            // the exchange, or the step of the message
     bool operator>(const Event& other) const {
       return time != other.time ? time > other.time : made > other.made;
@@ -108,7 +108,7 @@ class ExchangeClock {
   int number(const Lane& lane) const { return static_cast<int>(&lane - lanes_.data()); }
   static void close(Line& line, int step);
 
-  std::vector<Lane> lanes_;  // the phases of a group side by side
+  std::vector<Lane> lanes_;  // consecutive phases of each group
   std::vector<int> groups_;  // the end of each group's lanes
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t events_made_ = 0;

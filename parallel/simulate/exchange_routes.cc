@@ -12,7 +12,7 @@ ExchangeRoutes::ExchangeRoutes(const ExchangeScheme& scheme, ExchangeShape shape
     : scheme_(scheme), shape_(std::move(shape)), back_(back) {
   const std::size_t phases = holders() == 0 ? 0 : row_of(0).size();
   std::vector<std::vector<int>> all(phases);
-  std::vector<std::size_t> fewest(phases, ~std::size_t{0});  // steps that a holder sends in
+  std::vector<std::size_t> fewest(phases, ~std::size_t{0});  // steps in which a holder sends
   for (int h = 0; h < holders(); ++h) {
     const ExchangeRow row = row_of(h);
     for (std::size_t p = 0; p < phases; ++p) {
@@ -58,7 +58,7 @@ std::size_t ExchangeRoutes::step_index(std::size_t phase, int step) const {
 
 namespace {
 
-/// `pieces(phase, from, chunk)`: of one message.
+/// `pieces(phase, from, chunk)` returns the pieces of one message.
 template <class Pieces>
 ExchangeLoad load_of(const ExchangeRoutes& routes, const Costs& costs, const BucketCosts& bucket,
                      const Pieces& pieces) {

@@ -1,7 +1,6 @@
-// The messages of an exchange between the holders of a bucket, by phase and step, as the simulator
-// carries them.
-// Invariant: a regular phase of many steps is thinned out (kMostSteps), so that the time of a
-// simulation grows with the number of holders and not with its square.
+// The messages of an exchange between the holders of a bucket, by phase and step.
+// Invariant: a regular phase of many steps is thinned out (kMostSteps), so that the cost of a
+// simulation is linear rather than quadratic in the holders.
 #pragma once
 
 #include <vector>
@@ -10,8 +9,8 @@
 
 namespace concertina {
 
-/// Steps of a phase that are simulated one by one. Where there are more, and every holder sends in
-/// each of them, neighbouring ones are taken as one, which goes where the middle one does.
+/// Maximum number of steps of a phase that are simulated separately. If there are more, and every
+/// holder sends in each, adjacent steps are merged into one with the peers of the middle one.
 inline constexpr std::size_t kMostSteps = 64;
 
 /// One step, by holder; -1: none.
@@ -21,13 +20,13 @@ struct ExchangeStep {
 
 class ExchangeRoutes {
  public:
-  /// The way of gradients, or `back`, of weights.
+  /// Routes of gradients, or of weights if `back`.
   ExchangeRoutes(const ExchangeScheme& scheme, ExchangeShape shape, bool back);
 
   int holders() const { return shape_.holders(); }
   const std::vector<std::vector<ExchangeStep>>& phases() const { return phases_; }
-  /// Calls `see(phase, step, from, to, chunk, number)` for each message, `step` an index in
-  /// phases() and `number` what the scheme calls it.
+  /// Calls `see(phase, step, from, to, chunk, number)` for each message. `step` is an index in
+  /// phases(), `number` the step number of the scheme.
   template <class See>
   void each(const See& see) const {
     for (int h = 0; h < holders(); ++h) {
@@ -45,8 +44,8 @@ class ExchangeRoutes {
   const ExchangeScheme& scheme_;
   ExchangeShape shape_;
   bool back_;
-  std::vector<std::vector<int>> numbers_;        // of the steps of each phase, ascending
-  std::vector<std::vector<std::size_t>> index_;  // in phases_, of each of them
+  std::vector<std::vector<int>> numbers_;        // numbers of the steps of each phase, ascending
+  std::vector<std::vector<std::size_t>> index_;  // by phase and step: index in phases_
   std::vector<std::vector<ExchangeStep>> phases_;
 };
 
@@ -55,10 +54,10 @@ struct ExchangeLoad {
   std::vector<std::vector<std::vector<double>>> pieces;  // by phase, step and sending holder
   std::vector<double> sent, arrived;                     // by holder
   std::vector<double>
-      copies;  // by holder, seconds a byte of a piece: into and out of shared memory
+      copies;  // by holder, seconds per byte of a piece: into and out of shared memory
 };
 
-/// The load of a bucket's gradients on the way there, or of its weights on the way back.
+/// The load of exchanging a bucket's gradients, or of returning its weights.
 ExchangeLoad gradient_load(const ExchangeRoutes& there, const Costs& costs,
                            const BucketCosts& bucket);
 ExchangeLoad gradient_load(const Costs& costs, const BucketCosts& bucket);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, kCauses> kNames{
     "schedule", "imbalance", "variation", "transfer", "reduction", "optimizer", "other"};
 
-/// Finds the causes of a step's waits from all ranks' times.
+/// Finds the causes of a step's waits from the times of all ranks.
 class Attribution {
  public:
   Attribution(const Plan& plan, const Layout& layout, const std::vector<StepRecord>& ranks)
@@ -33,7 +33,7 @@ class Attribution {
                 .actions[static_cast<std::size_t>(place.position)];
   }
 
-  /// When the other side had done what this wait needed of its computation.
+  /// When the other side had completed the computation that this wait depends on.
   double ready(std::size_t rank, const WaitTime& wait) const {
     const Action& at = wait.transfer;
     const ActionTime* time = nullptr;
@@ -55,7 +55,7 @@ class Attribution {
     }
   }
 
-  /// When the last gradient of units that `rank` holds is there, on any rank.
+  /// When the last gradient of units of `rank` is done on any rank.
   double last_gradient(std::size_t rank) const {
     double last = 0;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -83,7 +83,7 @@ class Attribution {
   double all_at_step_ = 0;
 };
 
-/// Posting, copying and adding outside of computation and waits.
+/// Adds posting, copying and adding outside of computation and waits.
 void add_handling(const std::vector<Action>& row, const StepRecord& record, IdleCauses& causes) {
   for (std::size_t i = 0; i < row.size(); ++i)
     if (!is_compute(row[i].kind) && row[i].kind != Kind::STEP)
@@ -120,7 +120,7 @@ Costs equal_stages(const Layout& layout, Costs costs) {
   });
   for (std::size_t first = 0, p = 0; first < places.size(); ++p) {
     const std::size_t last = alike ? places.size() : first + pipelines[p].stages.size();
-    double trained = 0;  // stages; gradients are those of these
+    double trained = 0;  // number of stages with gradients
     StageCosts sum{0, 0, 0};
     for (std::size_t s = first; s < last; ++s) {
       trained += places[s].last_unit > layout.frozen_units ? 1 : 0;

@@ -1,6 +1,6 @@
-// Why a rank did nothing: the bubble of a measured step, by cause.
-// Invariants: pure; the causes of a rank add up to its idle time; whoever waits for a rank that is
-// still computing waits for that computation, and only from its end on for the transfer.
+// Attributes the idle time of a measured step to causes.
+// Invariants: pure; the causes of a rank add up to its idle time; a rank that waits for another one
+// waits for its computation until that ends, and only then for the transfer.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@
 namespace concertina {
 
 enum class Cause {
-  schedule,   // the plan's own bubble: equal stages, no variation, transfers that take no time
-  imbalance,  // stages of one pipeline do not cost the same
-  variation,  // actions of one kind and stage do not take the same time each time
-  transfer,   // activations and gradients under way, and posting them
+  schedule,   // the plan's own bubble: equal stages, no variation, free transfers
+  imbalance,  // different costs of the stages of a pipeline
+  variation,  // varying durations of actions of the same kind and stage
+  transfer,   // transfers of activations and gradients, and posting them
   reduction,  // gradients of other holders, and their addition
   optimizer,  // losses, norms and updated weights of other ranks
   other,      // data loading, late starts and bookkeeping
@@ -33,34 +33,34 @@ struct IdleCauses {
   double total() const { return std::accumulate(by_cause.begin(), by_cause.end(), 0.0); }
 };
 
-/// A step of all ranks on one clock lasts from the first start to the last end of any rank.
+/// A step of all ranks on one clock, from the first start to the last end of any rank.
 struct StepSpan {
   double start = 0, end = 0;
   double seconds() const { return end - start; }
 };
 StepSpan span_of(const std::vector<StepRecord>& ranks);
 
-/// `costs` with all stages of a pipeline as long as their mean; of replicas of one depth, as the
-/// mean of all: that one of them is slower is not the schedule's doing.
+/// Returns `costs` with equal stages within each pipeline, set to their mean; for replicas of one
+/// depth, to the mean of all, because a slow replica is not caused by the schedule.
 Costs equal_stages(const Layout& layout, Costs costs);
 
-/// Idle seconds of each rank, transfers free: with the costs of all stages of a pipeline made equal
-/// (their mean), and with the costs as they are.
+/// Idle seconds of each rank with free transfers: with equal stages within each pipeline (their
+/// mean) and with the actual costs.
 struct ExpectedIdle {
   std::vector<double> equal, actual;
 };
 ExpectedIdle expected_idle(const Plan& plan, const Layout& layout, const Costs& costs);
 
-/// The time, by rank and wait, until which the rank waited for computation elsewhere; from then to
-/// the wait's end, for what its cause says.
+/// Returns, by rank and wait, the time until which the rank waited for computation elsewhere. The
+/// rest of the wait belongs to its own cause.
 std::vector<std::vector<double>> computed_until(const Plan& plan, const Layout& layout,
                                                 const std::vector<StepRecord>& ranks);
 
-/// The cause of a wait that is no longer for computation: transfer, reduction or optimizer.
+/// The cause of a wait after the computation: transfer, reduction or optimizer.
 Cause cause_of(WaitFor what);
 
-/// By rank. What a rank waits for other ranks' computation goes to schedule up to `expected.equal`,
-/// then to imbalance up to `expected.actual`, then to variation.
+/// Returns the causes by rank. Waits for other ranks' computation count as schedule up to
+/// `expected.equal`, then as imbalance up to `expected.actual`, then as variation.
 std::vector<IdleCauses> idle_causes(const Plan& plan, const Layout& layout,
                                     const std::vector<StepRecord>& ranks,
                                     const ExpectedIdle& expected);

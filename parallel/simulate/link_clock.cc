@@ -14,7 +14,7 @@ LinkClock::Passage LinkClock::carry(int from, int to, double bytes, double ready
   const LinkCosts& costs = costs_.link(from, to);
   if (std::isinf(costs.bandwidth)) return {ready, ready + costs.latency, -1};
   const double seconds = bytes / costs.bandwidth;
-  // The map's elements stay where they are when it grows.
+  // References to elements stay valid when the map grows.
   const bool remote = costs_.is_remote(from, to);
   Link& out = remote ? at(Part::out, costs_.hosts[static_cast<std::size_t>(from)], 0)
                      : at(Part::channel, from, to);

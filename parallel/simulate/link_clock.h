@@ -1,8 +1,8 @@
-// When messages pass the links between ranks, and what of their ranks' time they take meanwhile.
-// Invariant: calls come in the order in which messages are ready, so each link serves them first
-// come, first served; nothing is interrupted. Between two hosts a message passes the link out of
-// one and then, at once or after others there, the link into the other: what waits there does not
-// keep the first link from the next message, as in a switch or among streams that share a link.
+// Times of messages on the links between ranks, and the CPU time that they use.
+// Invariant: calls are in the order in which messages are ready, so links are first come, first
+// served, without preemption. Between two hosts, a message passes the link out of one and then,
+// possibly queued, the link into the other. A message queued there does not block the first link,
+// as in a switch or with streams that share a link.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class LinkClock {
 
   struct Passage {
     double start = 0, end = 0;
-    int behind = -1;  // the message that it had to wait for, as its caller named it; else -1
+    int behind = -1;  // the message that it waited for, as named by the caller, or -1
   };
-  /// A message that both ends are ready for at `ready`; `name` >= 0 is for those after it.
+  /// Carries a message whose ends are ready at `ready`; `name` >= 0 identifies it to later ones.
   Passage carry(int from, int to, double bytes, double ready, int name);
 
  private:
@@ -31,7 +31,7 @@ class LinkClock {
   };
   enum class Part { channel, out, in };
   Link& at(Part part, int from, int to);
-  /// Moves the passage to where the link is free; when that is.
+  /// Moves the passage to when the link is free, and returns that time.
   static double wait(const Link& link, Passage& passage);
 
   const Costs& costs_;

@@ -1,11 +1,11 @@
-// When activations and gradients pass from rank to rank.
-// A message longer than its link's eager_bytes passes by the rendezvous of MPI libraries over
-// streams: its first bytes leave at its SEND; once the receiver has these, has posted its RECV and
-// looks at its transfers, it answers; the rest leaves when the sender sees the answer. An answer
-// stands in line after what its own rank sends the other way. Where eager_bytes are not known
-// (infinite), a message leaves when both its ends are posted; but at its SEND where the link has a
-// latency alone (infinite bandwidth, no receive_cpu), as published simulations have it.
-// Invariant: calls come in order of time.
+// Times of messages of activations and gradients between ranks.
+// A message longer than its link's eager_bytes uses the rendezvous of MPI libraries over streams:
+// the first bytes leave at its SEND; once the receiver has them, has posted its RECV and polls its
+// transfers, it replies; the rest leaves when the sender sees the reply. A reply queues behind what
+// its rank sends in that direction. If eager_bytes is unknown (infinite), a message leaves when
+// both ends are posted, or at its SEND if the link has only latency (infinite bandwidth, no
+// receive_cpu), as in published simulations.
+// Invariant: calls are in order of time.
 #pragma once
 
 #include <array>
@@ -21,15 +21,15 @@ namespace concertina {
 
 struct Message {
   double sent = -1, posted = -1, end = -1;  // -1: not yet
-  double start = 0;                         // of its way, or of the rest's
+  double start = 0;                         // start of the transfer or of its remainder
   int sender = -1, receiver = -1;           // nodes that posted its ends
-  int behind = -1;                          // node that the message before it on its link is from
-  /// Ranks that stand still until it has come: its receiver, and its sender for the buffer.
+  int behind = -1;                          // node of the previous message on its link
+  /// Ranks that are blocked until its arrival: the receiver, and the sender if it needs the buffer.
   std::array<int, 2> waiters{-1, -1};
   double copy = 0;     // seconds of the receiver's time, after `end`
-  bool eager = false;  // all of it left without waiting for its receiver
+  bool eager = false;  // all of it left without waiting for the receiver
 
-  /// The node that it would have come earlier without.
+  /// The node that determined when it arrived.
   int cause() const { return behind >= 0 ? behind : eager || sent >= posted ? sender : receiver; }
 
  private:
@@ -41,21 +41,21 @@ struct Message {
 
 class MessageClock {
  public:
-  /// When a rank looks at its transfers next, from a time on.
+  /// Returns when a rank polls its transfers next, at or after a time.
   using Look = std::function<double(int rank, double time)>;
   MessageClock(const std::vector<StageInfo>& stages, const Costs& costs, LinkClock& links,
                Look look);
 
-  /// The message that F of this stage and microbatch reads, or (`gradient`) that B or I does.
+  /// The message that F of this stage and microbatch reads, or (`gradient`) that B or I reads.
   int find(int stage, int microbatch, bool gradient) const;
   Message& operator[](int message) { return messages_[static_cast<std::size_t>(message)]; }
   int from(int message) const;
   int to(int message) const { return stages_[at(stage_of_[at(message / 2)])].rank; }
 
-  /// Is called after each change of `sent` or `posted`; returns the time for proceed(), if there
-  /// is one.
+  /// Must be called after each change of `sent` or `posted`. Returns the time for proceed(), if
+  /// any.
   std::optional<double> posted(int message);
-  /// The message's next step, due at `time`; the time for the one after it, or none: `end` is set.
+  /// Performs the step due at `time`. Returns the time of the next one; nothing if `end` is set.
   std::optional<double> proceed(int message, double time);
 
  private:

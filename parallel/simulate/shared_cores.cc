@@ -13,19 +13,19 @@ namespace {
 
 constexpr double kNoEvent = std::numeric_limits<double>::infinity();
 
-/// Which ranks share cores: those of one group share `cores` of them (0: one for each rank).
+/// Ranks that share cores: those of a group share `cores` cores (0: one per rank).
 struct Places {
   std::vector<int> group;  // by rank
   int cores = 0;
 };
 
-/// A rank that waits is never gone for long, so no core looks idle and the kernel moves ranks less
-/// often than once a step: each stays with its neighbours on a core. With whom is chance: the three
-/// ways of `Deal` stand for all. Where ranks do not divide evenly they cannot stay, and share all
-/// cores of their host.
+/// Waiting ranks are never idle for long, so no core appears idle and the kernel migrates ranks
+/// less than once per step: each shares a core with the same ranks. Which ones is random; the three
+/// variants of `Deal` represent all. If ranks cannot be divided evenly, they share all cores of
+/// their host.
 enum class Deal { runs, turns, there_and_back };
 
-/// `idle`: the host that ranks without any action seem to be on.
+/// `idle` is a fictitious host for ranks without actions.
 Places dealt(const std::vector<int>& hosts, int cores, int idle, Deal deal) {
   std::map<int, int> count, met;
   for (const int host : hosts) ++count[host];
@@ -53,8 +53,8 @@ std::vector<Places> all_places(const std::vector<int>& hosts, int cores, int idl
           dealt(hosts, cores, idle, Deal::there_and_back)};
 }
 
-/// The computation of a step, by events: a rank starts its next action once what that reads has
-/// arrived; actions under way in a group advance together.
+/// Event simulation of the computation of a step: a rank starts its next action when its inputs
+/// have arrived; the running actions of a group advance together.
 class SharedCores {
  public:
   SharedCores(const Plan& plan, const Layout& layout, const Costs& costs, const Places& places)
@@ -84,7 +84,7 @@ class SharedCores {
  private:
   struct Rank {
     std::size_t position = 0;
-    double left = -1;  // seconds of work of the action under way; < 0: none
+    double left = -1;  // remaining work of the running action, in seconds; < 0: none
   };
 
   bool is_done(std::size_t rank) const { return ranks_[rank].position == plan_.rows[rank].size(); }
@@ -96,7 +96,7 @@ class SharedCores {
     const LinkCosts& link = costs_.link(from, to);
     return link.latency + costs_.boundary_bytes / link.bandwidth;
   }
-  /// When what `producer` made is there on `rank`.
+  /// When the output of `producer` is available on `rank`.
   double arrival(int producer, int rank) const {
     if (producer < 0) return 0;
     const int from = index_.place(producer).rank;
@@ -111,7 +111,7 @@ class SharedCores {
       time = arrival(index_.find_input_gradient(action.stage + 1, action.microbatch), rank);
     return time;
   }
-  /// With the rank's own time for the messages that it receives and sends.
+  /// Includes the CPU time for the rank's messages.
   double work(int rank, const Action& action) const {
     const StageInfo& stage = stages_[at(action.stage)];
     double seconds = costs_.seconds(action);
@@ -179,7 +179,7 @@ class SharedCores {
       --active_[at(group_[rank])];
     }
   }
-  /// The update of the group of ranks that takes longest, all of them at once, in seconds.
+  /// Seconds of the update of the slowest group, with all its ranks running at once.
   double update() const {
     if (costs_.ranks.empty()) return 0;
     std::vector<double> sum(active_.size()), longest(active_.size());
@@ -203,7 +203,7 @@ class SharedCores {
   const int cores_;
   std::vector<double> ends_;  // by node
   std::vector<Rank> ranks_;
-  std::vector<int> active_;    // by group: ranks with an action under way
+  std::vector<int> active_;    // by group: ranks with a running action
   std::vector<int> ranks_in_;  // by group
   double now_ = 0;
 };
@@ -214,7 +214,7 @@ double shared_core_factor(const Plan& plan, const Layout& layout, const Costs& c
                           const std::vector<int>& hosts, int cores) {
   if (cores <= 0) return 1;
   std::vector<int> host = hosts.empty() ? std::vector<int>(plan.rows.size(), 0) : hosts;
-  // The kernel keeps ranks that compute apart from those that never do.
+  // The kernel separates ranks that compute from those that never do.
   const int idle = *std::ranges::max_element(host) + 1;
   for (std::size_t rank = 0; rank < host.size(); ++rank)
     if (plan.rows[rank].empty()) host[rank] = idle;
@@ -223,8 +223,8 @@ double shared_core_factor(const Plan& plan, const Layout& layout, const Costs& c
   const std::vector<Places> all = all_places(host, cores, idle);
   for (const Places& places : all)
     shared += SharedCores(plan, layout, costs, places).makespan() / static_cast<double>(all.size());
-  CONCERTINA_CHECK(alone <= shared * (1 + 1e-9), "{} s with shared cores, {} s without", shared,
-                   alone);
+  CONCERTINA_CHECK(alone <= shared * (1 + 1e-9),
+                   "a step takes {} s with shared cores, but {} s without", shared, alone);
   return alone > 0 ? shared / alone : 1;
 }
 

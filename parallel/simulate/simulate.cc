@@ -67,7 +67,7 @@ Timeline Simulation::run() && {
   }
   for (int rank = 0; rank < rank_count(); ++rank)
     CONCERTINA_CHECK(ranks_[at(rank)].position == plan_.rows[at(rank)].size(),
-                     "the plan to simulate deadlocks: check it first");
+                     "the plan deadlocks; check it before simulating");
   for (const auto& [rank, interval] : steps_) timeline_.rows[at(rank)].back() = interval;
   complete(timeline_, plan_, stages_, costs_, delays_);
   return std::move(timeline_);
@@ -164,7 +164,7 @@ bool Simulation::step(int rank) {
 Timeline simulate(const Plan& plan, const Layout& layout, const Costs& costs) {
   CONCERTINA_CHECK(static_cast<int>(costs.stages.size()) == layout.stage_count(),
                    "costs of {} stages for {} stages", costs.stages.size(), layout.stage_count());
-  CONCERTINA_CHECK(costs.is_finite(), "costs that are no finite numbers");
+  CONCERTINA_CHECK(costs.is_finite(), "costs are not finite numbers");
   return Simulation(plan, layout, costs).run();
 }
 

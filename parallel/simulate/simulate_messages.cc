@@ -80,7 +80,7 @@ bool Simulation::has_buffer(int rank, const Outbox& outbox) {
   const int oldest = outbox.taken - kSendBuffers;
   if (oldest < 0) return true;
   CONCERTINA_CHECK(oldest < static_cast<int>(outbox.sends.size()),
-                   "the plan to simulate deadlocks: check it first");
+                   "the plan deadlocks; check it before simulating");
   return arrived(rank, outbox.sends[at(oldest)], Wait::send_buffer);
 }
 

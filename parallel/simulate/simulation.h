@@ -1,6 +1,6 @@
-// The state of one simulation; simulate.cc runs it, simulate_messages.cc moves its messages.
-// Invariant: events are handled in order of time, and a rank's clock is never behind the event that
-// is being handled, so that links see messages in the order in which they are ready.
+// The state of one simulation; simulate.cc runs it, simulate_messages.cc handles its messages.
+// Invariant: events are handled in order of time, and a rank's clock is never behind the current
+// event, so that links receive messages in the order in which they are ready.
 #pragma once
 
 #include <queue>
@@ -29,22 +29,22 @@ class Simulation {
       return time != other.time ? time > other.time : who > other.who;
     }
   };
-  /// Compute under way on a rank: `seconds` of its own from `start` on.
+  /// Running compute of a rank: `seconds` of work from `start`.
   struct UnderWay {
     double start = 0, seconds = -1;  // < 0: none
   };
-  /// Buffers for messages that nothing answers (kSendBuffers).
+  /// Buffers for messages without an answer (kSendBuffers).
   struct Outbox {
-    std::vector<int> sends;  // messages, in the order of the row
+    std::vector<int> sends;  // messages, in row order
     int taken = 0;
   };
   struct Outboxes {
     Outbox gradients, activations;
   };
   struct Rank {
-    std::size_t position = 0;  // in its row
+    std::size_t position = 0;  // index in its row
     std::size_t tail = 0;      // after the row's last compute
-    std::vector<int> stages;   // that it holds
+    std::vector<int> stages;   // stages on this rank
     double clock = 0;
     UnderWay under_way;
     std::vector<int> unsent;  // see keep_outputs()
@@ -56,51 +56,51 @@ class Simulation {
   int node(int rank) const;
 
   // Events.
-  /// A message's next step is due.
+  /// Schedules the next step of a message.
   void push(double time, int message) { events_.push({time, rank_count() + message}); }
-  /// The earliest time at which something is due; infinite: nothing is.
+  /// Time of the next event; infinity if there is none.
   double next_time() const;
-  /// Actions of a rank, as long as nothing else is due before its next one.
+  /// Runs actions of a rank until something else is due before its next one.
   void run_rank(int rank);
-  /// The rank's next action, or pair of actions that overlap, or one of them further on its way;
-  /// false if it has to wait for an event, or has none.
+  /// Advances the rank's next action, or pair of overlapping actions. Returns false if it has to
+  /// wait for an event, or if none is left.
   bool perform(int rank);
-  /// The next `count` actions: starts them, moves the rank's clock to the end that is known, or
-  /// finishes them if nothing came between.
+  /// Starts the next `count` actions, moves the rank's clock to their known end, or finishes them
+  /// if nothing intervened.
   bool compute(int rank, int count);
-  /// Exchanges of gradients that are done within the action, which ends now as far as is known.
+  /// Starts exchanges of gradients that are done within the action, which ends at the clock.
   void start_reductions(int rank, const Action& action);
-  /// Transfers, REDUCE and STEP. A REDUCE among compute waits for nothing: STEP does, or a REDUCE
-  /// in the row's tail.
+  /// Handles transfers, REDUCE and STEP. A REDUCE before the row's last compute does not wait: STEP
+  /// does, or a REDUCE in the row's tail.
   bool other(int rank, const Action& action);
   bool reduced(int rank, int stage);
-  /// The last rank that comes to STEP runs it for all.
+  /// The last rank that reaches STEP runs it for all.
   bool step(int rank);
   double norm(int rank) const { return costs_.ranks.empty() ? 0 : costs_.ranks[at(rank)].norm; }
 
   // Messages.
-  /// In a plan without SENDs: what an action made, for post_outputs() at its end, not before, so
-  /// that links see messages in order of time.
+  /// In a plan without SENDs, keeps the outputs of an action for post_outputs() at its end, so that
+  /// links receive messages in order of time.
   void keep_outputs(int rank, const Action& action);
   bool post_outputs(int rank);
   /// The message that the action reads from another rank, or -1.
   int input_of(const Action& action) const;
-  /// Whether the rank, waiting if need be, has what the action needs.
+  /// Waits for the inputs of the action. Returns whether they are available.
   bool await(int rank, const Action& action);
-  /// Shared memory: the receiver's part of the copy.
+  /// Adds the receiver's part of a copy in shared memory.
   void copy_input(int rank, const Action& action);
-  /// Waits for a message; false if it is not even on its way.
+  /// Waits for a message. Returns false if it has not been sent.
   bool arrived(int rank, int message, Wait wait);
-  /// From which the action takes a buffer, or null.
+  /// The outbox from which the action takes a buffer, or null.
   Outbox* outbox_of(int rank, const Action& action);
   bool has_buffer(int rank, const Outbox& outbox);
-  /// When `rank` looks at its transfers next, if nothing of it is due before `time`: between units,
-  /// or at once where it waits.
+  /// When `rank` polls its transfers next, if nothing of it is due before `time`: between units, or
+  /// immediately if it waits.
   double look(int rank, double time) const;
   bool post(int rank, const Action& action);
   void posted(int message);
   void proceed(int message, double time);
-  /// Wakes who waits for it.
+  /// Wakes the ranks that wait for it.
   void passed(int message);
 
   const Plan& plan_;

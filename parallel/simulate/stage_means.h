@@ -1,5 +1,5 @@
-// The mean times of each stage's actions, from records of steps.
-// Invariant: sums and counts, so those of several ranks and steps add up.
+// The mean durations of each stage's actions, from records of steps.
+// Invariant: consists of sums and counts, so values of several ranks and steps can be added.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,9 @@ class StageMeans {
  public:
   explicit StageMeans(const Layout& layout);
 
-  /// The compute actions of one rank's step, without the waits inside them.
+  /// Adds the compute actions of one rank's step, without waits.
   void add(const std::vector<Action>& row, const StepRecord& record);
-  /// Sums and counts, to be carried between ranks; add() takes in those of any number of ranks, one
-  /// after the other.
+  /// Sums and counts for transport between ranks; add() accepts any number of them.
   const std::vector<double>& values() const { return values_; }
   void add(const std::vector<double>& values);
 

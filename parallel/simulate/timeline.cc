@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// Seconds of compute in one row; two actions that overlap have one interval.
+/// Seconds of compute in one row; two overlapping actions share one interval.
 double compute_seconds(const std::vector<Action>& row, const std::vector<Interval>& times) {
   double seconds = 0;
   for (std::size_t i = 0; i < row.size(); i += row[i].overlapped ? 2 : 1)
@@ -23,7 +23,7 @@ double step_seconds(const std::vector<Action>& row, const Costs& costs, std::siz
   return own.norm + own.update + own.refresh;
 }
 
-/// Number of the first action of each row, and of all.
+/// Number of the first action of each row, and the total.
 std::vector<int> row_begins(const Plan& plan) {
   std::vector<int> begins{0};
   for (const std::vector<Action>& row : plan.rows)
@@ -43,7 +43,7 @@ int last_action(const Timeline& timeline, const std::vector<int>& begins) {
   return last;
 }
 
-/// Backwards from the action that ends last, along what each one had to wait for.
+/// Traces back from the action that ends last, along the causes of waits.
 std::vector<PathStep> critical_path(const Timeline& timeline, const Plan& plan,
                                     const std::vector<Delay>& delays) {
   const std::vector<int> begins = row_begins(plan);
@@ -52,7 +52,7 @@ std::vector<PathStep> critical_path(const Timeline& timeline, const Plan& plan,
     const auto row = std::upper_bound(begins.begin(), begins.end(), node) - 1;
     const int rank = static_cast<int>(row - begins.begin()), position = node - *row;
     const std::vector<Interval>& times = timeline.rows[at(rank)];
-    // An overlapped pair is one step of the path, the first of the two.
+    // An overlapped pair is one step of the path, represented by its first action.
     if (position > 0 && plan.rows[at(rank)][at(position - 1)].overlapped) {
       --node;
       continue;
@@ -77,7 +77,7 @@ Interval compute_span(const std::vector<Action>& row, const std::vector<Interval
   return {std::max(span.start, 0.0), span.end};
 }
 
-/// Adds `busy`, `bubble` and `mean_bubble`, from `compute` and `makespan`.
+/// Sets `busy`, `bubble` and `mean_bubble` from `compute` and `makespan`.
 void add_idle(Timeline& timeline, const Plan& plan, const Costs& costs) {
   double idle = 0;
   int working = 0;

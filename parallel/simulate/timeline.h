@@ -1,4 +1,4 @@
-// When each action of a plan runs, and what follows from that: idle time, memory, critical path.
+// When each action of a plan runs, with the derived idle time, memory and critical path.
 // Invariant: plain values, pure functions.
 #pragma once
 
@@ -15,37 +15,37 @@ struct Interval {
   double start = 0, end = 0;
 };
 
-/// The reason why an action had to wait, after the one before it in its row.
+/// Why an action had to wait after the previous one in its row.
 enum class Wait {
   none,
   input,        // activations from the previous stage
   gradient,     // the gradient from the next stage
   send_buffer,  // an earlier message that was not sent yet (kSendBuffers)
   reduction,    // gradients of other holders
-  all_ranks,    // the others in STEP
+  all_ranks,    // the other ranks in STEP
 };
 
-/// An action on the critical path: it ran as late as it did because of the one before it here.
+/// An action on the critical path, whose time is determined by the previous element.
 struct PathStep {
-  int rank = 0, position = 0;  // in the plan
+  int rank = 0, position = 0;  // place in the plan
   Wait wait = Wait::none;
-  double waited = 0;  // seconds that its rank stood idle, or received, before it
+  double waited = 0;  // seconds that its rank was idle or received before it
 };
 
 struct Timeline {
-  std::vector<std::vector<Interval>> rows;  // as Plan::rows; waiting comes before `start`
+  std::vector<std::vector<Interval>> rows;  // as Plan::rows; excludes waits
   double makespan = 0;
   std::vector<double> compute;        // seconds of F, I, W and B, by rank
-  std::vector<double> busy;           // with what the rank itself does in STEP
+  std::vector<double> busy;           // including the rank's own work in STEP
   std::vector<double> bubble;         // idle share of the makespan, by rank
-  double mean_bubble = 0;             // over ranks that have anything to do
+  double mean_bubble = 0;             // over ranks that have actions
   std::vector<int> peak_activations;  // microbatches of stages, by rank
   std::vector<std::size_t> peak_activation_bytes;
-  std::vector<PathStep> critical_path;  // from the start of the step to its end
+  std::vector<PathStep> critical_path;  // the whole step, from start to end
 };
 
 /// Idle over ideal (busy) time of the rank where it is largest: within the whole step, and from the
-/// start of its first compute action to the end of its last one, as Schedule::bubble is defined.
+/// start of its first compute action to the end of its last one, as in Schedule::bubble.
 struct IdleOverIdeal {
   double step = 0, span = 0;
 };
@@ -56,14 +56,14 @@ std::vector<Interval> compute_spans(const Plan& plan, const Timeline& timeline);
 /// The longest of these, in seconds.
 double longest_span(const Plan& plan, const Timeline& timeline);
 
-/// Why an action started when it did: an action of another rank, by its number, if not the one
-/// before it in its row. Actions are numbered row by row.
+/// What determined the start of an action: an action of another rank, by number, or -1 for the
+/// previous one of its row. Actions are numbered row by row.
 struct Delay {
   int node = -1;
   Wait wait = Wait::none;
 };
 
-/// All of a timeline but its rows, from these. `stages`: of the layout; `delays`: by number.
+/// Sets everything except the rows. `stages` are those of the layout; `delays` is by action number.
 void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>& stages,
               const Costs& costs, const std::vector<Delay>& delays);
 

@@ -183,11 +183,14 @@ TEST(LayersTest, ATiedTableTrainsOnInTheHeadWhereTheModelUnties) {
     EXPECT_EQ(training_costs(model, units)[4].weight_flops, model.units[4].cost.weight_flops);
   }
   EXPECT_EQ(most_frozen_layers(layered_model(3, false)), 2);
-  EXPECT_EQ(frozen_names(model, 2),
-            "layer 1, with a token table as it is now; the output matrix (table) trains on");
-  EXPECT_EQ(frozen_names(model, 1),
-            "the first 1 of 5 units, with a token table as it is now; the output matrix (table) "
-            "trains on");
+  EXPECT_EQ(
+      frozen_names(model, 2),
+      "layer 1, with a copy of the current token table; the output matrix (table) continues to "
+      "train");
+  EXPECT_EQ(
+      frozen_names(model, 1),
+      "the first 1 of 5 units, with a copy of the current token table; the output matrix (table) "
+      "continues to train");
 }
 
 TEST(LayersTest, SomethingTrainsOnWhateverIsFrozen) {

@@ -70,9 +70,9 @@ TEST(Agreement, ARankThatComputesOtherwiseIsNamed) {
       {[] { std::fesetround(FE_TOWARDZERO); }, "rounds toward zero"},
       {[] { _mm_setcsr(_mm_getcsr() | 0x6000); }, "rounds toward zero"},
       {[] { _mm_setcsr(_mm_getcsr() | kFlush); },
-       "rounds to nearest, results that are denormal become 0"},
+       "rounds to nearest, flushes denormal results to 0"},
       {[] { _mm_setcsr(_mm_getcsr() | kZeros); },
-       "rounds to nearest, operands that are denormal count as 0"}};
+       "rounds to nearest, treats denormal operands as 0"}};
   for (const auto& [change, text] : cases) {
     const auto all = answers(3, [&](int rank, RunConfig&) {
       if (rank == 1) change();  // of its thread alone

@@ -16,22 +16,22 @@ a.toml:3:9 | freeze.alpha = 0.25 has no effect: freeze.policy is "linear" | free
    "pipetransformer"; "linear" reads freeze.every, freeze.after, freeze.max, freeze.unfreeze,
    freeze.start, freeze.end | [freeze]\npolicy = 'linear'\nalpha = 0.25
 a.toml:3:7 | freeze.max = 3 has no effect: freeze.policy is not set | pipetransformer, autofreeze,
-   plasticity; "none" if that is meant | [freeze]\nunits = 2\nmax = 3
+   plasticity; or "none" | [freeze]\nunits = 2\nmax = 3
 a.toml:2:9 | freeze.every = 20 has no effect | linear | [freeze]\nevery = 20
 a.toml:2:9 | freeze.alpha = 0.2 has no effect | pipetransformer | [freeze]\nalpha = 0.2
 a.toml:2:12 | freeze.unfreeze = "lr" has no effect | freeze.policy | [freeze]\nunfreeze = 'lr'
-a.toml:3:9 | both say what is frozen | freeze.units = 0 | [freeze]\npolicy = 'linear'\nunits = 2
-freeze.end (default) | not before freeze.end = 0.6 | above freeze.start | [freeze]\npolicy =
+a.toml:3:9 | conflict | freeze.units = 0 | [freeze]\npolicy = 'linear'\nunits = 2
+freeze.end (default) | not less than freeze.end = 0.6 | above freeze.start | [freeze]\npolicy =
    'linear'\nstart = 0.7
 freeze.at (default) | needs a table | epoch 2: 7 | [freeze]\npolicy = 'list'
-a.toml:3:6 | "step 99999999999999999999: 3", which is no row | epoch 2: 7 | [freeze]\npolicy =
+a.toml:3:6 | "step 99999999999999999999: 3", which is not a valid row | epoch 2: 7 | [freeze]\npolicy =
    'list'\nat = ['step 99999999999999999999: 3']
 a.toml:3:6 | the model has 4 layers | 1 to 4 layers | [freeze]\npolicy = 'list'\nat = ['epoch 1: 5']
 a.toml:4:6 | at most 2 layers may be frozen | at most 2 | [freeze]\npolicy = 'list'\nmax = 2\nat =
    'epoch 1: 3'
 a.toml:3:7 | freeze.max = 5, but the model has 4 | at most 4 | [freeze]\npolicy = 'linear'\nmax = 5
 a.toml:3:17 | freeze.unfreeze_rise = 0.3 has no effect: freeze.unfreeze is not set | freeze.unfreeze
-   = "loss"; "never" if that is meant | [freeze]\npolicy = 'linear'\nunfreeze_rise = 0.3
+   = "loss"; or "never" | [freeze]\npolicy = 'linear'\nunfreeze_rise = 0.3
 a.toml:4:17 | freeze.unfreeze is "lr" | "loss" | [freeze]\npolicy = 'linear'\nunfreeze =
    'lr'\nunfreeze_rise = 0.3
 a.toml:3:17 | freeze.unfreeze_rise = 0.3 has no effect: freeze.policy is "weights-only" | one of
@@ -47,7 +47,7 @@ a.toml:2:7 | cache.dir = "/tmp" has no effect: cache.disk | cache.disk | [cache]
 a.toml:2:1 | unknown key bach.global | batch.global | [bach]\nglobal = 3
 a.toml:1:1 | unknown key global | batch.global | global = 3
 a.toml:1: | unknown key zzzzzzzz | --help-config | [zzzzzzzz]
-a.toml:1:9 | [batch] is a table | batch.key = value | batch = 3
+a.toml:1:9 | [batch] must be a table | batch.key = value | batch = 3
 a.toml:2:10: batch.global | wrong type: string "3" | an integer from 1 | [batch]\nglobal = '3'
 a.toml:3:10 | batch.global = 0 is out of range | from 1 to 1048576 | [batch]\n\nglobal = 0
 a.toml:2:9 | wrong type | two numbers | [optimizer]\nbetas = [0.9]
@@ -55,14 +55,14 @@ a.toml:2:15 | out of range | < 1 | [optimizer]\nbetas = [0.9, 1]
 a.toml:2:8 | empty path | paths or globs | [data]\ntext = ['']
 a.toml:2:8 | cannot name a directory | without '/' | [run]\nname = 'a/b'
 a.toml:2:8 | NUL | a string | [run]\nname = "a\u0000"
-a.toml:2:11 | "fxed" is unknown | "fixed" (one of: shifted, fixed) | [data]\nwindows = 'fxed'
+a.toml:2:11 | "fxed" is not a valid value | "fixed" (one of: shifted, fixed) | [data]\nwindows = 'fxed'
 a.toml:2:10 | cache.memory = 512 is not a size | "512 MiB" | [cache]\nmemory = 512
 a.toml:2:10 | is not a size | "512 MiB" | [cache]\nmemory = ''
 a.toml:2:8 | -1 GiB is not a size | or 0 | [cache]\ndisk = '-1 GiB'
 a.toml:2:8 | wrong type | or 0 | [cache]\ndisk = 1.5
-a.toml:2:8 | cache.disk = "1 GiB" with data.windows = "shifted" | data.views = 4 (they come again
+a.toml:2:8 | cache.disk = "1 GiB" with data.windows = "shifted" | data.views = 4 (samples repeat
    after 4 epochs), data.windows = "fixed" | [cache]\ndisk = '1 GiB'
-a.toml:2:10 | with model.task = "masked-lm": no sample comes again | data.views = 4 |
+a.toml:2:10 | with model.task = "masked-lm": no sample is ever repeated | data.views = 4 |
    [cache]\nmemory = '1 MiB'\n[data]\nwindows = 'fixed'\n[model]\nfamily = 'bert'
 a.toml:2:8 | its scales depend on all samples of a microbatch | batch.microbatches = 8 (of one
    sample each) | [cache]\ndisk = '1 MiB'\n[data]\nwindows = 'fixed'\n[numerics]\ncompute =
@@ -74,7 +74,7 @@ a.toml:3:16 | batch.microbatches = 5 does not divide batch.global = 12 | 1, 2, 3
 a.toml:2:10 | numerics.leaves = 3 does not divide | 1, 2, 4, 8 | [numerics]\nleaves = 3
 a.toml:3:16 | more than 2^31 - 1 | more microbatches | [batch]\nglobal = 1048576\nmicrobatches =
    1\n[model]\ncontext = 1048576
-a.toml:2:6 | both parallel.pp and parallel.layout | parallel.pp = 0 | [parallel]\npp = 2\nlayout =
+a.toml:2:6 | parallel.pp and parallel.layout both | parallel.pp = 0 | [parallel]\npp = 2\nlayout =
    [{stages = [{rank = 0, units = [0, 10]}], microbatches = [0, 8]}]
 a.toml:2:10 | not a list | a list of pipelines | [parallel]\nlayout = 3
 a.toml:2: | has no stages | a list of pipelines | [parallel]\nlayout = [{stages = [], microbatches =
@@ -83,9 +83,9 @@ a.toml:2: | units = [4, 4] is empty | a list of pipelines | [parallel]\nlayout =
    0, units = [4, 4]}], microbatches = [0, 8]}]
 a.toml:2: | rank is not an integer >= 0 | a list of pipelines | [parallel]\nlayout = [{stages =
    [{rank = -1, units = [0, 4]}], microbatches = [0, 8]}]
-a.toml:2: | no key 'unit' | a list of pipelines | [parallel]\nlayout = [{stages = [{rank = 0, unit =
+a.toml:2: | unknown key 'unit' | a list of pipelines | [parallel]\nlayout = [{stages = [{rank = 0, unit =
    [0, 4]}], microbatches = [0, 8]}]
-a.toml:2: | lacks the key 'microbatches' | a list of pipelines | [parallel]\nlayout = [{stages =
+a.toml:2: | missing key 'microbatches' | a list of pipelines | [parallel]\nlayout = [{stages =
    [{rank = 0, units = [0, 4]}]}]
 a.toml:3: | not valid TOML | key = value | [batch]\nglobal = 1\nglobal = 2
 a.toml:1: | not valid TOML | [table] lines | [batch\n
@@ -114,7 +114,7 @@ TEST(BadConfig, EveryKeyRefusesOtherTypesAndValues) {
       ++refused;
     };
     expect_refused("1979-05-27", holds<Layout>(key) ? "not a list" : "wrong type");
-    if (!key.choices.empty() && key.is_file == nullptr) expect_refused("'no such'", "is unknown");
+    if (!key.choices.empty() && key.is_file == nullptr) expect_refused("'no such'", "is not a valid value");
     if (holds<std::int64_t>(key) || holds<int>(key)) {
       expect_refused("0.5", "wrong type");
       for (const double end : {key.range.low - 1, key.range.high + 1})

@@ -36,18 +36,18 @@ import json
 rows = [json.loads(line) for line in open("clean.tsv.dropped.jsonl", encoding="utf-8")]
 assert [(row["line"], row["fault"]) for row in rows] == [
     (3, "duplicate"), (4, "conflict"), (5, "conflict"), (6, "empty"), (7, "undecodable"), (8, "broken"), (9, "overlap")], rows
-assert rows[0]["why"] == "the text of dirty.tsv:2" and rows[0]["row"] == "a  GOOD film\t1", rows[0]
+assert rows[0]["why"] == "the same text as dirty.tsv:2" and rows[0]["row"] == "a  GOOD film\t1", rows[0]
 EOF
 exits 0 'a clean table' "$binary" data inspect --quality clean.tsv "${look[@]}" --json
 holds 'it is sound' 'all(r["faults"][f]["rows"] == 0 for f in ("broken", "undecodable", "empty", "conflict", "overlap", "duplicate"))'
 
 cp clean.tsv before.tsv
-refused 'there is a file already' data clean dirty.tsv "${look[@]}" --out clean.tsv
+refused 'the file already exists' data clean dirty.tsv "${look[@]}" --out clean.tsv
 cmp -s before.tsv clean.tsv || fail 'a file was replaced'
-refused 'there is a file already' data clean dirty.tsv "${look[@]}" --out other.tsv --dropped clean.tsv
+refused 'the file already exists' data clean dirty.tsv "${look[@]}" --out other.tsv --dropped clean.tsv
 [ ! -e other.tsv ] || fail 'half of it was written'
-refused 'several files would become one' data clean dirty.tsv clean.tsv "${look[@]}" --out other.tsv
-refused 'no row is left' data clean held.tsv --format tsv --set data.validation_files=held.tsv --out other.tsv
+refused 'several files cannot be written to one' data clean dirty.tsv clean.tsv "${look[@]}" --out other.tsv
+refused 'no rows are left' data clean held.tsv --format tsv --set data.validation_files=held.tsv --out other.tsv
 refused 'is not a format of tables' data inspect --quality dirty.tsv --format text
 refused 'has no effect without --quality' data inspect dirty.tsv --format tsv --near 0.5
 

@@ -298,7 +298,7 @@ TEST(Environment, WhatNamesNoKeyIsAnErrorWithTheNearest) {
   expect_has(refusal({{"CONCERTINA__", "1"}}).where(), "CONCERTINA__");
   expect_has(refusal({{"CONCERTINA__RUN__STEPS", "ten"}}).where(), "CONCERTINA__RUN__STEPS");
   expect_has(refusal({{"CONCERTINA__RUN__STEPS", "1"}, {"CONCERTINA__run__steps", "1"}}).message(),
-             "are both run.steps");
+             "both set run.steps");
 }
 
 TEST(Environment, EveryKeyHasAVariableOfItsOwn) {

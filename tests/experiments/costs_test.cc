@@ -102,8 +102,7 @@ TEST_F(CostFiles, BadOnesAreRefused) {
         {"[[pair]]\nfrom = 1\nlatency_s = 1", "a pair has no 'to'"},
         {"[[pair]]\nfrom = 1\nto = 1", "a pair is from rank 1 to itself"},
         {"[[pair]]\nfrom = 1\nto = 65536", "pair.to = 65536 is out of range"},
-        {"[[pair]]\nfrom = 1\nto = 2\n[[pair]]\nfrom = 1\nto = 2",
-         "a pair from 1 to 2 is there twice"}})
+        {"[[pair]]\nfrom = 1\nto = 2\n[[pair]]\nfrom = 1\nto = 2", "duplicate pair from 1 to 2"}})
     EXPECT_EQ(refused("a.toml", text).message(), wrong);
   for (const char* bad : {"inf", "nan", "1e308", "1e-308", "-1e-3"}) {
     for (const char* key :
@@ -114,7 +113,7 @@ TEST_F(CostFiles, BadOnesAreRefused) {
   }
   refused("a.toml", "flops");
   refused("a.json", "{}");
-  EXPECT_EQ(refused("a.json", "{").message(), "this is no JSON");
+  EXPECT_EQ(refused("a.json", "{").message(), "invalid JSON");
   input_error([&] { read_costs(directory_); });
   for (const auto& words : std::vector<std::vector<std::string>>{
            {"1", "2"}, {"1", "2", "nan"}, {write("m.toml", "flops_per_s = 1.0")}})
@@ -138,22 +137,21 @@ TEST_F(CostFiles, AFileHasARowPerStage) {
     EXPECT_EQ(of_two.stages[1].weight, 6);
     EXPECT_EQ(costs.of(opposed, make_plan(opposed, "gpipe")).stages[2].forward, 1);
     EXPECT_EQ(error_of([&] { costs.of(three, make_plan(three, "gpipe")); }),
-              "the file has costs of 2 stages, a pipeline here has 3 stages");
+              "the file has costs of 2 stages, but a pipeline has 3 stages");
   }
   for (const auto& [text, wrong] : {std::pair{"", "the file has no costs"},
                                     {"F,I,W\n", "the file has no costs"},
                                     {"\n\n", "the file has no costs"},
                                     {"1,1,1\n", "the first line is '1,1,1', not F,I,W"},
-                                    {"F,I,W\n1,1\n", "a row has not three costs"},
-                                    {"F,I,W\n1,1,1,1\n", "a row has not three costs"},
-                                    {"F,I,W\n\n1,1,1\n", "a row has not three costs"},
-                                    {"F,I,W\n1,,1\n", "'' is no cost"},
-                                    {"F,I,W\n1,nan,1\n", "'nan' is no cost"},
-                                    {"F,I,W\n1,1,1e19\n", "'1e19' is no cost"},
-                                    {"F,I,W\n1,1,1x\n", "'1x' is no cost"}})
+                                    {"F,I,W\n1,1\n", "a row does not have three costs"},
+                                    {"F,I,W\n1,1,1,1\n", "a row does not have three costs"},
+                                    {"F,I,W\n\n1,1,1\n", "a row does not have three costs"},
+                                    {"F,I,W\n1,,1\n", "'' is not a number of seconds"},
+                                    {"F,I,W\n1,nan,1\n", "'nan' is not a number of seconds"},
+                                    {"F,I,W\n1,1,1e19\n", "'1e19' is not a number of seconds"},
+                                    {"F,I,W\n1,1,1x\n", "'1x' is not a number of seconds"}})
     EXPECT_EQ(error_of([&] { read(text); }), wrong) << text;
-  EXPECT_EQ(error_of([&] { ScheduleCosts({directory_ + "/none.csv"}); }),
-            "there is no such file of costs");
+  EXPECT_EQ(error_of([&] { ScheduleCosts({directory_ + "/none.csv"}); }), "no such file of costs");
 }
 
 TEST_F(CostFiles, ALatencyTakesThePlaceOfLinks) {
@@ -164,7 +162,7 @@ TEST_F(CostFiles, ALatencyTakesThePlaceOfLinks) {
   EXPECT_TRUE(of_plan.latency_alone);
   EXPECT_EQ(of_plan.link(0, 1).latency, 0.25);
   EXPECT_EQ(costs.links(layout, of_plan)["text"],
-            "each message between ranks takes 0.25 and occupies nobody");
+            "each message between ranks takes 0.25 and occupies no rank");
   write("costs.json", to_json(measured()).dump());
   const ScheduleCosts run({directory_}, {.latency = 0.5});
   EXPECT_EQ(run.of(layout, plan).link(0, 1), (LinkCosts{.latency = 0.5}));
@@ -173,7 +171,7 @@ TEST_F(CostFiles, ALatencyTakesThePlaceOfLinks) {
   EXPECT_EQ(error_of([&] {
               ScheduleCosts({"1", "1", "1"}, both);
             }),
-            "a latency is given, and links as well");
+            "--latency cannot be combined with --links");
   for (const double bad : {-1.0, 1e-308, 1e19, std::nan("")})
     input_error([&] { ScheduleCosts({"1", "1", "1"}, {.latency = bad}); });
 }
@@ -216,11 +214,11 @@ TEST_F(CostFiles, LinksOfAMachineCarryTheMessagesOfASchedule) {
   EXPECT_TRUE(none.links(layout, none.of(layout, make_plan(layout, "1f1b")))["free"]);
 
   EXPECT_EQ(error_of([&] { ScheduleCosts({file}); }),
-            "a machine file has links, but not what F, I and W of a stage take");
+            "a machine file has links, but no times of F, I and W");
   EXPECT_EQ(error_of([&] {
               ScheduleCosts({"1", "1", "1"}, {file, {}});
             }),
-            "the size of a message between stages is not known");
+            "the size of a message between stages is unknown");
   input_error([&] { ScheduleCosts({"1", "1", "1"}, {"", 1000}); });
 }
 

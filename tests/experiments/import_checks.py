@@ -70,7 +70,7 @@ def check_printed(concertina, rounds=20):
                 figures = {"lr": lr, "grad_norm": norm, "step_ms": ms, "tokens_per_s": rate}
                 wanted = {"loss": float(format(loss, loss_format)), **{key: float(format(figures[key], kind)) for key, kind in formats.items()}}
                 assert got[step] == wanted, (name, got[step], wanted)
-            assert "left out: 1 other lines" in said, said
+            assert "skipped: 1 other lines" in said, said
             text = line(*rows[0])
             words = [match for match in re.finditer(r"[A-Za-z/%]{2,}", text) if match[0] not in ("nan", "N/A")
                      and match.start() >= text.find("INFO - ") + 7 * ("INFO - " in text)]
@@ -98,7 +98,7 @@ def check_meanings(concertina):
     step = "step {:4d}/9 | loss {:7.6f} (+nanz)| norm 15.0000 (+nanz)| lr 1.00e-06 | 10.00 ms | 1.0% bf16 MFU | 100 tok/s\n"
     got, held, said = ours("val loss 11.000000\n" + step.format(1, 10.9) + "evaluating HellaSwag: 0/10\rval loss 10.200000\n"
                            + step.format(2, 10.1) + step.format(3, 9.0) + "val loss 9.500000\n" + step.format(5, 9.9) + "val loss 9.125030517578125\n")
-    assert held == {0: 11.0, 1: 10.2, 5: 9.125030517578125} and "tokens_per_s" not in got[1] and "1 held-out losses whose step" in said, (held, said)
+    assert held == {0: 11.0, 1: 10.2, 5: 9.125030517578125} and "tokens_per_s" not in got[1] and "1 held-out losses without a known step" in said, (held, said)
     assert ours("s:0 tel:11.0000\ns:0 trl:10.9000\ns:250 eval:0.3012\ns:250 tel:6.4000\n")[:2] == ({1: {"loss": 10.9}}, {0: 11.0, 250: 6.4})
     titan = "step: {:2}  loss: {:7.4f}  grad_norm: 1.0000  memory: 1.00GiB(1.00%)  tps: 1,000  tflops: 1.00  mfu: 1.00%\n"
     got, held, said = ours(titan.format(10, 7.0001) + "validate step: 10  loss:  6.9000  memory:  1.00GiB(1.00%)  tps: 2,000\n")
@@ -110,13 +110,13 @@ def check_meanings(concertina):
     no("".join(f"[rank{rank}]:{titan.format(at, 9.0 - rank)}" for at in (1, 2) for rank in (0, 1)), words="different losses for step 1")
     no("".join(titan.format(step, 9.0 - rank) for step in (1, 2, 3) for rank in (0, 1)), words="in succession")
     got, _, said = ours("".join(titan.format(step, 9.0 - at) for at, step in enumerate((1, 2, 3, 2, 3, 4))))
-    assert [row["loss"] for row in got.values()] == [9.0, 6.0, 5.0, 4.0] and "left out: 2 earlier lines" in said
+    assert [row["loss"] for row in got.values()] == [9.0, 6.0, 5.0, 4.0] and "skipped: 2 earlier lines" in said
     no("context: valid  " + titan.format(1, 3.0), words="no losses by step")
     line = lambda s, x, skipped=0: MEGATRON.format(s, 100, 32 * s, 100.0, 1.0, 1e-4, 32, x, 9.9, 1.0, 0.5, skipped, 0) + "\n"
     held_out = " validation loss at iteration {} | lm loss value: {:.6E} | lm loss PPL: 8.181144E+03 | \n"
     got, held, said = ours(line(10, 10.0) + "-" * 80 + "\n" + held_out.format(10, 9.5) + line(11, 0.0, 1)
                            + held_out.format("20 on test set", 1.0) + held_out.format("20 on validation set", 2.0))
-    assert list(got) == [10] and held == {10: 9.5} and "means since the line before" in said and "on test set" in said, (got, held)
+    assert list(got) == [10] and held == {10: 9.5} and "means since the previous line" in said and "on test set" in said, (got, held)
     no("{'loss': 2.3, 'grad_norm': 1.0, 'learning_rate': 5e-05, 'epoch': 0.1}\n{'train_runtime': 1.0, 'train_loss': 2.0, 'epoch': 1.0}\n",
        words="2 printed rows of transformers without a step")
     state = {"global_step": 4, "log_history": [{"epoch": 0.5, "grad_norm": 1.5, "learning_rate": 5e-5, "loss": 2.0, "step": 2},
@@ -161,7 +161,7 @@ def check_tables(concertina):
     assert list(ours('{"step":1,"loss":2.0,"mode":"train"}\n{"step":2,"loss":1.5,"mode":"train"}\n', "log.jsonl")[0]) == [1, 2]
     export = '"{0}","a - b - train/loss","a - b - train/loss__MIN","a - b - train/loss__MAX"\n"10","2.5","2.5","2.5"\n"20","2.0","1.5","2.5"\n'
     got, _, said = ours(export.format("train/global_step"), "wandb.csv")
-    assert got == {10: {"loss": 2.5}} and "1 values that stand for several" in said
+    assert got == {10: {"loss": 2.5}} and "1 values that represent several" in said
     assert list(ours(export.format("trainer/global_step"), "wandb.csv")[0]) == [11]
     no(export.format("Step"), "wandb.csv", words="count calls")
     assert list(ours(export.format("Step"), "wandb.csv", columns={"step": "Step"})[0]) == [10]
@@ -205,7 +205,7 @@ def check_mlflow(concertina):
             run = concertina.import_run("imports/mlruns", "imports/lines", say=said.append)
         except ValueError as error:
             assert words and words in str(error), error
-    assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()] == [10, 20] and "cut off" in "".join(said)
+    assert [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()] == [10, 20] and "incomplete" in "".join(said)
     with sqlite3.connect("imports/mlflow.db") as store:
         store.execute("update runs set lifecycle_stage = 'active'")
     try:

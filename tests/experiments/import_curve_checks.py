@@ -28,7 +28,7 @@ def check_cuts(concertina):
             assert list(got.values()) == [loss] * (cut == len(held_out)), (held_out[:cut], got)
             assert not read(concertina, before + held_out[:cut])[1]
     got, _, said = read(concertina, "step,loss\n1,10.912345\n2,10.812345\n3,1", "log.csv")
-    assert list(got) == [1, 2] and "line 4, which may be cut off" in said, said
+    assert list(got) == [1, 2] and "line 4, which may be incomplete" in said, said
     assert list(read(concertina, 'step,loss\n1,"2.5"\n2,"2.25"', "log.csv")[0]) == [1, 2]  # the quote shows that the cell is whole
 
 
@@ -47,15 +47,15 @@ def check_runs(concertina):
     run = lambda steps, loss: "".join(nano(step + 1, loss - step / 100, 0, 0, 98.2, 0) + "\n" for step in steps)
     held = lambda step, loss: f"step {step}: train loss 4.2874, val loss {loss:.4f}\n"
     got, evaluated, said = ours(held(0, 5) + run(range(0, 100, 10), 5.0) + held(90, 4) + run(range(0, 40, 10), 9.0))
-    assert {step: row["loss"] for step, row in got.items()} == {1: 9.0, 11: 8.9, 21: 8.8, 31: 8.7} and not evaluated and "counts alone" in said, got
+    assert {step: row["loss"] for step, row in got.items()} == {1: 9.0, 11: 8.9, 21: 8.8, 31: 8.7} and not evaluated and "only the run that starts" in said, got
     got, evaluated, _ = ours(run(range(0, 100, 10), 5.0) + held(50, 7) + held(0, 8) + run(range(0, 20, 10), 9.0))
     assert list(got) == [1, 11] and evaluated == {0: 8}
     got, evaluated, said = ours(held(0, 9) + run(range(0, 100, 10), 5.0) + held(80, 4) + held(60, 3) + run(range(60, 80, 10), 6.0))
     assert [row["loss"] for row in got.values()] == [5.0, 4.9, 4.8, 4.7, 4.6, 4.5, 5.4, 5.3] and evaluated == {0: 9, 60: 3} and "as after a resume" in said, (got, evaluated)
     state = lambda steps: json.dumps({"log_history": [{"step": step, "loss": 3 + at / 8} for at, step in enumerate(steps)]}, indent=1)
-    for steps, left, words in (([1, 50, 100, 150, 50, 100], [1, 50, 100], "resume"), ([*range(1, 9), 4, 8], [4, 8], "counts alone"),
+    for steps, left, words in (([1, 50, 100, 150, 50, 100], [1, 50, 100], "resume"), ([*range(1, 9), 4, 8], [4, 8], "only the run that starts"),
                                ([10, 20, 30, 40, 30, 40, 50, 60], [10, 20, 30, 40, 50, 60], "resume"), ([5, 10, 15, 20, 5, 10, 7], None, ""),
-                               ([1, 2, 3, 4, 5, 6, 7, 4, 5, 1, 2, 3], [1, 2, 3], "counts alone"), ([1, 2, 1, 2, 3, 4, 3, 4], None, "")):
+                               ([1, 2, 3, 4, 5, 6, 7, 4, 5, 1, 2, 3], [1, 2, 3], "only the run that starts"), ([1, 2, 1, 2, 3, 4, 3, 4], None, "")):
         if left is None:
             no(state(steps), "trainer_state.json", words="fall back")
             continue
@@ -63,7 +63,7 @@ def check_runs(concertina):
         assert [(step, row["loss"]) for step, row in got.items()] == [
             (step, 3 + (len(steps) - 1 - steps[::-1].index(step)) / 8) for step in left] and words in said, (steps, got, said)
     rows = lambda steps: "".join(f"{step},{9 - step / 100}\n" for step in steps)
-    no("step,loss\n" + rows(range(0, 100, 10)) + rows(range(0, 40, 10)).replace("9", "8"), "log.csv", words="another run or epoch begins")
+    no("step,loss\n" + rows(range(0, 100, 10)) + rows(range(0, 40, 10)).replace("9", "8"), "log.csv", words="another run or epoch starts")
     assert list(ours("step,loss\n" + rows(range(90, -1, -10)), "log.csv")[0]) == list(range(0, 100, 10))  # the newest first
     no("step,loss\n" + rows([50, 10, 40, 20, 80, 30]), "log.csv", words="fall back")
     for head, row in (("epoch,iter,loss", "{},{},{}"), ("epoch,step,loss,learning_rate", "{},{},{},0.1"), ("Epoch,Step,Train Loss", "{},{},{}"), ("loss,n,step,epoch_num", "{2},0,{1},{0}")):
@@ -124,23 +124,23 @@ def check_held_out(concertina):
     assert ours(row(step=1, loss=2.0), "test.jsonl")[0] and ours(row(step=1, train_loss=2.0), "eval/log.jsonl")[0]
     for last in ("NaN", "Infinity"):
         got, held, said = ours('{"step":1,"loss":3.5,"val_loss":3.1}\n{"step":2,"loss":3.0,"val_loss":%s}\n' % last, "log.jsonl")
-        assert held == {1: 3.1, 2: None} and "1 are not finite, the last one too" in said, (held, said)
+        assert held == {1: 3.1, 2: None} and "1 are not finite, including the last one" in said, (held, said)
     run = max(pathlib.Path("imports").glob("run-*"), key=lambda path: path.stat().st_mtime_ns)
     assert concertina.Run(run).validations["loss"].isna().to_list() == [False, True]
     nano = PRINTED["nanogpt"][0]
     got, held, said = ours("step 0: train loss 4.2874, val loss 4.2823\n" + "".join(nano(step, 3.0, 0, 0, 98.2, 0) + "\n" for step in (1, 101)))
-    assert held == {0: 4.2823} and "the last held-out loss is that of step 0; training goes to step 101" in said, said
+    assert held == {0: 4.2823} and "the last held-out loss is from step 0; training ends at step 101" in said, said
     _, held, said = ours("step 0: train loss 4.2874, val loss 4.2823\nstep 9: train loss nan, val loss nan\n" + nano(10, 3.0, 0, 0, 98.2, 0) + "\n")
     assert held == {0: 4.2823, 9: None}
     titan = "[rank{}]:step:  {}  loss: {:8.5f}  grad_norm:  1.0000  memory:  1.00GiB(1.00%)  tps: 21,000  tflops: 1.00  mfu: 1.00%\n"
     validate = "[rank{}]:validate step: {}  loss: {:7.4f}  memory:  1.00GiB(1.00%)  tps: 2,000\n"
     got, held, said = ours("".join(titan.format(rank, 1, loss) + validate.format(rank, 1, loss) for rank, loss in ((0, -1.0), (7, 8.5))))
-    assert got[1]["loss"] == 8.5 and held == {1: 8.5} and "left out: 2 losses of -1" in said
+    assert got[1]["loss"] == 8.5 and held == {1: 8.5} and "skipped: 2 losses of -1" in said
     titan = [{"_step": step, "loss_metrics/global_avg_loss": loss, "validation_metrics/loss": loss, "throughput(tps)": 5} for step, loss in ((1, -1.0), (2, 8.5))]
     got, held, said = ours("".join(map(json.dumps, titan[1:])) + "\n" + row(**titan[0]), "log.jsonl")
-    assert list(got) == [2] and held == {2: 8.5} and "left out: 1 losses of -1" in said
+    assert list(got) == [2] and held == {2: 8.5} and "skipped: 1 losses of -1" in said
     no(row(**titan[0]), "log.jsonl", words="losses of -1")
-    no('"iter","a - train/loss","a - train/loss__MIN","a - train/loss__MAX"\n"0","4.2","4.2","4.2"\n', "wandb.csv", words="mean over batches of the evaluation")
+    no('"iter","a - train/loss","a - train/loss__MIN","a - train/loss__MAX"\n"0","4.2","4.2","4.2"\n', "wandb.csv", words="mean over evaluation batches")
 
 
 def check_lightning(concertina):

@@ -121,7 +121,7 @@ TEST(RestartPolicy, RestartsAsLongAsThereAreNewStates) {
   EXPECT_EQ(said_after({10, 20, 30, 30, 30, 30, 30, 40}, died), "");
   EXPECT_EQ(said_after({10, 10, 10, 10, 10, 10}, died),
             "5 launches in a row ended before a new checkpoint (checkpoint.every = 10)");
-  EXPECT_EQ(said_after({10, 20, 30}, died, 2), "no more restarts than 2 (--max-restarts)");
+  EXPECT_EQ(said_after({10, 20, 30}, died, 2), "reached the limit of 2 restarts (--max-restarts)");
   RestartPolicy policy({}, 10, 0);
   std::vector<double> waits;
   for (const std::int64_t step : {10, 10, 10, 10, 20}) {
@@ -132,17 +132,17 @@ TEST(RestartPolicy, RestartsAsLongAsThereAreNewStates) {
 }
 
 TEST(RestartPolicy, DoesNotRepeatWhatWouldFailAgain) {
-  const std::string refused = "the launch was refused: the same command would be refused again";
+  const std::string refused = "the launch was refused and would be refused again";
   EXPECT_EQ(said_after({5}, {.end = {FaultKind::refused}}), refused);
   EXPECT_EQ(said_after({5}, {.end = {.kind = FaultKind::ended, .code = 2}}), refused);
   EXPECT_EQ(said_after({5}, {.end = {FaultKind::refused}, .older = true}), "");
-  const std::string again = "the same command would fail again, at the same place";
+  const std::string again = "rerunning the command would fail again at the same place";
   EXPECT_EQ(said_after({5}, {.end = {FaultKind::diverged}}), again);
   EXPECT_EQ(said_after({5, 5}, {.end = {FaultKind::failed, "x"}}), again);
   EXPECT_EQ(said_after({5, 6}, {.end = {FaultKind::failed, "x"}}), "");
   EndedLaunch never{.end = {FaultKind::ended, "7", 0, 7}, .hosts = "a", .any_begun = false};
   EXPECT_EQ(said_after({0}, never), "");
-  EXPECT_NE(said_after({0, 0}, never).find("before their ranks had started"), std::string::npos);
+  EXPECT_NE(said_after({0, 0}, never).find("before their ranks started"), std::string::npos);
   RestartPolicy policy({}, 10, 0);
   EXPECT_FALSE(policy.after(never));
   never.hosts = "b";  // other hosts are tried

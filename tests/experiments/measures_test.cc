@@ -68,7 +68,7 @@ TEST(Measures, OfSpeedAndTrainingLossAreAlikeWhereTheConfigsAre) {
   known.figures = imported.figures = {{"tokens_per_s", 900}};
   imported.facts[kNoConfig] = "none";
   EXPECT_EQ(why_unlike({&known, &imported}, "tokens_per_s"),
-            "it is not recorded what their tokens are");
+            "their tokens are not recorded");
 }
 
 /// Runs without digests: their settings say whether they are of the same data.

@@ -23,7 +23,7 @@ TEST(FreezeKeys, BecomeTheRulesOfAModel) {
   FreezeRecord now{.step = 6};
   now.grad_norm = {4, 3, 2, 1};
   EXPECT_EQ(decide(rules, {}, now).frozen, 0);
-  expect_has(decide(rules, {}, now).reason, "waits for the warm-up's end, step 7");
+  expect_has(decide(rules, {}, now).reason, "waiting for the end of the warm-up, step 7");
   now.step = 7;
   EXPECT_EQ(decide(rules, {}, now).frozen, 1);  // a quarter of 4
   for (const auto& [bound, most] : {std::pair{"freeze.max=3", 3}, {"freeze.max=4", 4}})
@@ -56,7 +56,7 @@ TEST(FreezeKeys, NeedAModelWithLayers) {
   EXPECT_EQ(freeze_rules(RunConfig(), ModelSpec{}).most, 0);
   expect_has(
       input_error([] { freeze_rules(with_set("freeze.policy=linear"), ModelSpec{}); }).message(),
-      "freezes layers");
+      "has no layers");
 }
 
 TEST(FreezeKeys, OfOtherPoliciesAreNotWritten) {
@@ -83,23 +83,24 @@ TEST(IdlePolicies, AreNamedWhereNoDecisionComesBeforeTheEnd) {
     const std::string set = fmt::format("freeze.policy={}", policy);
     const std::string text = idle({set}, epochs);
     expect_has(text, "nothing will ever be frozen: freeze.policy = ");
-    expect_has(text, "decides at the ends of epochs of 57 steps, and the run has 30 steps");
+    expect_has(text, "decides at the ends of epochs of 57 steps, but the run has only 30 steps");
     expect_has(text, "set freeze.every");
-    expect_has(idle({set}, pace), "decides every 100 steps, and the run has 30 steps");
-    expect_has(idle({set}, last), "decides every 30 steps, and the run has 30 steps");
+    expect_has(idle({set}, pace), "decides every 100 steps, but the run has only 30 steps");
+    expect_has(idle({set}, last), "decides every 30 steps, but the run has only 30 steps");
   }
-  expect_has(idle({"freeze.policy=weights-only"}, epochs), "no weight gradient will ever be left");
+  expect_has(idle({"freeze.policy=weights-only"}, epochs),
+             "no weight gradient will ever be skipped");
   EXPECT_EQ(idle({"freeze.policy=none"}, epochs), "");
 }
 
 TEST(IdlePolicies, AreNamedWhereNoDecisionFreezes) {
   const FreezePoints points{.steps = 30, .every = 5, .epochs = 0, .steps_per_epoch = 57};
-  expect_has(
-      idle({"freeze.policy=pipetransformer", "freeze.alpha=0"}, points),
-      "decides every 5 steps, 5 times before the run ends, and none of them freezes a layer");
+  expect_has(idle({"freeze.policy=pipetransformer", "freeze.alpha=0"}, points),
+             "decides every 5 steps, 5 times before the run ends, and no decision freezes a layer");
   expect_has(idle({"freeze.policy=linear", "freeze.start=0.99", "freeze.end=1"}, points),
              "nothing will ever be frozen");
-  expect_has(idle({"freeze.policy=linear", "lr.warmup=30"}, points), "waits for the warm-up's end");
+  expect_has(idle({"freeze.policy=linear", "lr.warmup=30"}, points),
+             "waiting for the end of the warm-up");
   for (const char* policy :
        {"linear", "pipetransformer", "autofreeze", "plasticity", "weights-only"})
     EXPECT_EQ(idle({fmt::format("freeze.policy={}", policy)}, points), "") << policy;
@@ -159,13 +160,13 @@ TEST(IdlePolicies, NameALayoutPolicyThatNeverDecides) {
 }
 
 TEST(CacheUse, NamesWhatCouldNotBeKept) {
-  expect_has(text_of(CacheUse{.faults = 1}), "none could be kept (1 fault: see the warnings)");
-  expect_has(text_of(CacheUse{}), "none was asked for");
+  expect_has(text_of(CacheUse{.faults = 1}), "none could be stored (1 fault: see the warnings)");
+  expect_has(text_of(CacheUse{}), "none requested");
   const CacheUse part{.memory_hits = 170, .misses = 830, .samples = 1000, .slots = 500};
   expect_has(text_of(part),
              "17% of 1,000 samples with frozen units were read (170 from memory, 0 from disk), 0 "
              "written; 830 were computed, each sample at least once: the budgets hold 500 of the "
-             "1,000 of an epoch");
+             "1,000 samples of an epoch");
 }
 
 TEST(CacheRoom, SaysWhatASlotTakesInAll) {
@@ -175,7 +176,9 @@ TEST(CacheRoom, SaysWhatASlotTakesInAll) {
   model.samples = 1;
   model.boundary_bytes = 1024;
   const Error error = input_error([&] { cache_room(config, model, 9); });
-  expect_has(error.message(), "has 1024 bytes, and its file takes 8 KiB with its header");
+  expect_has(
+      error.message(),
+      "has 1024 bytes, and the smallest cache file with its headers and whole pages needs 8 KiB");
   expect_has(error.fix(), "8 KiB");
 }
 

@@ -95,7 +95,7 @@ cmp one.tok again.tok || fail 'other bytes after a full disk'
 exits 1 'a full disk' env LIMIT=300 ./ranks 1 "${prepare[@]}" --chunk 20 --out other.tok
 sed -i 's/whale/seal/' text.txt
 exits 0 'another text' ./ranks 2 "${prepare[@]}" --chunk 20 --out other.tok --json
-grep -q 'are made anew' err || fail 'chunks of another text: no warning'
+grep -q 'are encoded again' err || fail 'chunks of another text: no warning'
 exits 0 'another text, alone' ./ranks 1 "${prepare[@]}" --out alone.tok
 cmp other.tok alone.tok || fail 'chunks of another text were used'
 mv same.txt text.txt
@@ -115,18 +115,18 @@ exits 0 'train on tokens' ./ranks 2 train $small run.steps=4 run.name=tokens dat
 [ -e dead.tok ] || grep -q 'rank 1 has died\|signal 9' err || fail 'nobody says that a rank died'
 
 # Bad input.
-refused 'there is a file already' 2 "${prepare[@]}" --out one.tok
+refused 'the file already exists' 2 "${prepare[@]}" --out one.tok
 refused 'no file matches' 2 data prepare data.text=missing.txt --out a.tok
-refused 'no token for the end' 2 data prepare data.text=text.txt --append-end --out a.tok
-refused 'is not prepared' 1 data prepare data.format=mnist data.files=text.txt --out a.tok
-refused 'no text is named' 1 data prepare --out a.tok
+refused 'no end-of-text token' 2 data prepare data.text=text.txt --append-end --out a.tok
+refused 'cannot be prepared' 1 data prepare data.format=mnist data.files=text.txt --out a.tok
+refused 'no text to prepare' 1 data prepare --out a.tok
 printf 'good\nbad \377\n' > bad.txt
 refused 'not UTF-8' 3 data prepare data.text=bad.txt data.tokenizer=bpe/tokenizer.json --out a.tok
 refused 'another tokenizer' 1 train $small model.vocab=400 data.format=tokens data.files=bytes.tok data.tokenizer=bpe/tokenizer.json
 refused 'data.tokenizer is "bytes"' 1 train $small model.vocab=400 data.format=tokens data.files=one.tok
-refused 'no token file' 1 data inspect text.txt
+refused 'not a Concertina token file' 1 data inspect text.txt
 head -c 1000 one.tok > cut.tok
-refused 'do not make a file of 1000 bytes' 1 data inspect cut.tok
+refused 'do not match a file of 1000 bytes' 1 data inspect cut.tok
 cp one.tok damaged.tok
 printf 'x' | dd of=damaged.tok bs=1 seek=500 conv=notrunc 2> /dev/null
 refused 'the file is damaged' 1 data inspect damaged.tok --verify

@@ -128,10 +128,10 @@ TEST(PublishedModel, AnIndexOfSeveralFilesIsOneModel) {
   EXPECT_EQ(copy.error(), "");
   map["transformer.wte.weight"] = "../model.safetensors";
   write_index();
-  expect_has(copy.error(), "in no file of this folder");
+  expect_has(copy.error(), "not in a file of this folder");
   map.erase("transformer.wte.weight");
   write_index();
-  expect_has(copy.error(), "not by the index");
+  expect_has(copy.error(), "not in the index");
 }
 
 std::vector<std::string> names_in(const std::string& folder) {

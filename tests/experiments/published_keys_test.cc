@@ -211,7 +211,7 @@ TEST(PublishedModel, TheOldRobertaSaysItsTypeByItsArchitecture) {
 
 TEST(PublishedModel, NothingIsDownloaded) {
   const Error error = input_error([] { config_from("bert-base-uncased"); });
-  expect_has(error.message(), "nothing is downloaded");
+  expect_has(error.message(), "models are not downloaded");
   expect_has(error.fix(), "hf download bert-base-uncased");
 }
 

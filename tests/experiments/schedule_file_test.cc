@@ -130,10 +130,12 @@ TEST_F(ScheduleFiles, OverlapOnRequest) {
 
 TEST_F(ScheduleFiles, ThatDoNotFitAreRefused) {
   const std::string path = write("a.csv", kTwoRanks);
-  expect_refused(config(path, 4), 3, "is a schedule for 2 ranks, the run has 3 ranks");
-  expect_refused(config(path, 4), 1, "is a schedule for 2 ranks, the run has 1 rank");
-  expect_refused(config(path, 8), 2, "has 4 microbatches per replica; a step has 8 for 1 replica");
-  expect_refused(config(path, 4), 4, "has 4 microbatches per replica; a step has 4 for 2 replicas");
+  expect_refused(config(path, 4), 3, "is a schedule for 2 ranks, but the run has 3 ranks");
+  expect_refused(config(path, 4), 1, "is a schedule for 2 ranks, but the run has 1 rank");
+  expect_refused(config(path, 8), 2,
+                 "has 4 microbatches per replica, but a step has 8 for 1 replica");
+  expect_refused(config(path, 4), 4,
+                 "has 4 microbatches per replica, but a step has 4 for 2 replicas");
   RunConfig wrong = config(path, 4);
   wrong.parallel.pp = 1;
   expect_refused(wrong, 2, "parallel.pp = 1");
@@ -149,14 +151,14 @@ TEST_F(ScheduleFiles, ThatDoNotFitAreRefused) {
     back += fmt::format(",{}B0", 8 - s);
   }
   expect_refused(config(write("deep.csv", deep + back), 1), 1,
-                 "of 9 stages, the model has 8 units");
+                 "of 9 stages, but the model has 8 units");
 }
 
 TEST_F(ScheduleFiles, ThatAreWrongAreRefused) {
-  expect_refused(config(directory_.path() + "/none.csv", 4), 2, "no such schedule file");
+  expect_refused(config(directory_.path() + "/none.csv", 4), 2, "schedule file not found");
   expect_refused(config(directory_.path(), 4), 2, "cannot read");
-  expect_refused(config(write("empty.csv", ""), 4), 2, "cannot read");
-  expect_refused(config(write("noise.csv", "0F0,hello\n"), 1), 1, "'hello' is no action");
+  expect_refused(config(write("empty.csv", ""), 4), 2, "the schedule file is empty");
+  expect_refused(config(write("noise.csv", "0F0,hello\n"), 1), 1, "'hello' is not an action");
   expect_refused(config(write("missing.csv", "0F0,0B0,0F1\n"), 2), 1, "0B1 is missing");
   expect_refused(config(write("crossed.csv",
                               "0F0,0F1,0SEND_F0,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"

@@ -121,7 +121,7 @@ TEST(ScheduleSearch, SaysWhatKeepsWeightsTwice) {
     twice += opposite ? 1 : 0;
   }
   EXPECT_EQ(twice, 2);
-  EXPECT_NE(search_table(found.report).find("keeps weights twice: left out (--opposite)"),
+  EXPECT_NE(search_table(found.report).find("keeps weights twice: omitted without --opposite"),
             std::string::npos);
   const SearchedSchedule alone =
       search_schedule({.ranks = 1, .microbatches = 4}, ScheduleCosts({"1", "1", "1"}));

@@ -94,7 +94,7 @@ class Report(unittest.TestCase):
         found = soak_report.result_json(result)
         self.assertEqual(found["seen_s"], {"p50": 1, "p99": 1, "max": 1})
         self.assertEqual((found["faults"], found["recovered"], found["restarts"], found["useful"]), (2, 2, 2, 0.45))
-        self.assertRegex(soak_report.text(result), r"(?s)all +2 +2 +1\.00 +1\.00 +1\.00 +3\.00 +3\.00 +3\.00\n2 restarts, each with 3 steps")
+        self.assertRegex(soak_report.text(result), r"(?s)all +2 +2 +1\.00 +1\.00 +1\.00 +3\.00 +3\.00 +3\.00\n2 restarts, each with 3 repeated steps")
         self.assertIn("the same bits", soak_report.text(result))
         empty = soak_report.Result(result.clean, result.clean)
         self.assertEqual(soak_report.result_json(empty)["seen_s"], {"p50": None, "p99": None, "max": None})
@@ -111,7 +111,7 @@ class Report(unittest.TestCase):
 class Subcommands(unittest.TestCase):
     def test_the_help_lists_every_kind_of_fault(self):
         text = " ".join(program("soak", "--help").stdout.split())
-        listed = re.findall(r"([a-z-]+) \(", text[text.index("can be made):"):text.index(" --mean")])
+        listed = re.findall(r"([a-z-]+) \(", text[text.index("are possible):"):text.index(" --mean")])
         self.assertEqual(listed, list(soak.KINDS))
 
     def test_bad_input_is_one_error(self):
@@ -119,15 +119,15 @@ class Subcommands(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             pathlib.Path("json.py").write_text("raise SystemExit('a file of the working directory was imported')", encoding="utf-8")
-            for words, error in ((["--faults", "fire"], "unknown fault 'fire'"), (["--faults", "full-disk"], "needs a program that makes it"),
-                                 (["--out", "."], "there is something already")):
+            for words, error in ((["--faults", "fire"], "unknown fault 'fire'"), (["--faults", "full-disk"], "requires a command that injects it"),
+                                 (["--out", "."], "the folder already exists")):
                 said = program("soak", *words, *train)
                 self.assertEqual(said.returncode, 2, said)
                 self.assertIn(error, said.stderr)
                 self.assertEqual(said.stderr.count("\n"), 3, said.stderr)
             os.symlink("/usr/bin/env", "env")
             said = program("soak", *train, PATH=folder)
-            self.assertEqual((said.returncode, "needs python3" in said.stderr, "apt-get install python3" in said.stderr), (2, True, True), said)
+            self.assertEqual((said.returncode, "requires python3" in said.stderr, "apt-get install python3" in said.stderr), (2, True, True), said)
             os.chdir("/")
 
     def test_a_missing_library_is_one_command(self):

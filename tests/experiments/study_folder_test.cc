@@ -99,9 +99,9 @@ TEST_F(StudyOnDisk, TwoProcessesDoNotRunOneStudy) {
 TEST_F(StudyOnDisk, AFolderThatIsNoStudyIsLeftAlone) {
   fs::create_directory(path());
   std::ofstream(path() + "/thesis.tex") << "words";
-  expect_has(refusal([&] { StudyFolder(path(), study(), kStudy); }), "no study");
+  expect_has(refusal([&] { StudyFolder(path(), study(), kStudy); }), "not a study");
   EXPECT_FALSE(fs::exists(path() + "/study.toml"));
-  expect_has(refusal([&] { read_study(path()); }), "no folder of a study");
+  expect_has(refusal([&] { read_study(path()); }), "not the folder of a study");
 }
 
 TEST_F(StudyOnDisk, WhatSomebodyEditedIsNamedAndNeverOverwritten) {
@@ -109,14 +109,14 @@ TEST_F(StudyOnDisk, WhatSomebodyEditedIsNamedAndNeverOverwritten) {
   replace(path() + "/results.csv", "1.5", "1.4");
   const std::string edited = read_file(path() + "/results.csv", 1 << 20);
   const auto open = [&] { StudyFolder(path(), study(), kStudy); };
-  expect_has(refusal(open), "loss of trial 1 is '1.4', the trial's record has '1.5'");
+  expect_has(refusal(open), "loss of trial 1 is '1.4' but the record has '1.5'");
   refusal([&] { read_study(path()); });
   EXPECT_EQ(read_file(path() + "/results.csv", 1 << 20), edited);
   fs::remove(path() + "/results.csv");
   open();
   EXPECT_TRUE(fs::exists(path() + "/results.csv")) << "written again from the records";
   replace(path() + "/1/trial.json", "1.5", "1.4");
-  expect_has(refusal(open), "not as the study wrote it");
+  expect_has(refusal(open), "the trial's record was edited");
 }
 
 TEST_F(StudyOnDisk, AKillBetweenRecordAndResultsIsNoEdit) {
@@ -164,7 +164,7 @@ TEST_F(StudyOnDisk, LinesAndColumnsThatSomebodyTookOutDoubledOrMovedAreMissed) {
   }
   for (const std::string& edited : edits) {
     std::ofstream(results) << edited;
-    expect_has(refusal([&] { StudyFolder(path(), study(), kStudy); }), "not as the study");
+    expect_has(refusal([&] { StudyFolder(path(), study(), kStudy); }), "was edited");
     refusal([&] { read_study(path()); });
     EXPECT_EQ(read_file(results, 1 << 20), edited);
   }
@@ -283,7 +283,7 @@ TEST(Launcher, RefusesWhatStandsForNothing) {
   expect_has(refusal([&] { words("mpirun -n {rank} {program}"); }), "{rank}");
   const std::vector<std::string> shell = {"sh", "-c", "a=${rank} {1..2} {a,b} { true; } {}"};
   EXPECT_EQ(words("sh -c 'a=${rank} {1..2} {a,b} { true; } {}'"), shell);
-  expect_has(refusal([] { study("[launch]\ncommand = \"\"\n"); }), "no command");
+  expect_has(refusal([] { study("[launch]\ncommand = \"\"\n"); }), "command is empty");
 }
 
 TEST(ErrorInLog, IsOfThisLaunchAndTakesNoMoreThanTheEnd) {

@@ -204,7 +204,7 @@ TEST(StopRule, EndsATrialForItsFigures) {
   EXPECT_EQ(patient.see(2, 3.5), "");
   EXPECT_EQ(patient.see(3, 2.9), "");
   EXPECT_EQ(patient.see(4, 2.9), "");
-  EXPECT_NE(patient.see(5, 3.0).find("no better than 2.9000 for 2 values"), std::string::npos);
+  EXPECT_NE(patient.see(5, 3.0).find("not better than 2.9000 for 2 values"), std::string::npos);
 }
 
 }  // namespace

@@ -201,41 +201,41 @@ s.toml:2:15 | unknown key model.widht | model.width ( | [grid]\nmodel.widht = [1
 s.toml:2 | unknown key modle |  | [grid]\nmodle.width = [1]
 s.toml:1: | unknown key gird | grid ( | [gird]\na = 1
 s.toml:2:15 | no values |  | [grid]\nmodel.width = []
-s.toml:2:15 | no list |  | [grid]\nmodel.width = 3
+s.toml:2:15 | not a list |  | [grid]\nmodel.width = 3
 s.toml:2:20: model.width | model.width has the wrong type: string "x" | an integer from 1 to 1048576
    | [grid]\nmodel.width = [64, 'x']
 s.toml:2:20 | out of range |  | [grid]\nmodel.width = [64, 0]
-s.toml:2:22 | is unknown |  | [grid]\nparallel.schedule = ['zbv']
-s.toml:2:15 | there twice |  | [grid]\nmodel.width = [64, 64]
-s.toml:3 | varies twice |  | seeds = [1]\n[grid]\nrun.seed = [1]
-s.toml | as well |  | [set]\nmodel.width = 64\n[grid]\nmodel.width = [64, 32]
+s.toml:2:22 | is not a valid value |  | [grid]\nparallel.schedule = ['zbv']
+s.toml:2:15 | listed twice |  | [grid]\nmodel.width = [64, 64]
+s.toml:3 | has two axes |  | seeds = [1]\n[grid]\nrun.seed = [1]
+s.toml | also an axis |  | [set]\nmodel.width = 64\n[grid]\nmodel.width = [64, 32]
 s.toml:3:15 | model.heads has 1 values |  | [[zip]]\nmodel.width = [64, 32]\nmodel.heads = [1]
 s.toml:1 | an arm has no name |  | [[arm]]\nrun.steps = 3
-s.toml:4:8 | the arm 'a' is there twice |  | [[arm]]\nname = 'a'\n[[arm]]\nname = 'a'
-s.toml:3 | model.width is in an arm and varies as well |  | [[arm]]\nname = 'a'\nmodel.width =
+s.toml:4:8 | the arm 'a' is listed twice |  | [[arm]]\nname = 'a'\n[[arm]]\nname = 'a'
+s.toml:3 | model.width is in an arm and is also an axis |  | [[arm]]\nname = 'a'\nmodel.width =
    64\n[grid]\nmodel.width = [64, 32]
 s.toml:3 | unknown key model.widht |  | [[arm]]\nname = 'a'\nmodel.widht = 64
 s.toml:1 | arm |  | [arm]\nname = 'a'
-s.toml:1 | no metric or no margin |  | [equivalence]\nmetric = 'validation_loss'
+s.toml:1 | requires a metric and a margin |  | [equivalence]\nmetric = 'validation_loss'
 s.toml:1 | the baseline 'static' is not COLUMN=VALUE |  | [equivalence]\nmetric =
    'validation_loss'\nmargin = 0.1\nbaseline = 'static'
 s.toml:4 | equivalence.alpha = 0.5 is out of range |  | [equivalence]\nmetric =
    'validation_loss'\nmargin = 0.1\nalpha = 0.5
 s.toml | the study has no seeds |  | [set]\nmodel.from = 'runs/{seed}'
-grown.from | [0, 2] is no part of this study |  | seeds = [1]\n[set]\nrun.steps = 9\n[grown]\nfrom =
+grown.from | [0, 2] is not a part of this study |  | seeds = [1]\n[set]\nrun.steps = 9\n[grown]\nfrom =
    [[0, 2]]
-s.toml | the study's own |  | [set]\nrun.steps = 9\n[grid]\nrun.dir = ['a', 'b']
-s.toml | the study's own |  | [set]\nrun.name = 'a'
+s.toml | is set by the study |  | [set]\nrun.steps = 9\n[grid]\nrun.dir = ['a', 'b']
+s.toml | is set by the study |  | [set]\nrun.name = 'a'
 s.toml:1:8 | cannot read |  | base = 'nowhere.toml'
-s.toml | starts from no config |  | name = 'a'
+s.toml | has no base config |  | name = 'a'
 s.toml:3 | 'normal' |  | [random]\ntrials = 2\noptimizer.lr = {normal = [0, 1]}
-s.toml:3 | no range |  | [random]\ntrials = 2\noptimizer.lr = {log_uniform = [0, 1]}
+s.toml:3 | not a range |  | [random]\ntrials = 2\noptimizer.lr = {log_uniform = [0, 1]}
 s.toml:1 | number of trials |  | [random]\noptimizer.lr = {uniform = [0.1, 1.0]}
 s.toml:3:34 | out of range |  | [random]\ntrials = 2\nmodel.dropout = {uniform = [0.1, 3.0]}
 s.toml | 199998 trials |  | [set]\nrun.steps = 9\n[random]\ntrials = 99999\noptimizer.lr = {uniform
    = [0.1, 1.0]}\n[grid]\nmodel.width = [64, 32]
 s.toml:3 | lowest rung |  | [set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmetric = 'loss'
-s.toml:3 | no metric |  | [set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmin_steps = 3
+s.toml:3 | requires a metric |  | [set]\nrun.steps = 9\n[search]\nmethod = 'asha'\nmin_steps = 3
 s.toml:2:17: model.layers | model.layers has the wrong type: boolean true |  | [grid]\nmodel.layers
    = [true]
 s.toml:2:16 | wrong type: string "64" |  | [grid]\nmodel.width = ['64']
@@ -243,20 +243,20 @@ s.toml:2:16 | wrong type: array |  | [grid]\nmodel.width = [[64, 32]]
 s.toml:2:22 | optimizer.lr = nan is out of range |  | [grid]\noptimizer.lr = [0.1, nan]
 s.toml:3:33 | optimizer.lr = inf is out of range |  | [random]\ntrials = 2\noptimizer.lr = {uniform
    = [0.1, inf]}
-s.toml:3:31 | no range to draw from |  | [random]\ntrials = 2\noptimizer.lr = {log_uniform = [1e-2,
+s.toml:3:31 | not a range to draw from |  | [random]\ntrials = 2\noptimizer.lr = {log_uniform = [1e-2,
    1e-4]}
-s.toml:3 | 2 ways to draw |  | [random]\ntrials = 2\noptimizer.lr = {uniform = [1.0, 2.0], choice =
+s.toml:3 | expected one distribution for optimizer.lr, got 2 |  | [random]\ntrials = 2\noptimizer.lr = {uniform = [1.0, 2.0], choice =
    [1.0]}
 s.toml:1:13 | run.seed has the wrong type |  | seeds = [1, 2.5]
 s.toml:1:10 | run.seed = -1 is out of range |  | seeds = [-1]
-s.toml:1 | a seed is there twice |  | seeds = [1, 1]
-s.toml:2:21 | parallel.layout: a pipeline lacks the key 'microbatches' |  | [grid]\nparallel.layout
+s.toml:1 | a seed is listed twice |  | seeds = [1, 1]
+s.toml:2:21 | parallel.layout: a pipeline: missing key 'microbatches' |  | [grid]\nparallel.layout
    = [[{stages = 1}]]
 s.toml:5:10: search.factor | search.factor = 1 is out of range |  | [set]\nrun.steps =
    9\n[search]\nmethod = 'asha'\nfactor = 1
-s.toml | asha's lowest rung is not below run.steps = 9 |  | [set]\nrun.steps = 9\n[search]\nmethod =
+s.toml | the lowest rung of asha is not below run.steps = 9 |  | [set]\nrun.steps = 9\n[search]\nmethod =
    'asha'\nmetric = 'loss'\nmin_steps = 10
-s.toml | the sampler says what varies |  | seeds = [1, 2]\n[set]\nrun.steps = 9\n[search]\nmethod =
+s.toml | the sampler chooses what varies |  | seeds = [1, 2]\n[set]\nrun.steps = 9\n[search]\nmethod =
    'sampler'\nmetric = 'loss'
 s.toml:3 | search.trials has no effect: method = "all" |  | [set]\nrun.steps = 9\n[search]\ntrials =
    3
@@ -264,16 +264,16 @@ s.toml:4:1: search.metirc | unknown key search.metirc |  | [set]\nrun.steps = 9\
    'loss'
 s.toml:4:10: stop.metric | stop.metric = "lost" is unknown |  | [set]\nrun.steps = 9\n[stop]\nmetric
    = 'lost'\nabove = 1.0
-s.toml:3 | each trial would end at once |  | [set]\nrun.steps = 9\n[stop]\nmetric = 'loss'\nabove =
+s.toml:3 | each trial would stop at once |  | [set]\nrun.steps = 9\n[stop]\nmetric = 'loss'\nabove =
    1.0\nbelow = 2.0
-s.toml | looks after 9 steps, a trial has 9 |  | [set]\nrun.steps = 9\n[stop]\nmetric =
+s.toml | applies after 9 steps, but a trial has 9 |  | [set]\nrun.steps = 9\n[stop]\nmetric =
    'loss'\nabove = 1.0\nafter = 9
-s.toml | no trial has before its end |  | [set]\nrun.steps = 9\n[stop]\nmetric =
+s.toml | not evaluated before the end of a trial |  | [set]\nrun.steps = 9\n[stop]\nmetric =
    'validation_loss'\npatience = 2
 s.toml:3:9: stop.above | stop.above = nan is out of range |  | [stop]\nmetric = 'loss'\nabove = nan
-s.toml:3 | does not say when |  | [set]\nrun.steps = 9\n[stop]\nmetric = 'loss'
+s.toml:3 | has no condition |  | [set]\nrun.steps = 9\n[stop]\nmetric = 'loss'
 s.toml:2:11: launch.command | no place |  | [launch]\ncommand = 'mpirun'
-s.toml:2:11 | there is no command |  | [launch]\ncommand = ''
+s.toml:2:11 | the command is empty |  | [launch]\ncommand = ''
 s.toml:2:14 | time_limit |  | [launch]\ntime_limit = -1
 s.toml:1 | not valid TOML |  | [grid\n
 s.toml:2 | unknown key search.metirc | metric ( | [search]\nmetirc = 'loss'

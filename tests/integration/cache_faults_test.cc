@@ -93,7 +93,7 @@ TEST(AutoCacheFaults, ABudgetThatHoldsNothingIsRefused) {
   RunConfig config = cached_config();
   const ModelSpec model = job_of(config).model;
   config.cache.disk = {4096};
-  for (const char* part : {"cache.disk = \"4 KiB\" holds nothing", "832 bytes", "8 KiB"})
+  for (const char* part : {"cache.disk = \"4 KiB\" is too small", "832 bytes", "8 KiB"})
     EXPECT_ERROR(cache_room(config, model, kCachedSamples), part);
   config.cache.disk = {8192};
   EXPECT_EQ(cache_room(config, model, kCachedSamples).disk.count, 4U);

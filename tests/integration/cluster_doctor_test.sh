@@ -90,7 +90,7 @@ chmod +x other
 echo 'set -- ./other "${@:2}"' >fault
 planted 'error program' '2 ranks on h2: '
 mount -o remount,size=24m "/tmp/$HOSTS_NAME/h2"
-planted '(warning|error) /dev/shm' 'h2: .* are free$'
+planted '(warning|error) /dev/shm' 'h2: .* free$'
 mount -o remount,size=1g "/tmp/$HOSTS_NAME/h2"
 echo 'ulimit -n 200' >fault
 planted 'error limits' 'h2: 200 open files [^;]*$'

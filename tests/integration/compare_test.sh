@@ -54,7 +54,7 @@ says '^1f1b +3'
 # Of a run of another model there is no tensor to compare; logs of others may lack a config.
 run 1 "${train[@]}" run.name=wide model.width=64
 compare 0 runs/one runs/wide
-says 'have other shapes'
+says 'differ between the models'
 mkdir bare
 cp runs/one/metrics.jsonl bare
 compare 0 bare runs/one

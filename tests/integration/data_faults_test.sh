@@ -45,7 +45,7 @@ for more in '' --dry-run; do
     model.vocab=310 model.family=bert model.task=classification model.classes=2 run.name=latin $more
 done
 refused 'latin.csv:122' data inspect --format csv latin.csv --tokenizer tok
-refused 'has one class' train "${small[@]}" data.format=csv data.files=one.csv model.vocab=264 \
+refused 'all samples are of class' train "${small[@]}" data.format=csv data.files=one.csv model.vocab=264 \
   model.family=bert model.task=classification model.classes=1 data.validation=0 <<<"$(
     printf 'text,label\na,x\nb,x\nc,x\nd,x\n' >one.csv)"
 
@@ -92,5 +92,5 @@ CONCERTINA_FAILPOINTS=unread@5:rank=0 "$program" run --ranks 1 -- train "${keys[
 [ "$(wc -l <runs/repaired/launches.jsonl)" = 1 ] || die "launched more than once: $(cat out)"
 sed 's/lone/gone/' text.txt >other && mv other text.txt
 run 1 train "${keys[@]}" run.name=repaired
-grep -q 'taken as repaired' out || die "not told: $(cat out)"
+grep -q 'assumed to be repaired' out || die "not told: $(cat out)"
 refused 'is of another run' train "${keys[@]}" run.name=good run.steps=9

@@ -30,7 +30,7 @@ same_everywhere() { # name, config
 }
 
 same_everywhere packed "${packed[@]}"
-grep -q 'training: [0-9]* pieces of documents packed in [0-9]* samples of 48 tokens, [0-9.]*% padding' packed.out ||
+grep -q 'training: [0-9]* pieces of documents packed into [0-9]* samples of 48 tokens, [0-9.]*% padding' packed.out ||
   die "no share of padding: $(cat packed.out)"
 run 1 train run.name=joined "${base[@]}" data.files=web.jsonl
 [ "$(hash_of runs/packed)" != "$(hash_of runs/joined)" ] || die 'documents are packed to no effect'
@@ -49,9 +49,9 @@ run 1 eval runs/mixed --json
 grep -q '"loss_web_jsonl":' out && grep -q '"loss_code_jsonl":' out || die "no losses of sources: $(cat out)"
 run 1 train run.name=both "${mixed[@]}" data.documents=packed run.epochs=1 run.steps=0
 
-refused 'data.weights has 1 numbers, data.files has 2 entries' train "${mixed[@]}" 'data.weights=[1]'
-refused 'data.weights has 2 numbers, data.validation_files has 1 entries' train "${mixed[@]}" data.validation_files=web.jsonl
+refused 'data.weights has 1 numbers, but data.files has 2 entries' train "${mixed[@]}" 'data.weights=[1]'
+refused 'data.weights has 2 numbers, but data.validation_files has 1 entries' train "${mixed[@]}" data.validation_files=web.jsonl
 refused 'data.weights' train "${mixed[@]}" 'data.weights=[1, 0]'
-refused 'are not cached' train "${mixed[@]}" data.windows=fixed cache.memory=1MiB
-refused 'is of no use for model.task = "masked-lm"' train "${packed[@]}" model.family=bert model.task=masked-lm
-refused 'have no masks of packed documents' train "${packed[@]}" run.device=cuda
+refused 'cannot be cached' train "${mixed[@]}" data.windows=fixed cache.memory=1MiB
+refused 'cannot be used with model.task = "masked-lm"' train "${packed[@]}" model.family=bert model.task=masked-lm
+refused 'packed documents are not supported on a GPU' train "${packed[@]}" run.device=cuda

@@ -29,7 +29,7 @@ done
 # A study's trials have the keys of its file.
 printf '[grid]\n"run.seed" = [1, 2]\n' > study.toml
 exits 2 'a study' "$binary" study run study.toml
-one_message 'the keys of a study' 'a study'
+one_message 'cannot set keys of a study' 'a study'
 unset CONCERTINA__RUN__STEPS CONCERTINA__model__vocab
 expect 0 1 plain
 grep -q '"environment"' runs/plain/launches.jsonl && fail 'an environment where there is none'

@@ -41,7 +41,7 @@ if grep -q 'library onnx is missing' err; then
 fi
 [ $code = 0 ] || fail "export: exit code $code, $(cat err)"
 cp onnx/model.onnx first.onnx
-refused_export 'there is a file already' runs/one --onnx --out onnx
+refused_export 'the file already exists' runs/one --onnx --out onnx
 exits 0 'export again' "$binary" checkpoint export runs/one --onnx --out onnx --force --json
 cmp first.onnx onnx/model.onnx || fail 'the same export is other bytes'
 grep -q '"data":""' out || fail 'a small model has a file of weights'
@@ -50,15 +50,15 @@ exits 0 'export with weights apart' \
 [ -s apart.onnx_data ] || fail 'no file of weights'
 [ "$(ls -d apart* onnx/* | wc -l)" = 3 ] || fail "something is left: $(ls -d apart* onnx/*)"
 
-refused_export 'there is no such file or directory' runs/one/checkpoints/step-00000003 --onnx --out onnx
-refused_export 'are float32' runs/one --onnx --out onnx --dtype bfloat16
+refused_export 'no such file or directory' runs/one/checkpoints/step-00000003 --onnx --out onnx
+refused_export 'with float32 weights' runs/one --onnx --out onnx --dtype bfloat16
 exits 0 'export of a checkpoint' \
   "$binary" checkpoint export runs/one/checkpoints/step-00000004 --onnx --out onnx --force
 cmp first.onnx onnx/model.onnx || fail 'the checkpoint of a run is other bytes than the run'
-refused_export 'is no size' runs/one --onnx --out onnx --inline-limit big
-refused_export 'is no size' runs/one --onnx --out onnx --inline-limit '2 GiB'
-refused_export 'is no directory' runs/one --onnx --out text
-refused_export 'nothing can be written' runs/one --onnx --out nowhere/model.onnx
+refused_export 'expected a size below 2 GiB' runs/one --onnx --out onnx --inline-limit big
+refused_export 'expected a size below 2 GiB' runs/one --onnx --out onnx --inline-limit '2 GiB'
+refused_export 'not a directory' runs/one --onnx --out text
+refused_export 'cannot write this file' runs/one --onnx --out nowhere/model.onnx
 rm -r runs/four/checkpoints/step-*
 refused_export 'no checkpoint' runs/four --onnx --out onnx
 cmp first.onnx onnx/model.onnx || fail 'a refused export changed the model'

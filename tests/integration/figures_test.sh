@@ -109,10 +109,10 @@ refused 2 'with one of: 4, 8, 10' eval runs/a --step 5
 exits 0 'eval of pp=2 alone' "$binary" eval runs/a --set parallel.pp=2 --json
 grep -qF '(pp=2) does not fit 1 rank: pp1xdp1 is used' err || fail 'eval does not say which layout it uses'
 refused 2 'data.validation was 0.1, now it is 0.5' eval runs/a --set data.validation=0.5
-refused 2 'the run has no test files' eval runs/a --split test
+refused 2 'the run has no test data' eval runs/a --split test
 cp text before
 tr s z < before > text
-refused 2 'not those that the run was trained on' eval runs/a
+refused 2 'differ from those that the run was trained on' eval runs/a
 refused 2 '--text has no effect with --split test' eval runs/a --text before --split test
 exits 0 'eval --text' "$binary" eval runs/a --text text --json
 [ "$(loss)" != "$whole" ] || fail 'eval --text did not read it'
@@ -136,7 +136,7 @@ for step in 2 7; do
   exits 0 "report --step $step" "$binary" report runs/traced --step $step --json
   grep -q "\"recorded_steps\":\[$step,$((step + 1))\]" out || fail "report --step $step is of another one"
 done
-refused 2 'no trace begins at step 3' report runs/traced --step 3
+refused 2 'no trace starts at step 3' report runs/traced --step 3
 expect 0 1 every --set log.trace=1 --set log.trace_every=3
 [ "$(ls runs/every/trace-*)" = "$(printf 'runs/every/trace-%08d.json\n' 3 6)" ] || fail 'log.trace_every'
 

@@ -27,7 +27,7 @@ named() {
   grep -qE "$pattern" event || { cat event; die "$name: wanted $pattern"; }
   grep -qE "\"operation\":\"$operation" event || { cat event; die "$name: wanted the operation $operation"; }
   grep -qE '"seconds":(1\.[789]|2\.[0-3])' event || { cat event; die "$name: named too late"; }
-  grep -q 'makes no progress for' said || { cat said; die "$name: the log does not say it"; }
+  grep -q 'has made no progress for' said || { cat said; die "$name: the log does not say it"; }
   rm -rf "runs/$name"
 }
 named loop 2 hang@20:rank=1 '"rank":1,.*"why":"(computes|starved)",.*"waiting":\[0\].*"last":.*"stack":\["' \
@@ -48,7 +48,7 @@ EOF
 "$program" run --ranks 2 --launcher "sh $folder/first_hangs $launcher" -- "${train[@]}" run.name=hung >said 2>&1 ||
   { cat said; die 'the run did not end'; }
 [ "$(hash_of runs/hung)" = "$(hash_of runs/clean)" ] || die 'other bits after a hang'
-grep -q '"fault":"hung","why":"rank 1 on .* makes no progress for [0-9.]* s' runs/hung/restarts.jsonl ||
+grep -q '"fault":"hung","why":"rank 1 on .* has made no progress for [0-9.]* s' runs/hung/restarts.jsonl ||
   { cat said runs/hung/restarts.jsonl; die 'the hang was not the reason'; }
 [ "$(wc -l <runs/hung/restarts.jsonl)" = 1 ] || die 'not one restart'
 

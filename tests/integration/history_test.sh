@@ -25,33 +25,33 @@ grep -q '^run  *runs/dry (new)' out || fail 'a dry run does not say where it wou
 grep -q '^layout  *pp1xdp1 on 1 rank, 1f1b, 4 microbatches in 4 leaves' out || fail 'layout'
 grep -q '^steps  *1 to 6, from new weights' out || fail 'a dry run does not say its steps'
 grep -q '^tokens  *128 per step, 768 in 6 steps; the data has ' out || fail 'tokens'
-grep -q '^learning rate cosine of 0.001, warm-up of 2 steps, reaches its end at step 6' out || fail 'lr'
+grep -q '^learning rate cosine of 0.001, warm-up of 2 steps, ends at step 6' out || fail 'lr'
 grep -q '^memory  *[0-9.]* MiB on the largest rank, ' out || fail 'memory'
-grep -q '^step  *[0-9.]* ms predicted (matrix products alone)' out || fail 'predicted step'
+grep -q '^step  *[0-9.]* ms predicted (matrix products only)' out || fail 'predicted step'
 [ ! -e runs ] || fail 'a dry run made a directory'
 listing | cmp -s listed - || fail 'a dry run left a file'
-refused 'nothing can be written here' dry --set run.dir=text --dry-run
+refused 'cannot write here' dry --set run.dir=text --dry-run
 train dry --set run.steps=4
 listing > listed
 train dry --dry-run
 grep -q '^run  *runs/dry (exists)' out || fail 'a dry run does not see the run'
 grep -q '^steps  *5 to 6, resuming after the checkpoint of step 4 in runs/dry/checkpoints' out ||
   fail 'a dry run does not say what would be resumed'
-grep -q '^learning rate .* reaches its end at step 4' out || fail 'the horizon is that of the run'
+grep -q '^learning rate .* ends at step 4' out || fail 'the horizon is that of the run'
 grep -q '^step  *[0-9.]* ms predicted (from the costs.json of this run)' out || fail 'costs.json'
 grep -qF 'run.steps = 6 (was 4)' out || fail 'a dry run does not say what changed'
 refused 'model.width was 32, now it is 64' dry --set model.width=64 --dry-run
-refused '--from-scratch, but there are checkpoints' dry --from-scratch --dry-run
+refused '--from-scratch is given, but there are checkpoints' dry --from-scratch --dry-run
 listing | cmp -s listed - || fail "a dry run changed a run: $(listing | diff listed -)"
 
 # Steps that were trained are never begun again without a word.
 train ck --set checkpoint.dir=elsewhere --set checkpoint.every=2
 cp runs/ck/metrics.jsonl kept
-refused "its config.toml has them in $PWD/elsewhere" ck --set run.steps=7
+refused "config.toml has checkpoint.dir = $PWD/elsewhere" ck --set run.steps=7
 grep -q -- '--from-scratch' message || fail 'the message does not name --from-scratch'
 cmp -s kept runs/ck/metrics.jsonl || fail 'a refused launch changed metrics.jsonl'
 mv elsewhere away
-refused 'where there is none now' ck --set run.steps=7
+refused 'which has none' ck --set run.steps=7
 refused 'has trained 6 steps, but there is no checkpoint in' ck --set checkpoint.dir=elsewhere
 cmp -s kept runs/ck/metrics.jsonl || fail 'a refused launch changed metrics.jsonl'
 train ck --set run.steps=3 --from-scratch
@@ -73,7 +73,7 @@ done
 kill -KILL "$(cat /proc/[0-9]*/status 2> /dev/null |
   awk -v parent=$! '$1 == "Pid:" { pid = $2 } $1 == "PPid:" && $2 == parent { print pid }')"
 wait
-refused 'ended before its first one (checkpoint.every = 0)' killed
+refused 'stopped before its first one (checkpoint.every = 0)' killed
 grep -q '"end":null,"exit":null' runs/killed/launches.jsonl || fail 'a killed launch has an end'
 
 # One line a launch.
@@ -81,10 +81,10 @@ train plain --set parallel.schedule=1f1b
 cp runs/plain/config.toml before
 train plain --set parallel.schedule=gpipe
 cmp -s before runs/plain/config.toml || fail 'a launch that trained nothing changed config.toml'
-grep -qF 'nothing is left to train, and config.toml stays as it is: this launch has parallel.schedule = "gpipe" (was "1f1b")' \
+grep -qF 'nothing is left to train, so config.toml is unchanged; this launch has parallel.schedule = "gpipe" (was "1f1b")' \
   err || fail 'what differs is not told'
 train plain --set run.steps=8 --set parallel.schedule=gpipe
-grep -qF 'goes on with other keys than before: run.steps = 8 (was 6), parallel.schedule = "gpipe" (was "1f1b")' err ||
+grep -qF 'resuming with changed keys: run.steps = 8 (was 6), parallel.schedule = "gpipe" (was "1f1b")' err ||
   fail 'other keys are not told'
 grep -q '^schedule = "gpipe"' runs/plain/config.toml || fail 'config.toml is not of the last launch'
 "$binary" schedule show gpipe --ranks 1 --microbatches 4 > own.csv
@@ -108,7 +108,7 @@ END
 train long --set run.steps=9
 train grows
 train grows --set run.steps=9
-grep -q 'the learning rate reaches its end at step 6 (lr.steps), the run at step 9' err ||
+grep -q 'the learning-rate schedule ends at step 6 (lr.steps), the run at step 9' err ||
   fail 'the end of the learning rate is not told'
 for step in 7 8 9; do
   [ "$(rate grows $step)" = "$(rate grows 6)" ] || fail "the learning rate of step $step has moved"
@@ -116,7 +116,7 @@ done
 [ "$(rate grows 6)" != "$(rate long 6)" ] || fail 'the two runs do not differ'
 grep -A5 '^.lr' runs/grows/config.toml | grep -q '^steps = 6$' || fail 'config.toml has no lr.steps'
 train grows --set run.steps=12 --set lr.steps=12
-grep -q 'lr.steps: trained in 6 so far, goes on in 12' err || fail 'another lr.steps is not told'
+grep -q 'lr.steps: trained with 6 so far, continuing with 12' err || fail 'another lr.steps is not told'
 [ "$(rate grows 10)" != "$(rate grows 9)" ] || fail 'lr.steps has no effect'
 
 # Seeds of weights and of the order of data, each by itself.

@@ -75,8 +75,8 @@ launcher="$mpirun --mca plm_rsh_agent '$hosts agent' -H {hosts} -n {ranks} ./sta
   "${train[@]}" run.name=halted run.steps=40 parallel.pp=2 parallel.dp=2 >said 2>&1 || { cat said; die "the run did not end"; }
 grep '"fault":"stopped"' runs/halted/restarts.jsonl | grep -q "a rank on h2" || die "no stop on h2: $(cat runs/halted/restarts.jsonl)"
 
-refused "is there twice" run --hosts h1,h1 --ranks 2 -- "${train[@]}"
-refused "4 ranks on 3 slots" run --hosts h1:2,h2 --ranks 4 -- "${train[@]}"
-refused "is not told which hosts" run --hosts h1:2 --ranks 2 --launcher "$mpirun -n {ranks} {program} {args}" -- "${train[@]}"
-refused "which stands for nothing" run --ranks 2 --launcher "$mpirun -H {hosts} -n {ranks} {program} {args}" -- "${train[@]}"
+refused "is listed twice" run --hosts h1,h1 --ranks 2 -- "${train[@]}"
+refused "4 ranks but only 3 slots" run --hosts h1:2,h2 --ranks 4 -- "${train[@]}"
+refused "does not use the hosts" run --hosts h1:2 --ranks 2 --launcher "$mpirun -n {ranks} {program} {args}" -- "${train[@]}"
+refused "unknown placeholder" run --ranks 2 --launcher "$mpirun -H {hosts} -n {ranks} {program} {args}" -- "${train[@]}"
 echo "1 passed, 0 failed"

@@ -51,9 +51,9 @@ end_of_first_cases
 unseen() { # WHAT KEY WHERE FIRST SECOND: the options and the launcher of rank 1 differ
   exits 2 "rank 1 has another $3" $mpirun -n 1 "$binary" train @base.toml run.name=unseen $4 : \
     -n 1 $5
-  one_message ') is not seen by rank 1 on ' "$3"
+  one_message ') is not visible to rank 1 on ' "$3"
   grep -q "error: $1 of rank 0 (on " message || fail "$3: names another directory"
-  grep -q "try: a $2 on a file system that all nodes share" message || fail "$3: wrong advice"
+  grep -q "try: a $2 on a file system shared by all nodes" message || fail "$3: wrong advice"
   [ ! -e runs/unseen ] && [ -z "$(find . -name 'ranks-*' -o -name '*-dir')" ] ||
     fail "$3: a refused launch left something"
 }
@@ -101,7 +101,7 @@ exits 2 'a rank without avx2' \
   -n 1 env DNNL_MAX_CPU_ISA=SSE41 "$binary" train @base.toml --set run.name=lacks --set numerics.isa=avx2
 one_message 'not on rank 1: avx2' 'a rank without avx2'
 train 1 baseline --set run.steps=5 --set numerics.isa=avx2
-grep -q 'numerics.isa: trained in baseline so far, goes on in avx2' err ||
+grep -q 'numerics.isa: trained with baseline so far, continuing with avx2' err ||
   fail 'another instruction set is not told at a resume'
 
 # Storage that takes longer than the watchdog's limit neither ends a run nor keeps it from loading.
@@ -168,7 +168,7 @@ started 2 mpirun-int --set parallel.pp=2
 kill -INT "$(cat pid)"
 wait $process
 grep -q '"exit":75' runs/mpirun-int/launches.jsonl || fail 'SIGINT of mpirun: nothing was committed'
-grep -q 'stopped by SIGTERM (mpirun forwards Ctrl-C as SIGTERM) after step [0-9]*; the same command resumes' err ||
+grep -q 'stopped by SIGTERM (mpirun forwards Ctrl-C as SIGTERM) after step [0-9]*; rerun the same command to resume' err ||
   fail 'SIGINT of mpirun: the program does not say that it was stopped'
 # A rank that dies is named by another, with what to do.
 dies() {

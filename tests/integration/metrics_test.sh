@@ -78,7 +78,7 @@ EOF
   grep -qE '^predicted as .*yes|^predicted as .* c$' out || die "no table of classes: $(cat out)"
   check_rows $name.csv rows.jsonl $name.json
 done
-refused 'predictions are written as CSV or as lines of JSON' eval runs/two-1-parallel.pp=1 --predictions rows.txt
+refused 'predictions are written as CSV or JSON lines' eval runs/two-1-parallel.pp=1 --predictions rows.txt
 printf 'a long text about a day that was fine and warm and bright, %d\n' $(seq 60) >text
 run 1 train data.text=text run.name=text model.layers=1 model.width=8 model.heads=1 model.context=16 run.steps=1 run.threads=1
-refused 'this model tells no classes and no scores' eval runs/text --predictions rows.csv
+refused 'this model predicts neither classes nor scores' eval runs/text --predictions rows.csv

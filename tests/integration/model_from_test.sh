@@ -43,8 +43,8 @@ for layout in '1 parallel.pp=1 runs/masked' '2 parallel.pp=2 kept' '3 parallel.p
   read -r ranks key from <<<"$layout"
   [ "$from" = kept ] && cp -r kept runs/masked/kept && from=runs/masked/kept
   run "$ranks" train "${classify[@]}" "model.from=$from" "run.name=from-$ranks-$key" "$key"
-  grep -q "initialized: .*/classes.bias" out || die "no word of the new head: $(cat out)"
-  grep -q "not used: .*/transform.bias" out || die "no word of the old head: $(cat out)"
+  grep -q "initialized, not in the source: .*/classes.bias" out || die "no word of the new head: $(cat out)"
+  grep -q "not used from the source: .*/transform.bias" out || die "no word of the old head: $(cat out)"
   hash=$(hash_of "runs/from-$ranks-$key")
   [ "${first:=$hash}" = "$hash" ] || die "other bits: $layout"
 done
@@ -108,16 +108,16 @@ mv runs/masked gone
 run 1 train runs/from-1-parallel.pp=1 run.steps=4 run.threads=1
 mv gone runs/masked
 
-refused "there is no such file or directory" train "${classify[@]}" model.from=nowhere run.name=x
-refused "there is neither a run nor a checkpoint here" train "${classify[@]}" model.from=runs run.name=x
+refused "no such file or directory" train "${classify[@]}" model.from=nowhere run.name=x
+refused "neither a run nor a checkpoint" train "${classify[@]}" model.from=runs run.name=x
 refused "model.width = 32, but the model of model.from has 16" train "${classify[@]}" model.from=runs/masked model.width=32 run.name=x
 refused "model.context = 64" train "${classify[@]}" model.from=runs/masked model.context=64 run.name=x
 refused "model.bert.hidden = 0" train "${classify[@]}" model.from=runs/masked model.bert.hidden=0 run.name=x
 refused "model.head = \"new\", but this task has no classes" train model.family=bert data.text=text.txt model.from=runs/masked model.head=new run.name=x
-refused "model.head = \"new\", but model.from names no model" train "${classify[@]}" model.head=new run.name=x
+refused "model.head = \"new\" requires model.from" train "${classify[@]}" model.head=new run.name=x
 refused "model.classes = 5, but" train "${classify[@]}" model.from=runs/from-1-parallel.pp=1 model.classes=5 run.name=x
 sed -i 's/hidden = 40/hidden = 48/' runs/masked/config.toml
-refused "the tensor 002.mlp/down.weight has the shape [40, 16], this model's has [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x
+refused "the tensor 002.mlp/down.weight has the shape [40, 16], but this model needs [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x
 mv kept moved
 refused "there is no checkpoint" train "${classify[@]}" model.from=runs/masked run.name=x
 [ ! -e runs/x/config.toml ] || die "a refused run left something"

@@ -103,7 +103,7 @@ class Runs:
         """The hash at the end, or how it failed."""
         command = self.command(name, ranks, words)
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-        if done.returncode == 2 and "--from-scratch to begin" in done.stderr:
+        if done.returncode == 2 and "--from-scratch to restart" in done.stderr:
             print(f"  {name} was killed before its first checkpoint: --from-scratch, as the program asks for")
             command.append("--from-scratch")
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)

@@ -58,7 +58,7 @@ for family in gpt llama; do
   run 1 eval runs/$family-classes --json --files classes.tsv
   grep -q "\"split\":\"test\".*\"tokens\":$(($(wc -l <classes.tsv) - 1))," out || die "not all rows: $(cat out)"
   same="$(sed -n 's/"seconds":[^,]*,//p' out)"
-  refused "names a text" eval runs/$family-classes --text classes.tsv
+  refused "--text is not available" eval runs/$family-classes --text classes.tsv
   run 1 eval runs/$family-classes --json --split test
   [ "$(sed -n 's/"seconds":[^,]*,//p' out)" = "$same" ] || die "the test files are others: $(cat out)"
   run 1 checkpoint export runs/$family-classes --out $family-classes --shard-size 8KB
@@ -119,10 +119,10 @@ grep -q '"BertForSequenceClassification"' sentiment/config.json || die "no class
 rm -r runs/gpt2/checkpoints/step-*
 run 1 checkpoint import "$published/gpt2" --out runs/gpt2
 run 1 checkpoint verify runs/gpt2
-refused "this run is there already" checkpoint import "$published/gpt2" --out runs/gpt2
+refused "the run already exists" checkpoint import "$published/gpt2" --out runs/gpt2
 mkdir gpt2/.partial
 echo left >gpt2/.partial/model-00001-of-00002.safetensors
-refused "there is a file already" checkpoint export runs/gpt2 --out gpt2
+refused "the file already exists" checkpoint export runs/gpt2 --out gpt2
 run 1 checkpoint export runs/gpt2 --out gpt2 --force
 [ ! -e gpt2/.partial ] || die "what a killed export left is still there"
 (
@@ -150,7 +150,7 @@ printf '\1' | dd of=second/model/model.safetensors bs=1 seek=5000 conv=notrunc s
 apart "reads another model than rank 0" x
 mv second/model second/folder
 cp -r runs/gpt2 second/model
-apart "it is a run on rank 1, and a folder of Hugging Face on rank 0" x
+apart "model.from is a run on rank 1, but a Hugging Face folder on rank 0" x
 rm -r first/model
 cp -r runs/gpt2 first/model
 sed -i 'y/0123456789abcdef/123456789abcdef0/' second/model/checkpoints/step-*/manifest.sha256
@@ -160,10 +160,10 @@ apart "reads another model than rank 0" x
 cp -r "$published/gpt2" wrong
 printf '\0\0\300\177' | dd of=wrong/model.safetensors bs=1 seek="$(($(stat -c %s wrong/model.safetensors) - 4))" \
   conv=notrunc status=none
-refused "the weights have a NaN, an infinity" checkpoint import wrong --out runs/wrong
+refused "have a NaN, an infinity" checkpoint import wrong --out runs/wrong
 [ ! -e runs/wrong/config.toml ] || die "a refused import left something"
 
-refused "there is no such file or directory" checkpoint export runs/none --out x
+refused "no such file or directory" checkpoint export runs/none --out x
 refused "config.json" checkpoint import "$published" --out x
 [ ! -e x ] || die "a refused import left something"
 echo "1 passed, 0 failed"

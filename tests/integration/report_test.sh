@@ -67,12 +67,12 @@ train 2 silent --set parallel.pp=2 --set log.trace=0
 # A run that was killed has no costs.json; its report says what that leaves out.
 rm runs/replicas/costs.json
 exits 0 'report without costs' "$binary" report runs/replicas
-grep -q 'without the reduction of gradients: this run has no costs.json' out ||
+grep -q 'without the reduction of gradients: the run has no costs.json' out ||
   fail 'a report without costs.json does not say so'
 
 report runs/silent && grep -q 'no step was recorded' out || fail 'a run without a trace'
-refused 'this is not a run directory' runs
-refused 'this is not a run directory' nowhere
+refused 'not a run directory' runs
+refused 'not a run directory' nowhere
 head -c 5000 runs/stages/trace.json > short && mv short runs/stages/trace.json
 refused 'runs/stages/trace.json' runs/stages
 exit $bad

@@ -80,23 +80,23 @@ hostile() {
   [ "$(wc -c < err)" -lt 2000 ] || fail "$2: the message is too long"
 }
 sed 's/drawn/hostile/; /^command = "python3/d' drawn.toml > hostile.toml
-hostile 1 binary "it said '\\x1b[31m', which is no JSON object"
-hostile 1 daemon 'it ended without an answer (exit code 3)'
-hostile 1 dies 'it ended without an answer (exit code 3)'
-hostile 2 rundir "run.dir is the study's own"
-hostile 1 empty 'it said {"set":{}} where'
+hostile 1 binary "it sent '\\x1b[31m', which is not a JSON object"
+hostile 1 daemon 'it exited without an answer (exit code 3)'
+hostile 1 dies 'it exited without an answer (exit code 3)'
+hostile 2 rundir "run.dir is set by the study"
+hostile 1 empty 'got {"set":{}}'
 hostile 2 ranks 'ranks = "many"'
 hostile 2 'no ranks' 'ranks = -3'
-hostile 1 note 'it said {"set":{"optimizer.lr":0.001},"note":1} where'
+hostile 1 note 'got {"set":{"optimizer.lr":0.001},"note":1}'
 hostile 1 'not done' 'it said {"done":false'
 hostile 2 word "at: the sampler's answer for trial 1: optimizer.lr"
-hostile 2 null 'data.text = null is no value of a key'
+hostile 2 null 'data.text = null is not a valid assignment'
 exits 0 'going on after a hostile sampler' "$binary" study run hostile.toml --sampler 'python3 hostile.py well'
 [ "$(ended hostile)" = '1,done 2,done 3,done' ] || fail "hostile: $(ended hostile)"
 # A metric that no result has: the sampler would search blindly.
 sed 's/drawn/blind/; s/^metric = .*/metric = "validation_los"/; /^command = "python3/d' drawn.toml > blind.toml
 exits 1 'blind' "$binary" study run blind.toml --sampler 'python3 hostile.py well'
-grep -q 'trial 1 is done, but its result has no number validation_los' err || fail 'no word on the metric'
+grep -q 'trial 1 is done, but its result has no metric validation_los' err || fail 'no word on the metric'
 
 # Without a bound of the study's, the sampler says when it is done.
 search few 0 python3 draw.py
@@ -126,6 +126,6 @@ exits 0 'optuna resumed' "$binary" study run whole.toml
 settings | cmp -s before - || fail "optuna resumed: $(settings | diff before -)"
 for line in 'lr=log:1' 'lr=cube:1:2' 'lr' 'lr=uniform:2:1'; do
   exits 2 "$line" "$python" "$optuna" --trials 1 "$line"
-  grep -q "'$line' is none of KEY=uniform:LOW:HIGH" err || fail "no word on $line"
+  grep -q "expected KEY=uniform:LOW:HIGH.*got '$line'" err || fail "no word on $line"
 done
 exit $bad

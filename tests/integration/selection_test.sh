@@ -68,10 +68,10 @@ taken() { # TEXT COMMAND...
 taken "step $best, the best of the run by validation_loss" eval runs/whole
 taken "step $newest: held-out" eval runs/whole --newest
 taken "step $best, the best of" generate runs/whole generate.tokens=3
-taken "the model after step $newest" generate runs/whole --newest generate.tokens=3
-taken "the model after step $best, the best of" checkpoint export runs/whole --out exported
-taken "the model after step $newest" checkpoint export runs/whole --out exported --force --newest
-taken "the model after step $newest" checkpoint export runs/whole/checkpoints --out exported --force
+taken "model after step $newest" generate runs/whole --newest generate.tokens=3
+taken "model after step $best, the best of" checkpoint export runs/whole --out exported
+taken "model after step $newest" checkpoint export runs/whole --out exported --force --newest
+taken "model after step $newest" checkpoint export runs/whole/checkpoints --out exported --force
 taken "after step $best" train @base.toml run.name=from_best run.steps=1 model.from=runs/whole
 taken "after step $newest" train @base.toml run.name=from_newest run.steps=1 model.from=runs/whole/checkpoints
 exits 2 '--newest with --step' "$binary" eval runs/whole --newest --step "$best"
@@ -122,22 +122,22 @@ done
 # A best commit that cannot be written is none.
 FAILING_CALL="mkdir 1 1 28 step-00000004" LD_PRELOAD=$failing timeout -k 5 60 "$binary" train @base.toml \
   --set run.name=full $wild --set run.steps=9 --set run.patience=0 > out 2> err || fail 'a full disk ends the run'
-grep -q 'no checkpoint of step 4' err || fail 'a checkpoint that failed is not told'
+grep -q 'cannot write the checkpoint of step 4' err || fail 'a checkpoint that failed is not told'
 [ "$(figure full best_step)" = 8 ] || [ "$(figure full best_step)" = 9 ] || fail "the best is $(figure full best_step)"
 
 # One that was removed.
 rm -r runs/whole/checkpoints/step-*$best
 exits 2 'eval without the best' "$binary" eval runs/whole
-one_message "the run's best checkpoint by validation_loss, of step $best, is not here" 'eval without the best'
+one_message "the run's best checkpoint by validation_loss, of step $best, is missing" 'eval without the best'
 taken "step $newest: held-out" eval runs/whole --newest
 expect 0 0 whole $wild --set run.patience=5
-grep -q "the best checkpoint by validation_loss, of step $best, is not in" err || fail 'a best commit that is gone is not told'
+grep -q "the best checkpoint by validation_loss, of step $best, is no longer in" err || fail 'a best commit that is gone is not told'
 
 # What cannot be chosen by.
 expect 2 0 bad --set checkpoint.best=accuracy
-one_message 'checkpoint.best = "accuracy": no evaluation of this task has that' 'no accuracy'
+one_message 'checkpoint.best = "accuracy": evaluations of this task do not have this metric' 'no accuracy'
 expect 2 0 bad $wild --set data.validation=0
-one_message 'checkpoint.best goes by evaluations, and nothing is held out' 'nothing held out'
+one_message 'checkpoint.best needs evaluations, but there is no held-out data' 'nothing held out'
 expect 2 0 bad --set run.patience=1 --set eval.every=0
-one_message 'run.patience = 1, but no evaluation comes before the last step' 'no evaluations'
+one_message 'run.patience = 1, but there is no evaluation before the last step' 'no evaluations'
 exit $bad

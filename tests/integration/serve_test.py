@@ -98,7 +98,7 @@ def check_run():
     with Server("runs/one") as server:
         check_who_is_answered(server)
         text, tiles = said(server.json("state"))
-        assert tiles["steps"] == "30 of 30" and "ended" in text and any(label.startswith("held-out loss at step 30") for label in tiles), tiles
+        assert tiles["steps"] == "30 of 30" and "finished" in text and any(label.startswith("held-out loss at step 30") for label in tiles), tiles
         assert "Bubble, by cause" in server.ask("report")[1]
         lines = pathlib.Path("runs/one/metrics.jsonl").read_text(encoding="utf-8").splitlines(True)
         pathlib.Path("runs/one/metrics.jsonl").write_text("".join(lines[:12]), encoding="utf-8")  # as a resume cuts it
@@ -121,7 +121,7 @@ def check_running():
             time.sleep(1)
             later = server.json("state")
             done = [int(said(state)[1]["steps"].split()[0].replace(",", "")) for state in (first, later)]
-            assert first["title"] == "two" and done[1] > done[0] and "ended" not in later["sub"], (done, later["sub"])
+            assert first["title"] == "two" and done[1] > done[0] and "finished" not in later["sub"], (done, later["sub"])
     finally:
         running.send_signal(signal.SIGTERM)
         running.wait()
@@ -150,7 +150,7 @@ def check_refusals():
     with socket.create_server(("127.0.0.1", 0)) as other:
         done = subprocess.run([CONCERTINA, "report", "--serve", "runs/one", "--port", str(other.getsockname()[1])], capture_output=True,
                               text=True, timeout=20, check=False)
-        assert done.returncode == 2 and "cannot be had" in done.stderr, done
+        assert done.returncode == 2 and "cannot use port" in done.stderr, done
 
 
 with tempfile.TemporaryDirectory() as folder:

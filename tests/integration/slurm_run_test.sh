@@ -62,7 +62,7 @@ signalled CANCELLED TERM cancelled
 (
   export PATH="$folder/bin:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST='n[1-2]' \
     SLURM_TASKS_PER_NODE='2(x2)'
-  refused '5 ranks on 4 slots' run --ranks 5 -- "${train[@]}" run.name=many
+  refused '5 ranks but only 4 slots' run --ranks 5 -- "${train[@]}" run.name=many
 )
 SLURM_ARRAY_JOB_ID=6 SLURM_ARRAY_TASK_ID=3 signalled RUNNING USR1 task
 grep -qx 'requeue 6_3' calls || die "a task of an array is not requeued: $(cat calls)"

@@ -6,7 +6,6 @@
 set -u
 binary=$(realpath -- "$1")
 mpirun=$2
-guide=$(realpath -- "$(dirname -- "$0")/../../experiments/guide/operate.md")
 . "$(dirname -- "$0")/fake_slurm.sh"
 . "$(dirname -- "$0")/training_checks.sh"
 study() { code=$1; shift; exits "$code" "study $*" $path "$binary" study "$@"; }
@@ -44,7 +43,7 @@ done
 has 'export SRUN_CPUS_PER_TASK=5' 'script'
 has "exec $binary study trial '$PWD/studies/four 100%' \"\$SLURM_ARRAY_TASK_ID\"" 'script'
 bash -n out || fail 'the script is no program of bash'
-refused 'there is no sbatch on PATH' submit four.toml
+refused 'sbatch is not on PATH' submit four.toml
 path=
 [ ! -e studies ] || fail 'a submission that was refused made a folder'
 
@@ -56,7 +55,7 @@ for option in --array=1-2 -a1-2 '-a 1-2' --arr=3 '--arr 3' --sig=USR1 --outp=x -
   refused "${option%% *} sets --" submit four.toml --sbatch "$option"
 done
 SBATCH_ARRAY_INX=1-2 refused 'SBATCH_ARRAY_INX overrides --array' submit four.toml
-refused 'launcher of its own' submit four.toml --launcher srun
+refused 'the study defines a launcher' submit four.toml --launcher srun
 refused 'not in range' submit four.toml --time 0
 [ ! -e studies ] || fail 'a submission that was refused made a folder'
 
@@ -64,7 +63,7 @@ refused 'not in range' submit four.toml --time 0
 study 0 submit four.toml --at-once 2
 has 'submitted 4 trials of studies/four 100% as job 11: 1-4' submit
 study 0 submit four.toml
-has 'left alone: 1-4' 'submit again'
+has 'skipped: 1-4' 'submit again'
 study 0 collect "$four"
 has 'no results yet' collect
 [ "$(grep -c '^queued .* job 11_[1-4], PENDING' out)" = 4 ] || fail 'collect does not name what is queued'
@@ -76,12 +75,12 @@ grep -qF '"done":[1,2,3,4],"stopped":[],"failed":[],"timed_out":[],"running":[],
 [ "$(wc -l < "$four/results.csv")" = 5 ] || fail 'results.csv'
 [ "$(ls "$four/base")" = 1-base.toml ] || fail 'the base config was copied again'
 study 0 submit four.toml
-has 'nothing is left to submit' 'submit at the end'
+has 'nothing left to submit' 'submit at the end'
 study 0 trial "$four" 2
-has 'trial 2 has ended before: done' 'a trial with a record'
-refused 'there is no trial 5' trial "$four" 5
-refused 'no folder of a study' trial nowhere 1
-refused 'no folder of a study' collect nowhere
+has 'trial 2 has already finished: done' 'a trial with a record'
+refused 'no trial 5' trial "$four" 5
+refused 'not the folder of a study' trial nowhere 1
+refused 'not the folder of a study' collect nowhere
 sed -i 's/seeds.*/seeds = [1, 2, 3]/' four.toml
 study 0 submit four.toml --dry-run
 has '#SBATCH --array=5-6' 'more seeds'
@@ -89,8 +88,8 @@ study 0 submit four.toml --dry-run --json
 grep -qF '"job":null,"trials":[5,6],"repeated":[],"under_way":[],"script":"#!/bin/bash' out || fail '--dry-run --json'
 [ "$(wc -l < out)" = 1 ] || fail '--dry-run --json prints more'
 sed -i 's/0.003/0.004/' four.toml
-refused 'another study is in this folder: [grid], [[zip]] or [[arm]] differs' submit four.toml
-refused 'another study is in this folder: [grid], [[zip]] or [[arm]] differs' submit four.toml --dry-run
+refused 'the folder belongs to another study: [grid], [[zip]] or [[arm]] differs' submit four.toml
+refused 'the folder belongs to another study: [grid], [[zip]] or [[arm]] differs' submit four.toml --dry-run
 
 # Trials alone, as the study itself runs them: the same bits.
 study 0 run long.toml --dir undisturbed
@@ -117,7 +116,7 @@ study 0 collect studies/long
 grep -q '^running .* job 12_1, RUNNING on n1' out || fail 'collect does not name what runs'
 refused 'is using trial 1' trial studies/long 1
 study 1 run long.toml
-has 'left out, as other processes run them: 1' 'study run beside a task'
+has 'skipped, since other processes run them: 1' 'study run beside a task'
 grep -q 'trial 2 done' err || fail 'study run beside a task: trial 2'
 kill -USR1 "$batch"
 for _ in $(seq 500); do # until the signal waits for the stopped process: USR1 is bit 9
@@ -127,7 +126,7 @@ done
 kill -CONT $train
 wait $server
 [ "$(tail -n 3 fake/codes | xargs)" = '12_1 75 12_1 0 12_2 0' ] || fail "codes: $(cat fake/codes)"
-grep -q 'trial 2 has ended before: done' studies/long/2/slurm.txt || fail 'a task ran a trial again'
+grep -q 'trial 2 has already finished: done' studies/long/2/slurm.txt || fail 'a task ran a trial again'
 [ "$(wc -l < studies/long/1/run/launches.jsonl)" = 2 ] || fail 'the requeued task did not resume'
 study 0 collect studies/long
 for trial in 1 2; do
@@ -195,7 +194,7 @@ study 0 submit many.toml --at-once 2
 has 'submitted 12 trials of studies/many as jobs 17, 18: 1-12' 'two arrays'
 [ "$(tail -n 2 fake/dependencies | xargs)" = '17 18 afterany:17' ] || fail "dependencies: $(cat fake/dependencies)"
 study 0 submit many.toml
-has 'left alone: 1-12' 'two arrays, submitted again'
+has 'skipped: 1-12' 'two arrays, submitted again'
 study 0 collect studies/many
 grep -q '^queued  *12  *job 18_2, PENDING' out || fail 'collect does not map an index to its trial'
 serve
@@ -210,14 +209,14 @@ printf '#!/bin/sh\n[ "$(wc -l < "%s/fake/dependencies")" -lt %d ] && exec "%s/fa
   "$PWD" $(($(wc -l < fake/dependencies) + 1)) "$PWD" > fake/bin/sbatch
 chmod +x fake/bin/sbatch
 study 1 submit many.toml
-one_message 'sbatch failed: no room; trials below 10 were submitted, as 19' 'half of a submission'
+one_message 'sbatch failed: no room; trials below 10 were submitted as 19' 'half of a submission'
 mv fake/bin/sbatch.good fake/bin/sbatch
 study 0 submit many.toml
-has 'left alone: 1-9' 'the other half'
+has 'skipped: 1-9' 'the other half'
 has 'submitted 11 trials of studies/halves as jobs 20, 21: 10-20' 'the other half'
 echo 0 > fake/most
 : > fake/queue
-refused 'this cluster takes no array jobs' submit many.toml --dry-run
+refused 'this cluster does not support array jobs' submit many.toml --dry-run
 rm fake/most
 
 # Launchers: mpirun by itself, srun when told, the study's own; a lost node is not the trial's.
@@ -253,7 +252,7 @@ many="studies/many \"é\" o%a's"
 study 0 submit many.toml --at-once 6
 has 'as jobs ' 'two real arrays'
 study 0 submit many.toml
-has 'nothing is left to submit' 'two real arrays, submitted again'
+has 'nothing left to submit' 'two real arrays, submitted again'
 for _ in $(seq 120); do
   study 0 collect "$many" --json
   grep -qF '"done":[1,2,3,4,5,6,7,8,9,10,11,12]' out && break

@@ -18,6 +18,6 @@ assert result["state_sha256"] == result["state_sha256_without_faults"] != "", re
 assert result["seen_s"]["max"] < 5 and result["recovered_s"]["max"] < 20, result
 PY
 grep -q 'Soak' soak/report.html || die "no page"
-refused 'there is something already' soak --out soak --ranks 2 -- train data.text=text.txt
+refused 'the folder already exists' soak --out soak --ranks 2 -- train data.text=text.txt
 refused "unknown fault 'fire'" soak --faults fire --ranks 2 -- train data.text=text.txt
 echo "1 passed, 0 failed"

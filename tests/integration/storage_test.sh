@@ -62,7 +62,7 @@ same_bits() { [ "$(hash_of "$1")" = "$wanted_hash" ] || fail "$1 has other bits"
 # A checkpoint that cannot be written is a warning, unless it is the last one.
 every='--set checkpoint.every=2 --set checkpoint.keep=9'
 failing "fsync 1 1000 $ENOSPC step-00000002.partial" 0 gap $every
-grep -q 'warning.*no checkpoint of step 2: fsync failed: No space left' err ||
+grep -q 'warning.*cannot write the checkpoint of step 2: fsync failed: No space left' err ||
   fail 'a checkpoint that failed is not told of'
 commits gap 4 6
 same_bits gap
@@ -111,7 +111,7 @@ done
 
 # What cannot be deleted is no reason to end, nor to stop checkpointing.
 failing "unlinkat 1 1000 $EIO .removed" 0 old --set checkpoint.every=1 --set checkpoint.keep=1
-grep -q 'warning.*an old checkpoint could not be removed' err || fail 'failed prune is not told of'
+grep -q 'warning.*cannot remove an old checkpoint' err || fail 'failed prune is not told of'
 same_bits old
 commits old 6
 train 0 old --set checkpoint.every=1 --set checkpoint.keep=1
@@ -120,7 +120,7 @@ train 0 old --set checkpoint.every=1 --set checkpoint.keep=1
 for part in metrics.jsonl events.jsonl tfevents.; do
   name=without-$(echo $part | cut -c 1-3)
   failing "write 1 1000 $ENOSPC $part" 0 "$name"
-  [ "$(grep -c 'warning.*lacks lines' err)" = 1 ] || fail "$part: not one warning"
+  [ "$(grep -c 'warning.*lines are lost' err)" = 1 ] || fail "$part: not one warning"
   same_bits "$name"
   commits "$name" 6
 done
@@ -133,12 +133,12 @@ same_bits mute
 # A result that cannot be written is tried again, and then said; the same command writes it, also in
 # place of that of fewer steps.
 failing "write 1 1 $EIO result.json" 0 result
-grep -q 'warning runs/result/result.json: write failed: Input/output error: tried again' err ||
+grep -q 'warning runs/result/result.json: write failed: Input/output error: retrying' err ||
   fail 'a second try is not told of'
 same_bits result
 failing "write 1 9 $ENOSPC result.json" 1 result --set run.steps=8 --set checkpoint.keep=1
-one_message 'no result.json: write failed: No space left' 'no room for a result'
-grep -q 'try: .*the same command writes it: .*the checkpoint of step 8 is whole' message ||
+one_message 'cannot write result.json: write failed: No space left' 'no room for a result'
+grep -q 'try: .*rerun the same command to write it: .*the checkpoint of step 8 is complete' message ||
   fail 'the message does not say that the run is whole'
 grep -q '^held-out loss' out || fail 'the closing words are lost with the result'
 commits result 8
@@ -158,7 +158,7 @@ if unshare -m sh -c 'mount -t tmpfs tmpfs disk' 2> /dev/null; then
   grep -q 'warning.*metrics.jsonl lacks lines .*No space left' err || fail 'the disk was not full'
   exits 1 'a disk without room' unshare -m sh on_small_disk "$binary" train @base.toml \
     run.dir=disk run.name=fills run.steps=5 model.width=128
-  grep -q 'warning.*there is no room for the next checkpoint, up to [0-9.]* MiB: .*No space left' err ||
+  grep -q 'warning.*no space for the next checkpoint (up to [0-9.]* MiB): .*No space left' err ||
     fail 'a disk without room is not told of at the start'
 else
   echo 'no mounts here: a disk that logs fill is not tried'
@@ -169,7 +169,7 @@ for command in 'eval runs/whole --json' 'schedule show 1f1b --ranks 2 --microbat
   'checkpoint inspect runs/whole' '--help'; do
   "$binary" $command > /dev/full 2> err
   [ $? = 1 ] || fail "$command > /dev/full does not exit with 1"
-  one_message 'could not be written' "$command > /dev/full"
+  one_message 'cannot write the output' "$command > /dev/full"
 done
 
 # A state that has diverged is never committed, and good commits are kept.
@@ -190,7 +190,7 @@ commit=runs/newer/checkpoints/step-00000006
 sed -i 's/"metadata":{/"metadata":{"model.rope":"true",/' $commit/manifest.json
 (cd $commit && sha256sum manifest.json > manifest.sha256)
 train 2 newer --set run.steps=8
-one_message 'model.rope = true, which this version does not know' 'a key of a newer version'
+one_message 'model.rope = true, which is unknown to this version' 'a key of a newer version'
 
 # The text may not change under a run; a new time of change alone is harmless.
 cp text moving
@@ -211,7 +211,7 @@ kill -0 $process 2> /dev/null || fail 'a touched text ended the run'
 printf X | dd of=moving bs=1 seek=50 conv=notrunc 2> /dev/null
 wait $process
 [ $? = 1 ] || fail 'a text that changed under the run went unnoticed'
-one_message 'the text was changed' 'a text edited in place'
+one_message 'the text changed' 'a text edited in place'
 cp text moving
 exits 0 'with the text as it was' "$binary" train runs/moving --set run.steps=100
 
@@ -233,11 +233,11 @@ kept="$kept --set cache.use=always --set cache.disk=1MiB"
 train 0 cached $kept
 grep -q 'read (0 from memory, [1-9][0-9]* from disk), 22 written' out || fail 'nothing was cached'
 one_warning() { # TEXT
-  [ "$(grep -c 'warning' err)" = 1 ] && grep -q "warning no activations are kept in cache.disk: $1" err ||
+  [ "$(grep -c 'warning' err)" = 1 ] && grep -q "warning activations are not cached in cache.disk: $1" err ||
     fail "not the one warning '$1': $(grep warning err)"
 }
 failing "fallocate 1 9 $ENOSPC runs/full/#" 0 full $kept
-one_warning 'no room for'
+one_warning 'not enough space for'
 failing "pwrite 150 9999 $EIO runs/broken/#" 0 broken $kept
 one_warning 'pwrite failed'
 train 0 elsewhere $kept --set cache.dir=missing

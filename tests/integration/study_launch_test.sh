@@ -45,13 +45,13 @@ study killed "sh -c 'kill -9 \$\$; : {args}'"
 runs 1 killed --retry-failed
 says err 'killed by signal 9 (exit code 137); try: study run with --retry-failed'
 grep -q 'an old one' err && fail 'the error of an earlier launch is shown'
-says out 'the same command with --retry-failed'
+says out 'rerun with --retry-failed'
 
 # Preempted again and again, without a checkpoint in between, a trial fails.
 study stuck "sh -c 'exit 75; : {args}'"
 for launch in 1 2; do runs 75 stuck; done
 runs 1 stuck
-says err 'cut short 3 times in a row without a later checkpoint'
+says err 'interrupted 3 times in a row without a later checkpoint'
 study stuck "sh -c 'd=studies/stuck/1/run/checkpoints; mkdir -p \$d; mkdir \$d/step-0000000\$(ls \$d | wc -l); exit 75; : {args}'"
 runs 75 stuck --retry-failed
 for launch in 2 3 4; do runs 75 stuck; done
@@ -78,7 +78,7 @@ grep -lsaE '^sleep.65' /proc/[0-9]*/cmdline > /dev/null && fail 'what cleared it
 # A folder that is removed while the study runs does not come back as half a study.
 study removed "sh -c 'rm -rf studies/removed; : {args}'"
 runs 1 removed
-one_message "the study's folder is gone" 'a removed folder'
+one_message "the study's folder was removed or moved" 'a removed folder'
 [ -e studies/removed ] && fail 'a removed folder came back'
 
 # A directory in the place of a file.
@@ -94,10 +94,10 @@ done
 # Launchers that cannot be meant are refused, and nothing is made.
 study wrong 'mpirun -n {rank} {program} {args}'
 runs 2 wrong
-one_message 'the launcher has {rank}, which stands for nothing' 'a wrong placeholder'
+one_message 'unknown placeholder {rank} in the launcher command' 'a wrong placeholder'
 grep -q '{ranks}, {program} and {args}' err || fail 'the known placeholders are not listed'
 study wrong ''
 runs 2 wrong
-one_message 'there is no command' 'an empty launcher'
+one_message 'the command is empty' 'an empty launcher'
 [ -e studies/wrong ] && fail 'a refused study made a folder'
 exit $bad

@@ -50,7 +50,7 @@ says '"confidence":0.95' json
 
 result 0 report studies/grid
 says studies/grid/report.html report
-grep -q '"Where the time went"' studies/grid/report.html && grep -q '"What went wrong"' studies/grid/report.html ||
+grep -q '"Use of time"' studies/grid/report.html && grep -q '"Errors"' studies/grid/report.html ||
   fail 'the page lacks a section'
 for chart in '--x parallel.schedule --y tokens_per_s' '--x step --y loss --group parallel.schedule' '--kind pareto'; do
   result 0 plot studies/grid --out chart.svg $chart

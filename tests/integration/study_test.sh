@@ -68,7 +68,7 @@ command = "sh -c 'if grep -q \"^heads = 4\" studies/faulty/3/overrides.toml && [
 END
 runs 1 faulty
 [ "$(column studies/faulty state | tr '\n' ' ')" = 'done failed timeout ' ] || fail "states: $(column studies/faulty state)"
-grep -q 'trial 3 timeout' err && grep -q 'it did not end within 2 s (launch.time_limit)' err || fail 'the hanging trial is not named'
+grep -q 'trial 3 timeout' err && grep -q 'it did not finish within 2 s (launch.time_limit)' err || fail 'the hanging trial is not named'
 grep -q '^  *error: model.heads = 3 does not divide model.width' err || fail 'the failing trial has no error'
 grep -lsaE '^sleep.6[12]' /proc/[0-9]*/cmdline > /dev/null && fail 'what hung is still there'
 touch again
@@ -87,8 +87,8 @@ command = "sh -c 'timeout -s KILL 8 {program} {args}; sleep 63 & exec sleep 64'"
 END
 runs 1 stays
 [ "$(column studies/stays state | tr '\n' ' ')" = 'done failed ' ] || fail "states: $(column studies/stays state)"
-grep -q 'trial 1: the launcher did not return within 1 s' err || fail 'the launcher that stays is not named'
-grep -q 'the launcher did not return within 1 s of the end of its ranks' studies/stays/2/trial.json ||
+grep -q 'trial 1: the launcher did not exit within 1 s' err || fail 'the launcher that stays is not named'
+grep -q 'the launcher did not exit within 1 s after its ranks' studies/stays/2/trial.json ||
   fail "the trial that was killed does not say why it failed: $(cat studies/stays/2/trial.json)"
 grep -lsaE '^sleep.6[34]' /proc/[0-9]*/cmdline > /dev/null && fail 'the launcher that stays is still there'
 
@@ -127,12 +127,12 @@ while kill -0 $process 2> /dev/null && [ ! -s studies/told/1/run/metrics.jsonl ]
 kill -TERM $process
 wait $process
 [ $? = 75 ] || fail 'a study that was told to stop did not end with 75'
-grep -q 'goes on with what is left' out || fail 'it does not say how to go on'
+grep -q 'rerun the same command to continue' out || fail 'it does not say how to go on'
 [ -e studies/told/1/trial.json ] && fail 'a trial that was stopped has a record'
 [ -n "$(ls -d studies/told/1/run/checkpoints/step-*)" ] || fail 'the trial made no checkpoint'
 sed -i 's/run.steps = 4000/run.steps = 4001/' told.toml
 runs 2 told
-one_message 'another study is in this folder: [set] differs' 'another study'
+one_message 'the folder belongs to another study: [set] differs' 'another study'
 
 # Keys of the command line stand in place of the file's, and are what the study is from then on.
 study set << END
@@ -148,15 +148,15 @@ runs 0 set run.steps=4 --set optimizer.lr=0.002
 [ "$(column studies/set steps | sort -u)" = 4 ] || fail 'a key of the command line was not taken'
 grep -q '^lr = 0.002' studies/set/1/overrides.toml || fail 'a key of --set was not taken'
 runs 2 set
-one_message 'another study is in this folder: [set] differs' 'without its keys'
+one_message 'the folder belongs to another study: [set] differs' 'without its keys'
 cp studies/set/results.csv before
 runs 0 set optimizer.lr=0.002 run.steps=4
 exits 0 'by the folder' "$binary" study run studies/set
 cmp -s before studies/set/results.csv || fail 'a study that is done ran again'
 exits 2 'other keys of a folder' "$binary" study run studies/set run.steps=5
-one_message 'the keys of a study that has begun stay as they are' 'keys of a folder'
+one_message 'the keys of a started study cannot be changed' 'keys of a folder'
 exits 2 'a key that varies' "$binary" study run set.toml run.seed=3
-one_message 'run.seed is set for all trials and varies as well' 'a key that varies'
+one_message 'run.seed is set for all trials and is also an axis' 'a key that varies'
 
 # Successive halving goes on from checkpoints: each rung's steps are trained once.
 study rungs << END
@@ -224,12 +224,12 @@ runs 0 dry --dry-run
 grep -q 'train @studies/dry/base/1-base.toml @studies/dry/1/overrides.toml' out || fail 'a dry run does not show its commands'
 sed -i 's/done/failed/' studies/beside/results.csv
 runs 2 beside
-one_message 'results.csv is not as the study wrote it' edited
+one_message 'results.csv was edited' edited
 # A record, a device or a directory is never replaced by a table.
 mkfifo pipe
 for out in pipe studies studies/told/study.toml killed/grid/results.csv; do
   exits 2 "a table in $out" "$binary" study table killed/grid --out $out
-  one_message 'nothing can be written here' "a table in $out"
+  one_message 'cannot write this file' "a table in $out"
 done
 [ -p pipe ] || fail 'a pipe was replaced'
 # The record of another study, and trials of another text, are not averaged.
@@ -237,7 +237,7 @@ cp -r studies/grid other && cp killed/grid/1/trial.json other/1/ && rm other/res
 exits 0 'a record of the same study' "$binary" study table other --metric loss
 cp studies/stopped/1/trial.json other/1/
 exits 2 'a record of another study' "$binary" study table other
-one_message 'of another study' 'another study'
+one_message 'belongs to another study' 'another study'
 study text << END
 [grid]
 run.seed = [1, 2]
@@ -246,7 +246,7 @@ ranks = 1
 command = "sh -c '{program} {args}; code=\$?; echo more words >> text; exit \$code'"
 END
 runs 0 text
-grep -q 'trial 2 was trained on another text than trial 1' err || fail 'a text that changed is not named'
+grep -q 'trials 2 and 1 were trained on different texts' err || fail 'a text that changed is not named'
 exits 2 'two texts' "$binary" study table studies/text
 one_message text 'two texts'
 # A sampler that says nothing does not keep a signal waiting, nor leave anything.

@@ -226,7 +226,7 @@ train=(train data.text=text.txt run.steps=5 run.dir="$folder/runs")
 launcher='bash -c "exit 7; {program} {args}"'
 supervised vain
 ended 1
-grep -q '2 launches ended in the same way before their ranks had started.*the launcher returned 7' said || die "$(cat said)"
+grep -q '2 launches ended in the same way before their ranks started.*the launcher returned 7' said || die "$(cat said)"
 [ "$(grep -c 'warning launch' said)" = 1 ] || die "more than two launches: $(cat said)"
 if "$mpirun" --version | grep -q 'Open MPI'; then
   launcher="env OMPI_MCA_pml=none-such $usual"
@@ -238,7 +238,7 @@ fi
 launcher="bash -c 'mkdir passed 2>/dev/null && exit 7; ${usual//\'/}'"
 supervised passes
 ended 0
-refused 'is not a command that goes on' run --ranks 2 -- eval runs/clean
-refused 'does not say how many ranks' run -- train data.text=text.txt
-refused 'is not there, or cannot be executed' run --ranks 2 --launcher 'no-such-launcher {program} {args}' -- train data.text=text.txt
+refused 'cannot be supervised' run --ranks 2 -- eval runs/clean
+refused 'the number of ranks is unknown' run -- train data.text=text.txt
+refused 'does not exist or is not executable' run --ranks 2 --launcher 'no-such-launcher {program} {args}' -- train data.text=text.txt
 echo "1 passed, 0 failed"

@@ -91,7 +91,7 @@ small="--set run.steps=4"
 expect 0 1 plain $small
 expect 0 1 narrow $small
 expect 0 2 narrow --set run.steps=6 --set numerics.compute=bf16 --set parallel.pp=2
-grep -qF 'trained in "fp32" so far, goes on in "bf16"' out err || fail 'the other precision is not told'
+grep -qF 'trained with "fp32" so far, continuing with "bf16"' out err || fail 'the other precision is not told'
 (cd runs && timeout 60 "$binary" eval narrow --json) > out 2> err || fail 'eval of a run in bf16'
 "$binary" schedule show 1f1b --ranks 2 --microbatches 6 --chunks 2 --compute-only > own.csv
 expect 0 4 own $small --set parallel.schedule=own.csv --set run.steps=2
@@ -108,9 +108,9 @@ for ranks in 1 2 4; do
   tail -n 1 out > "loss.$ranks"
 done
 cmp -s loss.1 loss.4 && cmp -s loss.1 loss.2 || fail 'eval differs'
-refused 2 'is a schedule for 2 ranks, the run has 3 ranks' 3 bad --set parallel.schedule=own.csv
-refused 2 'has 6 microbatches per replica; a step has 12 for 1 replica' 2 bad --set parallel.schedule=own.csv
-refused 2 'there is no such schedule file' 2 bad --set parallel.schedule=other.csv
+refused 2 'is a schedule for 2 ranks, but the run has 3 ranks' 3 bad --set parallel.schedule=own.csv
+refused 2 'has 6 microbatches per replica, but a step has 12 for 1 replica' 2 bad --set parallel.schedule=own.csv
+refused 2 'schedule file not found' 2 bad --set parallel.schedule=other.csv
 sed 's/0B0/0B1/' own.csv > twice.csv
 refused 2 'repeats' 4 bad --set parallel.schedule=twice.csv
 rm own.csv

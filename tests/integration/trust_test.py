@@ -139,9 +139,9 @@ def check_own_snapshots():
     """What the run itself has left is gone on from, and is gone once the run is over; doctor names it until then."""
     run, prefix, _ = killed_run("kept")
     code, said = call("doctor", user=VICTIM)
-    assert code == 0 and f"'{run.resolve()}', which is not running" in said and f"`rm {prefix}.*`" in said, said
+    assert code == 0 and f"'{run.resolve()}', which is not active" in said and f"`rm {prefix}.*`" in said, said
     code, said = call(*TRAIN, "run.name=kept", user=VICTIM)
-    assert code == 0 and "is in memory, the newest checkpoint is of step" in said and hash_of(run) == hash_of("runs/clean"), said
+    assert code == 0 and "; the newest checkpoint is of step" in said and hash_of(run) == hash_of("runs/clean"), said
     assert not list(pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*"))
     # A directory that was removed, and a new run in its place.
     run, prefix, _ = killed_run("former")
@@ -154,7 +154,7 @@ def check_own_snapshots():
     run, prefix, _ = killed_run("vain")
     code, said = call("run", "--ranks", "1", "--max-restarts", "0", "--launcher", "bash -c 'exit 7; {program} {args}'", "--", *TRAIN,
                       "run.name=vain", user=VICTIM)
-    assert code == 1 and re.search(r"step \d+ is in memory alone", said) and prefix in said, said
+    assert code == 1 and re.search(r"step \d+ is only in memory", said) and prefix in said, said
     for left in pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*"):
         left.unlink()
 

@@ -178,7 +178,7 @@ run 1 folders_resumed "${folders[@]}" run.steps=8 lr.steps=8
 same folders folders_resumed
 run 1 other_angles "${folders[@]}" data.rotate=10
 [ "$(hash_of folders)" != "$(hash_of other_angles)" ] || die "data.rotate has no effect"
-refused 'no sample comes again|cache.memory|data.views = 4' "${folders[@]}" cache.memory=1MiB
+refused 'no sample is ever repeated|cache.memory|data.views = 4' "${folders[@]}" cache.memory=1MiB
 views=("${folders[@]}" data.views=2 freeze.units=3 run.steps=16)
 run 1 views "${views[@]}"
 run 2 views_cached "${views[@]}" parallel.pp=2 cache.memory=1MiB cache.use=always
@@ -187,8 +187,8 @@ python3 -c '
 import json
 cache = json.load(open("runs/views_cached/result.json"))["cache"]
 assert cache["memory_hits"] == 64 and cache["misses"] == 64, cache' || die "two epochs of two views are not read from the cache"
-refused 'broken/ant/1.png|cannot be read' "${folders[@]}" 'data.files=["broken"]' data.validation=0
-refused 'png|among others' "${folders[@]}" data.size=0
+refused 'broken/ant/1.png|cannot decode' "${folders[@]}" 'data.files=["broken"]' data.validation=0
+refused 'png|after images of' "${folders[@]}" data.size=0
 refused 'data.resize|data.resize >= data.size' "${folders[@]}" data.resize=8
 
 # One error for what is wrong in a tar.

@@ -73,7 +73,7 @@ for layout in pp=2 dp=2; do
 
   # Of its own state that nobody else has, a rank finds the change, and no replica can repair it.
   fails 2 "moment-$layout" optimizer-bit@8:rank=1 "parallel.$layout" verify.every=1
-  says 'in step 8 a part of the state is not what the update before it left'
+  says 'in step 8 a part of the state differs from the result of the previous update'
   says 'rank 1: m of '
   train 2 "moment-back-$layout" optimizer-bit@8:rank=1 "parallel.$layout" verify.every=1 verify.on_fault=rollback
   same "moment-back-$layout" good
@@ -93,7 +93,7 @@ train 2 flip weight-bit@8:rank=1 parallel.dp=2 verify.every=1
 is "$(events flip)" '8 repaired 1' 'events of a repair'
 same flip good
 fails 2 stuck weight-bit@8:rank=1,times=9 parallel.dp=2 verify.every=1
-says 'again after the run was put right'
+says 'again after the run was repaired'
 says 'rank 1: '
 train 4 flip-four weight-bit@8:rank=3 parallel.pp=2 parallel.dp=2 verify.every=1
 is "$(events flip-four)" '8 repaired 3' 'events of a repair'
@@ -104,9 +104,9 @@ says 'ranks 0, 1: '
 
 # Every number that is not finite: weights that have diverged never come back.
 fails 2 forever activation-nan:times=1000 parallel.dp=2 verify.on_fault=skip
-says '10 steps before it were skipped'
+says 'after 10 skipped steps'
 
-CONCERTINA_FAILPOINTS=weigth-bit refused "'weigth-bit' says of no fault where it happens" train run.name=none data.text=text.txt
+CONCERTINA_FAILPOINTS=weigth-bit refused "'weigth-bit' is not a failpoint" train run.name=none data.text=text.txt
 # Under `concertina run`: what comes again ends the run after one launch, what was by chance leaves no trace.
 supervised() { # NAME, FAILPOINTS, options of `run`...
   local code=0

@@ -137,7 +137,7 @@ TEST(ActivationCache, OthersKeepWhatALeaderMadeThatWasKilled) {
   EXPECT_TRUE(host.empty() && host.warnings.empty());
   ActivationCache late(options, shared);
   EXPECT_EQ(late.slots(CachePlace::memory) + late.slots(CachePlace::disk), 0U);
-  host.expect_warning("cannot see");
+  host.expect_warning("cannot open a cache file");
 }
 
 TEST(PrefixDigest, EachPartCounts) {
@@ -155,7 +155,7 @@ TEST(CacheCost, AReadPaysIfItIsFasterThanComputing) {
   EXPECT_TRUE(cache_pays(1 << 20, 1e-3, 0.01).pays);
   EXPECT_FALSE(cache_pays(1 << 20, 1e-3, 0.001).pays);
   expect_has(cache_pays(1'024'000, 1e-3, 0.01).reason,
-             "reading 1000.0 KiB takes 1 ms, computing them 10 ms: 10%");
+             "reading 1000.0 KiB takes 1 ms, recomputing it 10 ms: 10%");
   for (const double bad : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
     EXPECT_FALSE(cache_pays(1000, 1e-6, bad).pays || cache_pays(1000, bad, 1).pays) << bad;
 }

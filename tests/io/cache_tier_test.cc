@@ -142,7 +142,7 @@ TEST_F(CacheTierTest, OthersOpenOnlyWhatIsMeant) {
                                    {"file", "/proc/self/fd/1000"}}) {
     shared_ = sound;
     shared_[key] = value;
-    EXPECT_ERROR(open(), "cannot see");
+    EXPECT_ERROR(open(), "cannot open a cache file");
   }
 }
 

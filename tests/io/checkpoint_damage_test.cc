@@ -266,13 +266,13 @@ TEST_F(DamageTest, DamageFoundByTheReaderNamesAnOlderGoodCommitToo) {
 TEST_F(DamageTest, ARenamedCommitIsNotTakenForAnotherStep) {
   const std::string other = save_model(5), renamed = checkpoints() + "/step-00000099";
   const auto refused = [&](const std::string& commit, const std::string& right) {
-    EXPECT_ERROR(CheckpointReader{commit}, "give the directory the name " + right);
+    EXPECT_ERROR(CheckpointReader{commit}, "rename the directory to " + right);
     ASSERT_EQ(verify(commit).size(), 1U);
-    expect_has(verify(commit)[0], "its name does not say");
+    expect_has(verify(commit)[0], "does not match its step");
     expect_has(recovery_advice(commit), right);
   };
   stdfs::rename(commit_, renamed);
-  EXPECT_ERROR(open_newest(checkpoints()), "is of step 2");
+  EXPECT_ERROR(open_newest(checkpoints()), "does not match its step 2");
   for (const std::string& as : {renamed, renamed + "/", renamed + "/../step-00000099"})
     refused(as, "step-00000002");
   // Two that swapped names.

@@ -76,8 +76,8 @@ TEST_F(CheckpointTest, WrongCoverageIsNoCommit) {
   };
   EXPECT_ERROR(commit(0, 50, 51, 102), "elements [50, 51) of '000");
   EXPECT_ERROR(commit(0, 50, 50, 101), "elements [101, 102) of '000");
-  EXPECT_ERROR(commit(0, 50, 49, 102), "there twice");
-  EXPECT_ERROR(commit(0, 102, 0, 102), "there twice");
+  EXPECT_ERROR(commit(0, 50, 49, 102), "duplicate elements");
+  EXPECT_ERROR(commit(0, 102, 0, 102), "duplicate elements");
   EXPECT_ERROR(commit(1, 50, 50, 102), "elements [0, 1) of '000");
   EXPECT_TRUE(list_commits(checkpoints()).empty());
 }
@@ -86,7 +86,7 @@ TEST_F(CheckpointTest, AShardThatOtherNodesDoNotSeeIsNoCommit) {
   const std::string partial = begin_checkpoint(checkpoints(), 1);
   const auto records = write_shards(partial, cut(model_, 2, random_));
   std::filesystem::remove(partial + "/shard-00001.h5");
-  EXPECT_ERROR(write_manifest(partial, records, {}), "all nodes share");
+  EXPECT_ERROR(write_manifest(partial, records, {}), "shared by all nodes");
 }
 
 TEST_F(CheckpointTest, ListsNewestAndPrunes) {
@@ -145,7 +145,7 @@ TEST_F(CheckpointTest, ReaderNamesWhatTheCheckpointLacks) {
   EXPECT_ERROR(reader.read("003.other", "weight", 0, out), "no tensor '003.other'");
   EXPECT_ERROR(reader.read(tensor.name, "momentum", 0, out), "no 'momentum'");
   EXPECT_ERROR(reader.read(tensor.name, "weight", 3, out), "the checkpoint has 12");
-  EXPECT_ERROR(reader.read(tensor.name, "m", ~std::uint64_t{0}, out), "are wanted");
+  EXPECT_ERROR(reader.read(tensor.name, "m", ~std::uint64_t{0}, out), "requested elements");
 }
 
 /// Flat indices of the box, in row-major order.

@@ -30,7 +30,7 @@ class EveryFormat : public testing::TestWithParam<ReaderCase> {
 TEST_P(EveryFormat, AFileThatIsNamedTwiceIsRefused) {
   DataOptions twice = folder_.options, linked = twice;
   twice.files.insert(twice.files.end(), linked.files.begin(), linked.files.end());
-  EXPECT_ERROR(open_dataset(twice), "is named twice");
+  EXPECT_ERROR(open_dataset(twice), "is listed twice");
   if (is("image-folder")) {
     std::filesystem::create_hard_link(file_of(linked), linked.files[0] + "/cat/2.png");
   } else {

@@ -65,12 +65,12 @@ TEST(Table, ReadersGoOnAfterARowThatIsBroken) {
   };
   const Folder folder;
   for (const auto& [format, text, what, line, rows_after] :
-       {Broken{"tsv", "a\tb\n1\t2\n3\n4\t5\n", "1 columns where the first line has 2", 3, 1},
-        {"csv", "a,b\n\"1\n1\",2\n3\n4,5\n6,7\n", "1 columns where the first line has 2", 4, 2},
-        {"csv", "a,b\n1,2\n\"3\"x,\n4,5\n", "text follows a closing quote", 3, 1},
-        {"csv", "a,b\n1,2\n\"3,\n4,5\n", "a quote is opened and not closed", 3, 0},
-        {"jsonl", "{\"a\": 1}\n{\"a\": }\n{\"a\": 2}\n", "this is no JSON, from byte 7 on", 2, 1},
-        {"jsonl", "{\"a\": 1}\n[1]\n{\"a\": 2}\n", "this is JSON, but no object", 2, 1}}) {
+       {Broken{"tsv", "a\tb\n1\t2\n3\n4\t5\n", "1 columns, but the first line has 2", 3, 1},
+        {"csv", "a,b\n\"1\n1\",2\n3\n4,5\n6,7\n", "1 columns, but the first line has 2", 4, 2},
+        {"csv", "a,b\n1,2\n\"3\"x,\n4,5\n", "text after a closing quote", 3, 1},
+        {"csv", "a,b\n1,2\n\"3,\n4,5\n", "unclosed quote", 3, 0},
+        {"jsonl", "{\"a\": 1}\n{\"a\": }\n{\"a\": 2}\n", "invalid JSON at byte 7", 2, 1},
+        {"jsonl", "{\"a\": 1}\n[1]\n{\"a\": 2}\n", "expected a JSON object", 2, 1}}) {
     const auto table = open_table(format, folder("t", text));
     RowCells row;
     ASSERT_TRUE(table->next(row));

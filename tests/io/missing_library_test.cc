@@ -23,7 +23,7 @@ void expect_named(const std::string& error, const std::string& library, const st
                   const std::string& package) {
   expect_has(error, "this program was built without " + library);
   expect_has(error, place);
-  expect_has(error, "install " + package + " and build again");
+  expect_has(error, "install " + package + " and rebuild");
 }
 
 TEST(MissingLibrary, IsNamedWithItsPackageAndTheFile) {

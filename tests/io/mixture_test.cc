@@ -151,7 +151,7 @@ TEST(Mixture, WhatCannotBeMixedIsRefused) {
   const auto text = folder.text("a", 'A', 100, "fixed");
   const auto mixed = [](std::vector<MixSource> sources) { const Mixture made(std::move(sources)); };
   EXPECT_ERROR(mixed({{"a", text, 1}, {"t", open_dataset(table.options), 1}}),
-               "t has labels, and what is mixed by weight is text");
+               "t has labels, but only text can be mixed by weight");
   EXPECT_ERROR(mixed({{"a", text, 1}, {"b", text, 1e-7}}), "the weight 1e-07 of b is not above");
   const auto longer = open_dataset({.files = {folder.path("a")},
                                     .validation = 0,

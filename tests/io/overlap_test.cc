@@ -86,7 +86,7 @@ TEST_F(Overlap, ALinkIsRefused) {
   std::filesystem::create_hard_link(train, link);
   const auto dataset =
       open_dataset({.files = {train}, .validation_files = {link}, .tokens_per_sample = 16});
-  EXPECT_ERROR(dataset->verify([] {}), "is trained on too");
+  EXPECT_ERROR(dataset->verify([] {}), "is also in the training data");
 }
 
 /// `text` with each run of white space as `space` makes it.
@@ -156,7 +156,7 @@ TEST_F(Overlap, ACopyInAnotherFormIsRefused) {
                                   .labelled = false,
                                   .documents = documents};
         SCOPED_TRACE(format + " " + documents + " " + name);
-        EXPECT_ERROR(open_dataset(options)->verify([] {}), "is trained on too");
+        EXPECT_ERROR(open_dataset(options)->verify([] {}), "is also in the training data");
         held(disguise(words(2, 3000)));
         EXPECT_NO_THROW(open_dataset(options)->verify([] {}));
       }
@@ -180,7 +180,7 @@ TEST_F(Overlap, PreparedFilesAreComparedAsText) {
     std::string fingerprint() const override { return sha256_hex("pairs"); }
   };
   options.tokenizer = std::make_shared<const Named>();
-  EXPECT_ERROR(open_dataset(options)->verify([] {}), "is trained on too");
+  EXPECT_ERROR(open_dataset(options)->verify([] {}), "is also in the training data");
 }
 
 // A tag of one sentence, which may be drawn into what is held out.
@@ -200,7 +200,7 @@ TEST(HeldOutClass, IsRefusedWhereItIsDrawn) {
       open_dataset(options);
       ++read;
     } catch (const Error& error) {
-      expect_has(error.what(), "the label 'R' is that of no sentence to train on");
+      expect_has(error.what(), "no sentence in training has the label 'R'");
       expect_has(error.what(), fmt::format("a:{}", 3 * rare + 1));
       ++refused;
     }

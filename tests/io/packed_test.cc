@@ -105,7 +105,7 @@ TEST(Packed, RowsOfATableShareSamplesAndSeeNoOther) {
   EXPECT_EQ(seen.size(), 60U);
   for (const auto& [document, count] : seen) EXPECT_TRUE(count == 1 && document.ends_with('\n'));
   ASSERT_EQ(dataset->notes(0).size(), 1U);
-  expect_has(dataset->notes(0)[0], "training: 48 pieces of documents packed in ");
+  expect_has(dataset->notes(0)[0], "training: 48 pieces of documents packed into ");
   // A held-out split of which the first targets count.
   const Tokens cut = sample_of(*dataset, {.split = Split::validation, .most = 3}).of.at("targets");
   EXPECT_EQ(std::ranges::count_if(cut, [](int target) { return target != kIgnored; }), 3);

@@ -197,7 +197,7 @@ TEST(Prepare, BadUtf8IsNamedWithItsFile) {
   PrepareOptions options;
   options.documents = DocumentRule::line;
   EXPECT_ERROR(all_tokens({folder("bad.txt", "good\nbad \xff\n")}, *bpe, options),
-               "the bytes from 4 on are not UTF-8, counted from byte 5");
+               "invalid UTF-8 at byte 4, relative to byte 5");
 }
 
 TEST(Prepare, OnlyWholeChunksOfTheSameKeyAreFound) {

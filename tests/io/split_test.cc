@@ -195,7 +195,7 @@ TEST(Split, TheEndIsHeldOutWhereItIsAskedFor) {
   EXPECT_EQ(splits.item(Split::test, 0), 90U);
   folder.options.options["split"] = "stratified";
   folder.options.test_files = folder.options.files;
-  EXPECT_ERROR(open_dataset(folder.options), "both say what is tested on");
+  EXPECT_ERROR(open_dataset(folder.options), "are mutually exclusive");
 }
 
 TEST(Split, ATestShareIsDrawnBesideFilesToValidateOn) {
@@ -204,7 +204,7 @@ TEST(Split, ATestShareIsDrawnBesideFilesToValidateOn) {
   folder.options.validation_files = {
       folder("b.tsv", "sentence\tlabel\nother\t0\nSentence  7\t0\nmore\t1\n")};
   EXPECT_ERROR(open_dataset(folder.options),
-               "1 of 3 rows of validation (33.3%) are trained on too");
+               "1 of 3 rows of validation (33.3%) are also in the training data");
   EXPECT_ERROR(open_dataset(folder.options), "data.most_overlap = 0.34");
   folder.options.most_overlap = 0.34;
   const auto dataset = open_dataset(folder.options);
@@ -217,9 +217,10 @@ TEST(Split, ATestShareIsDrawnBesideFilesToValidateOn) {
   const std::vector<std::string> lines = split_lines(*dataset->splits(), dataset->classes());
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0], "training: 90 rows (0: 45, 1: 45)");
-  EXPECT_EQ(lines[1], "validation: 3 rows (0: 2, 1: 1); 1 of them (33.3%) are trained on too");
+  EXPECT_EQ(lines[1],
+            "validation: 3 rows (0: 2, 1: 1); 1 of them (33.3%) are also in the training data");
   EXPECT_EQ(split_lines(*dataset->splits(), {})[0], "training: 90 rows") << "as masked-lm has it";
-  EXPECT_EQ(lines[2], "test: 10 rows (0: 5, 1: 5); none is trained on too");
+  EXPECT_EQ(lines[2], "test: 10 rows (0: 5, 1: 5); none are also in the training data");
 }
 
 TEST(Split, QuestionsOnOneTextAreOnOneSide) {

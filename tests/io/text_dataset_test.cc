@@ -289,7 +289,7 @@ TEST(Corpus, ManyFilesAreReadWithoutHoldingThem) {
   std::string other = root.path() + "/00X";  // of the same size
   spill(root.path() + "/001", other);
   EXPECT_ERROR(corpus.read(0, std::as_writable_bytes(std::span(got))),
-               "the file was changed while in use");
+               "the file was modified while in use");
 }
 
 TEST(Corpus, TheWholeTextIsHashedWhereSamplesSeeNothing) {

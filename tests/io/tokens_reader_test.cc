@@ -34,7 +34,7 @@ TEST(Tokens, TheWidthOfAFileWithoutAHeaderFollowsFromTheVocabulary) {
                                    bits, usual));
           if (bits != (vocabulary <= 65536 ? 16 : 32)) {
             EXPECT_ERROR(open_dataset(folder.options),
-                         fmt::format("looks like {}-bit tokens", bits));
+                         fmt::format("seems to have {}-bit tokens", bits));
             continue;
           }
           const auto dataset = open_dataset(folder.options);
@@ -52,7 +52,7 @@ TEST(Tokens, WideTokensBeyondTheVocabularyAreNotReadAsNarrowOnes) {
   for (std::int64_t& id : ids) id = draw(random, 66000, 128000);
   for (const int bits : {32, 64}) {
     folder("train.bin", as_bits(ids, bits));
-    EXPECT_ERROR(open_dataset(folder.options), fmt::format("looks like {}-bit tokens", bits));
+    EXPECT_ERROR(open_dataset(folder.options), fmt::format("seems to have {}-bit tokens", bits));
   }
 }
 

@@ -49,7 +49,7 @@ def claim_errors(table, expected, rows, machine):
     bias, bound = statistics.fmean(memory), expected["tolerance_memory_bias"]
     table.claim(f"memory is off on average by {bias:+.1%} (at most {100 * bound:g}% either way)", abs(bias) <= bound)
     worst = max(abs(row["error"]) for row in others if row["seconds"])
-    figures = f"{mean_error(others):.1%} off in the mean", f"{worst:.1%} at worst", f"them {error:.1%}, with"
+    figures = f"mean error of the seconds {mean_error(others):.1%}", f"maximum {worst:.1%}", f"them {error:.1%}, with"
     if machine == OWN_MACHINE:
         table.claim(f"the machine file has the same: {'; '.join(figures[:2])}", says(machine, "deepspeed", *figures))
 

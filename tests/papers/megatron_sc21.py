@@ -29,7 +29,7 @@ def main():
         name = f"{row['name']} tp{row['tp']} pp{row['pp']} dp{row['dp']} mbs {row['mbs']} v{row['v']}"
         rate = rate_of([other for other in rows if other is not row])
         errors.append(abs(table.line(name, row["tflops"], predicted(row, rate), tolerance, "TFLOP/s")))
-    figures = f"{sum(errors) / len(errors):.1%} off in the mean", f"{max(errors):.1%} at worst"
+    figures = f"mean error of TFLOP/s {sum(errors) / len(errors):.1%}", f"maximum {max(errors):.1%}"
     table.claim(f"{', '.join(figures)}; the machine file has the same",
                 says(TOP / "experiments" / "machines" / f"{expected['machine']}.toml", "megatron", *figures))
     rate = rate_of(rows)

@@ -24,7 +24,7 @@ expect 0 '^1 ranks, 1 here' env -u OMPI_COMM_WORLD_SIZE "$program" world
 expect 75 '^3 ranks, 3 here' "$@" -n 3 "$program" abort
 [ "$(wc -l < out)" = 1 ] || fail 'MPI_Abort says more than we do'
 expect 1 'the culprit throws' "$@" -n 3 "$program" exception
-expect 1 'an exception left the scope of MPI' "$@" -n 3 "$program" unwind
+expect 1 'an uncaught exception left the MPI scope' "$@" -n 3 "$program" unwind
 expect 137 'signal 9' "$@" -n 3 "$program" kill
 
 # Where MPI can report failed ranks, the others learn who it was. (mpirun 5.0 may return 0 then.)
@@ -33,8 +33,8 @@ if "$@" -n 1 "$program" world | grep -q 'ULFM 1'; then
 fi
 
 # A singleton under a launcher that asked for more, and the reverse.
-expect 2 'alone, but the launcher asked for 4' env SLURM_STEP_NUM_TASKS=4 "$program" world
-expect 2 'MPI has 2 ranks, but the launcher asked for 5' \
+expect 2 'alone, but the launcher was asked for 4' env SLURM_STEP_NUM_TASKS=4 "$program" world
+expect 2 'MPI has 2 ranks, but the launcher was asked for 5' \
   "$@" -n 2 env OMPI_COMM_WORLD_SIZE=5 "$program" world
 
 # The harness: the watchdog names rank and test; any rank's failure is told and fails the run.

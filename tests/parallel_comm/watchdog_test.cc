@@ -194,7 +194,7 @@ TEST(Pace, ABusyLoopIsNamedByTheRankItselfWithItsStackAndWhoWaits) {
   EXPECT_FALSE(stall.stack.empty());
   const std::string report = report_of(stall);
   for (const char* text : {"in F, stage 1, microbatch 7: it ", "ranks 0, 2 wait for it",
-                           "RECV_F, stage 1, microbatch 6, rank 0", "rank 2 last did:",
+                           "RECV_F, stage 1, microbatch 6, rank 0", "last operations of rank 2:",
                            "RECV_B, stage 0, microbatch 7, rank 1", "gather of norms and losses"})
     expect_has(report, text);
 }

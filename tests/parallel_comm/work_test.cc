@@ -75,7 +75,7 @@ TEST(Work, DestroyedUnfinishedIsLogged) {
   EXPECT_EQ(replaced.recycled, 1);
   EXPECT_EQ(kept.recycled, 1);
   const std::string text = log.text();
-  expect_has(text, "dropped before it was done");
+  expect_has(text, "destroyed before it was done");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
 }
 

@@ -133,7 +133,7 @@ TEST(Deadlock, ALongCycleIsShortened) {
   EXPECT_LT(violation->text.size(), 2000U);
   EXPECT_LT(violation->places.size(), 50U);
   expect_has(violation->text, "\n... 490 more\n");
-  expect_has(violation->text, "which waits itself");
+  expect_has(violation->text, "which is itself waiting");
   expect_has(violation->text, "which comes after action 0 500F0");
 }
 

@@ -151,7 +151,7 @@ TEST(ExchangeScheme, RowsThatBreakARuleAreRefused) {
       {[](ExchangeRow& row, int me) {
          if (me == 1) row.emplace_back();
        },
-       "holder 1 has another number of phases"},
+       "holder 1 has a different number of phases"},
       {[](ExchangeRow& row, int me) {
          if (me == 2) row[0].receives.pop_back();
        },
@@ -163,7 +163,7 @@ TEST(ExchangeScheme, RowsThatBreakARuleAreRefused) {
       {[](ExchangeRow& row, int me) {
          if (me == 0) row[0].sends[1].step = 1;
        },
-       "holder 0 has messages of two peers, 1 and 2, in step 1"},
+       "holder 0 has messages of two peers (1 and 2) in step 1"},
       {[](ExchangeRow& row, int me) {
          if (me == 0) std::swap(row[0].sends[0], row[0].sends[1]);
        },
@@ -171,7 +171,7 @@ TEST(ExchangeScheme, RowsThatBreakARuleAreRefused) {
       {[](ExchangeRow& row, int me) {
          if (me == 0) row[0].sends[0].peer = 3;
        },
-       "holder 0 names holder 3 or chunk 1"},
+       "holder 0 uses the invalid holder 3 or chunk 1"},
       {[](ExchangeRow& row, int) { row.push_back(row[0]); }, "holder 0 sends chunk 1 twice"},
       {[](ExchangeRow& row, int me) {
          for (ShareMove& send : row[0].sends) send.chunk = me;
@@ -185,7 +185,7 @@ TEST(ExchangeScheme, RowsThatBreakARuleAreRefused) {
          if (me == 1) row[0] = {{{2, 0, 2}, {2, 0, 0}}, {{1, 0, 1}, {2, 2, 1}}};
          if (me == 2) row[0] = {{{1, 0, 0}, {2, 1, 1}}, {{2, 0, 2}}};
        },
-       "holder 0 receives of chunk 2 in phase 0, and has sent it by then"}};
+       "holder 0 receives a share of chunk 2 in phase 0, after sending that chunk"}};
   const Entry<ExchangeScheme> scheme{"mine", {.row = [](const ExchangeShape& shape, int me) {
                                        ExchangeRow row = exchange_schemes()[0].value.row(shape, me);
                                        break_row(row, me);
@@ -196,7 +196,7 @@ TEST(ExchangeScheme, RowsThatBreakARuleAreRefused) {
     const Error error = input_error([&] { exchange_rows(scheme, {{0, 0, 0}}); });
     EXPECT_EQ(error.where(), "parallel.exchange");
     expect_has(error.message(), what);
-    expect_has(error.message(), "the exchange scheme 'mine' is wrong for 3 holders");
+    expect_has(error.message(), "exchange scheme 'mine' is invalid for 3 holders");
   }
 }
 

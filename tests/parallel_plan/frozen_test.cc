@@ -158,7 +158,7 @@ TEST(Frozen, TheCheckerWantsWhatIsDueAndNoMore) {
   expect_has(with(1, {Kind::W, 1, 2}).text, "only runs forward");
   expect_has(with(1, {Kind::RECV_B, 1, 0}).text, "only runs forward");
   expect_has(with(1, {Kind::REDUCE, 1, -1}).text, "no gradient");
-  expect_has(with(2, {Kind::SEND_B, 2, 0}).text, "takes no gradient");
+  expect_has(with(2, {Kind::SEND_B, 2, 0}).text, "needs no gradient");
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
     for (std::size_t i = 0; i < plan.rows[rank].size(); ++i) {
       Plan changed = plan;

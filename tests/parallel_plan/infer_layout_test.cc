@@ -49,14 +49,14 @@ TEST(InferLayout, NamesAnActionTooMany) {
   const std::string other = "1F0,1B0,1F1,1B1\n";
   for (const std::string m : {"2", "7", "999999999"})
     expect_refused("0F0,0F1,0B0,0B1,0F" + m + "\n" + other, Rule::range,
-                   "rank 0 action 4 0F" + m + " is one action too many", "[0F" + m + "]");
-  expect_refused("0F0,0F1,0B0,0B1,2F0\n" + other, Rule::range,
-                 "rank 0 action 4 2F0 is one action too many", "[2F0]");
+                   "rank 0 action 4 0F" + m + " is superfluous", "[0F" + m + "]");
+  expect_refused("0F0,0F1,0B0,0B1,2F0\n" + other, Rule::range, "rank 0 action 4 2F0 is superfluous",
+                 "[2F0]");
   // Also in the first of two opposite pipelines, where the next one's microbatches start.
   expect_refused(
       "0F0,0F1,0F2,0B0,0B1,0B2,0F3,3F3,3F4,3F5,3B3,3B4,3B5\n"
       "2F3,2F4,2F5,2B3,2B4,2B5,1F0,1F1,1F2,1B0,1B1,1B2\n",
-      Rule::range, "rank 0 action 6 0F3 is one action too many", "[0F3]");
+      Rule::range, "rank 0 action 6 0F3 is superfluous", "[0F3]");
 }
 
 TEST(InferLayout, NamesAStageOnTwoRanks) {

@@ -29,7 +29,7 @@ std::vector<Known> waits() {
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
        "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
        "stream_order",
-       "with one stream of transfers per rank, these wait in a cycle:\n"
+       "with one stream of transfers per rank, these actions wait in a cycle:\n"
        "the message of rank 0 action 3 0SEND_F1 is queued on rank 1 after that of rank 1 "
        "action 3 1SEND_B0\n"
        "the message of rank 1 action 3 1SEND_B0 is queued on rank 0 after that of rank 0 "
@@ -42,7 +42,7 @@ std::vector<Known> waits() {
        "0F0,0SEND_F0,0RECV_B0,0B0,0F1,0SEND_F1,0RECV_B1,0B1\n"
        "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n",
        "deadlock",
-       "without buffering, these wait in a cycle:\n"
+       "without buffering, these actions wait in a cycle:\n"
        "rank 0 action 3 0B0 waits for rank 1 action 5 1SEND_B0 to be posted, which comes after "
        "action 3 1F1\n"
        "rank 1 action 3 1F1 waits for rank 0 action 5 0SEND_F1 to be posted, which comes after "
@@ -100,15 +100,15 @@ std::vector<Known> wrong_work() {
       {"all work, reduced inside the row", over({0, 0}, 1),
        "0F0,1F0,1B0,1REDUCE_GRAD,0B0,0REDUCE_GRAD,STEP\n", "accepted", ""},
       {"a reduction too early", over({0, 0}, 1), "0F0,1F0,1B0,0REDUCE_GRAD,0B0,1REDUCE_GRAD,STEP\n",
-       "reduction", "0REDUCE_GRAD comes before rank 0 action 4 0B0, whose gradient it reduces"},
+       "reduction", "0REDUCE_GRAD precedes rank 0 action 4 0B0, whose gradient it reduces"},
       {"a reduction before the last W", one, "0F0,0F1,0B0,0I1,0REDUCE_GRAD,0W1,STEP\n", "reduction",
-       "comes before rank 0 action 5 0W1"},
+       "precedes rank 0 action 5 0W1"},
       {"no reduction", over({0, 0}, 1), "0F0,1F0,1B0,1REDUCE_GRAD,0B0,STEP\n", "reduction",
        "0REDUCE_GRAD is missing on rank 0"},
       {"no step on one rank", two, "0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n" + second, "reduction",
-       "STEP is missing on rank 0, due at the end"},
+       "STEP is missing on rank 0, expected at the end"},
       {"work behind the step", one, "0F0,0F1,0B0,0REDUCE_GRAD,STEP,0B1\n", "reduction",
-       "after STEP"},
+       "follows STEP"},
       // What a check of sets lets through: the same ones, some of them twice.
       {"a forward twice", one, "0F0,0F1,0F1,0B0,0B1\n", "cover", "repeats action 1"},
       {"a backward twice, another one never", one, "0F0,0F1,0B0,0B0\n", "cover", "0B0 repeats"},
@@ -121,9 +121,9 @@ std::vector<Known> wrong_work() {
       {"each once", one, "0F0,0F1,0B1,0B0\n", "accepted", ""},
       {"a stage on the wrong rank", two, "0F0,1F0,1B0,0B0\n,\n", "placement",
        "stage 1 is on rank 1"},
-      {"both forms of a backward", one, "0F0,0F1,0B0,0W0,0B1\n", "cover", "also in a B"},
+      {"both forms of a backward", one, "0F0,0F1,0B0,0W0,0B1\n", "cover", "includes this work"},
       {"W without its I", one, "0F0,0F1,0W0,0B1\n", "cover", "0I0 is missing"},
-      {"W before its I", one, "0F0,0F1,0I0,0W1,0I1,0W0\n", "dependency", "0W1 comes before"},
+      {"W before its I", one, "0F0,0F1,0I0,0W1,0I1,0W0\n", "dependency", "0W1 precedes"},
       {"W after its I", one, "0F0,0F1,0I0,0I1,0W1,0W0\n", "accepted", ""},
       {"descending inside a leaf", one, "0F0,0F1,0B1,0B0\n", "leaf_order", "0B0 adds to leaf 0", 2},
       {"ascending", one, "0F0,0F1,0I1,0B0,0W1\n", "accepted", "", 2},
@@ -135,14 +135,14 @@ std::vector<Known> wrong_work() {
       {"a send behind its answer", two, "0F0,0RECV_B0,0B0,0SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
        "dependency", "0SEND_F0"},
       {"transfers inside of a rank", over({0, 0}, 1), "0F0,0SEND_F0,1RECV_F0,1F0,1B0,0B0\n",
-       "cover", "no neighbour stage on another rank"},
+       "cover", "neighboring stage is not on another rank"},
       {"a receive that is due before the next one", straight(2, 2),
        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B1,0B0,0B1\n"
        "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n",
-       "cover", "0RECV_B0 is missing on rank 0, due before action 4 0RECV_B1"},
+       "cover", "0RECV_B0 is missing on rank 0, expected before action 4 0RECV_B1"},
       {"each rank at the other's next stage first", over({0, 1, 1, 0}, 2),
        "0F0,3F1,0F1,3F0,0B0,0B1,3B0,3B1\n1F0,2F1,1F1,2F0,1B0,1B1,2B0,2B1\n", "dependency",
-       "which it needs"},
+       "which it depends on"},
       {"opposite pipelines without transfers", opposite(2, 1), "3F1,0F0,0B0,3B1\n1F0,2F1,2B1,1B0\n",
        "deadlock",
        "rank 0 action 0 3F1 waits for rank 1 action 1 2F1, which comes after action 0 1F0\n"
@@ -239,7 +239,7 @@ TEST(KnownPlans, LateReceivesHangInterleavedOnAStream) {
   auto violation = check(plan, layout, limits_of(plan));
   ASSERT_TRUE(violation);
   EXPECT_EQ(violation->text,
-            "with one stream of transfers per rank, these wait in a cycle:\n"
+            "with one stream of transfers per rank, these actions wait in a cycle:\n"
             "the message of rank 0 action 3 0SEND_F1 is queued on rank 1 after that of rank 1 "
             "action 2 1SEND_F0\n"
             "the message of rank 1 action 2 1SEND_F0 is queued on rank 0 after that of rank 0 "

@@ -308,7 +308,7 @@ TEST(LayoutCourse, WaitsForTheFreezeThatMakesAChangeFree) {
   EXPECT_TRUE(decision({}).next);
   const LayoutDecision waits = decision({{1, 100}});
   EXPECT_FALSE(waits.next) << waits.reason;
-  EXPECT_NE(waits.reason.find("with 1 freeze foreseen"), std::string::npos) << waits.reason;
+  EXPECT_NE(waits.reason.find("with 1 freeze expected"), std::string::npos) << waits.reason;
   EXPECT_TRUE(decision({{1, 5}}).next) << "a freeze shortly before the end";
 }
 

@@ -42,7 +42,7 @@ TEST(Layout, RefusesEachFaultWithItsPlace) {
   expect_has(with([](Layout& l) { l.pipelines[0].stages[1].last_unit = 2; }),
              "pipeline 0, stage 1 | at least one unit per stage");
   expect_has(with([](Layout& l) { l.pipelines[0].stages[1].first_unit = 1; }),
-             "units start at 1, but the stages before end at 2");
+             "units start at 1, but the previous stages end at 2");
   expect_has(with([](Layout& l) { l.pipelines[0].stages[0].first_unit = 1; }), "units start at 1");
   expect_has(with([](Layout& l) { l.pipelines[1].stages[0].last_unit = 3; }),
              "but the model has 4 units");
@@ -53,12 +53,12 @@ TEST(Layout, RefusesEachFaultWithItsPlace) {
   expect_has(with([](Layout& l) { l.pipelines[1].last_microbatch = 4; }),
              "the pipeline is empty: microbatches [4, 4)");
   expect_has(with([](Layout& l) { l.pipelines[1].last_microbatch = 5; }),
-             "hold microbatches [0, 5)");
+             "cover microbatches [0, 5)");
   expect_has(with([](Layout& l) { l.pipelines[1].last_microbatch = 7; }),
-             "hold microbatches [0, 7)");
+             "cover microbatches [0, 7)");
   expect_has(with([](Layout& l) { l.pipelines[0].stages[1].rank = 0; }), "rank 1 has no stage");
   expect_has(refusal(good, {4, 4, 6, 6}), "rank 3 has no stage");
-  expect_has(refusal(good, {3, 4, 6, 2}), "[0, 4) cut a leaf");
+  expect_has(refusal(good, {3, 4, 6, 2}), "[0, 4) split a leaf");
 }
 
 TEST(Layout, NumbersStagesThroughAllPipelines) {
@@ -118,7 +118,7 @@ TEST(Fit, CountsPipelinesAndStepsOfRanks) {
                fit({4, 8, 8, 2}, {}, 2, opposite);
              }),
              "4 pipelines (two per replica), but the gradient sum has 2 leaves");
-  expect_has(refusal([&] { fit({2, 8, 1, 1}, {}, {}, opposite); }), "the only leaf");
+  expect_has(refusal([&] { fit({2, 8, 1, 1}, {}, {}, opposite); }), "a single leaf");
 }
 
 TEST(Layout, ReplicasDifferByOneLeafAtMost) {

@@ -122,7 +122,7 @@ TEST(Partition, UniformIgnoresCosts) {
 
 TEST(Partition, RefusesWhatCannotBe) {
   const Error error = input_error([&] { partition({1, 1, 1}, 4); });
-  EXPECT_EQ(error.message(), "cannot cut 3 units into 4 stages");
+  EXPECT_EQ(error.message(), "cannot split 3 units into 4 stages");
   EXPECT_EQ(error.fix(), "between 1 and 3 stages");
   EXPECT_THROW(partition({1, 1}, 0), Error);
   EXPECT_THROW(partition({1, -1}, 1), Error);

@@ -61,7 +61,7 @@ TEST(FreezeAfter, APolicyBeginsAsIfTheRunDid) {
   rules.after = 30;
   const Course late = course_of(rules, 8);
   EXPECT_EQ(std::vector<int>(late.frozen.begin() + 2, late.frozen.end()), at_once);
-  EXPECT_EQ(late.decisions[1].reason, "waits for freeze.after, step 30");
+  EXPECT_EQ(late.decisions[1].reason, "waiting for freeze.after, step 30");
 }
 
 TEST(PipeTransformer, FreezesAsTheReleasedCodeAndCarriesTheRealNumberOn) {
@@ -230,17 +230,17 @@ TEST(List, SaysWhichRowIsWrong) {
   for (const char* row : {"", "4", "epoch", "epoch 1", "epoch 1:", "epoch 1: x", "epochs 1: 2",
                           "epoch 1: 2 3", "epoch inf: 2", "epoch nan: 2", "epoch 1e999: 2",
                           "epoch 1: 2.5", "step 1; 2", "layer 1: 2", "epoch1: 2"})
-    refused({row}, "which is no row of the table");
+    refused({row}, "which is not a valid row");
   refused({}, "needs a table");
-  refused({"epoch 0: 1"}, "the first decision comes after");
-  refused({"epoch -1: 1"}, "the first decision comes after");
+  refused({"epoch 0: 1"}, "the first decision is after");
+  refused({"epoch -1: 1"}, "the first decision is after");
   refused({"epoch 1: 5"}, "the model has 4 layers");
   refused({"epoch 1: 0"}, "the model has 4 layers");
   refused({"epoch 1: 4"}, "at most 3 layers may be frozen");
-  refused({"epoch 1: 2", "step 30: 3"}, "mixed");
-  refused({"epoch 2: 1", "epoch 1: 2"}, "ascend");
-  refused({"epoch 1: 2", "epoch 2: 2"}, "ascend");
-  refused({"epoch 1: 3", "epoch 2: 1"}, "ascend");
+  refused({"epoch 1: 2", "step 30: 3"}, "mixes");
+  refused({"epoch 2: 1", "epoch 1: 2"}, "must increase");
+  refused({"epoch 1: 2", "epoch 2: 2"}, "must increase");
+  refused({"epoch 1: 3", "epoch 2: 1"}, "must increase");
 }
 
 TEST(FreezeRules, DecideFromMeansOverTheStepsInBetween) {

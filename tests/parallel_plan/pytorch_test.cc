@@ -69,7 +69,7 @@ TEST(PyTorch, ReadsBackActionForAction) {
 /// What is wrong with a file that must not run, or nothing.
 std::string fault_of(const std::string& name) {
   // In PyTorch 2.15.0 the last rank's order counts its forwards from 1.
-  if (name == "1f1b-p3-m5.compute.csv") return "rank 2 action 8 2F5 is one action too many";
+  if (name == "1f1b-p3-m5.compute.csv") return "rank 2 action 8 2F5 is superfluous";
   return "";
 }
 

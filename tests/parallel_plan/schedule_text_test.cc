@@ -53,13 +53,13 @@ TEST(ScheduleText, NamesRowColumnAndToken) {
       {"unknown kind 'STEP'", {"0STEP"}},
       {"no microbatch", {"0REDUCE_GRAD1", "0UNSHARD1"}},
       {"unknown kind 'f'", {"0f0"}},
-      {"too large", {"0F9999999999", "1000000000F0"}},
+      {"exceeds the maximum", {"0F9999999999", "1000000000F0"}},
       {"unknown kind", {"0OVERLAP_F_B"}},
-      {"ends with", {"(0F0;1B0)", "(0F0;1B0OVERLAP_F_B", "(0F0;1B0)OVERLAP"}},
-      {"and then a B",
+      {"must end with", {"(0F0;1B0)", "(0F0;1B0OVERLAP_F_B", "(0F0;1B0)OVERLAP"}},
+      {"followed by a B",
        {"()OVERLAP_F_B", "(0F0;)OVERLAP_F_B", "(0F0)OVERLAP_F_B", "(1B0;0F0)OVERLAP_F_B",
         "(0F0;1W0)OVERLAP_F_B", "(0F0;1F1)OVERLAP_F_B"}},
-      {"and then",
+      {"followed by",
        {"(0F0;1RESHARD)OVERLAP_F_B", "(0F0;1B1;2B2)OVERLAP_F_B", "(0F0;1B1;0UNSHARD)OVERLAP_F_B"}}};
   for (const auto& [why, tokens] : cases)
     for (const std::string& token : tokens) {

@@ -119,15 +119,15 @@ TEST(PlanReport, SaysWhichLinksItCounts) {
   const auto without = of({.world = 2, .gflops = 1}), with = of({.world = 2, .costs = file}),
              links = of({.world = 2, .gflops = 1, .links = file});
   expect_has(plan_text(without), "links: none given: transfers are free");
-  expect_has(plan_text(without), "other kernels and the update come");
+  expect_has(plan_text(without), "not included: other kernels and the update");
   for (const auto& plan : {with, links}) {
     EXPECT_EQ(plan["links"]["from"], file);
     EXPECT_FALSE(plan["links"]["free"]);
     expect_has(plan_text(plan), "links: from " + file);
     EXPECT_GT(plan["step_ms"].get<double>(), without["step_ms"].get<double>());
   }
-  expect_has(plan_text(with), "other kernels come");
-  expect_has(plan_text(links), "other kernels and the update come");
+  expect_has(plan_text(with), "not included: other kernels");
+  expect_has(plan_text(links), "not included: other kernels and the update");
   std::filesystem::remove(file);
 }
 
@@ -145,7 +145,8 @@ TEST(PlanReport, AdviceIsALayoutThatFits) {
   const std::size_t needed = report(config, 2, kPlenty)["peak_bytes"];
   const auto tight = report(config, 2, needed - 1);
   ASSERT_EQ(tight["warnings"].size(), 1U);
-  expect_has(tight["warnings"][0].get<std::string>(), "what fits: parallel.pp=2 parallel.dp=1");
+  expect_has(tight["warnings"][0].get<std::string>(),
+             "layouts that fit: parallel.pp=2 parallel.dp=1");
   EXPECT_LT(report(small({"parallel.pp=2"}), 2, kPlenty)["peak_bytes"], needed);
   expect_has(report(config, 2, 1)["warnings"][0].get<std::string>(), "no layout of 2 ranks");
   expect_has(report(config, 2, needed)["warnings"][0].get<std::string>(), "at most 1 of them");

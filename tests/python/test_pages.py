@@ -161,7 +161,7 @@ def test_a_long_run_is_a_small_page(run, program):
     assert 99.5 in series(chart(data, "loss"), "this step")["y"] and (folder / "page.html").stat().st_size < 1 << 20
 
 
-@pytest.mark.parametrize("damage, said", [("garbage", "it is not JSON"), ('{"step": 9, "loss": NaN}', "NaN is not a number of JSON"), ("[1]", "not a JSON object"),
+@pytest.mark.parametrize("damage, said", [("garbage", "it is not JSON"), ('{"step": 9, "loss": NaN}', "NaN is not a JSON number"), ("[1]", "not a JSON object"),
                                           ("", None)])
 def test_a_damaged_line_is_skipped_with_one_warning(run, capsys, damage, said):
     folder = run(f"damaged{len(damage)}", metrics(range(1, 21)))
@@ -240,7 +240,7 @@ def test_recorded_steps_are_what_the_program_says(run, program, tmp_path):
     assert next(blocks(data, "timeline"))["panels"][0]["rows"][0]["boxes"][0][3] == "F 0 stage 0"
     assert "as predicted, on every rank" in said(data) and "12,345 parameters" in said(data)
     assert (tmp_path / "words").read_text(encoding="utf-8") == f"report {folder} --figures"
-    with pytest.raises(InputError, match="no trace begins at step 9"):
+    with pytest.raises(InputError, match="no trace starts at step 9"):
         report(folder, step=9)
     (folder / "trace-00000009.json").touch()
     report(folder, step=9)
@@ -253,8 +253,8 @@ def test_beside_compares_what_is_of_one_measure(run, program):
     drawn = chart(report(one, beside=other), "held-out", "seconds of training")
     assert series(drawn, "a")["x"] == [9, 59] and series(drawn, str(other))["y"] == [6, 1]
     unlike = run("c", metrics(range(1, 61)), [validation(10, 3, data="other")])
-    assert "are not compared: the held-out data" in said(report(one, beside=unlike))
-    with pytest.raises(InputError, match="not the directory of a run"):
+    assert "are not comparable: the held-out data" in said(report(one, beside=unlike))
+    with pytest.raises(InputError, match="not the directory of a trained run"):
         report(one, beside=one.parent)
 
 
@@ -286,8 +286,8 @@ def test_the_command_prints_figures_and_the_page(run, program, capsys):
     assert out["all_steps"]["steps"] == 60 and out["course"]["changes"][0]["frozen_layers"] == 2
     assert commands.report(Options([f"--run={folder}", f"--output={folder}/b.html"])) == 0
     assert "recorded step 4: 20.50 ms, predicted 20.00 ms (-2.4%)" in (said := capsys.readouterr().out) and "1 change" not in said
-    for words, match in (([], "no run is named"), ([f"--run={folder.parent}"], "not a run directory"),
-                         ([f"--run={folder}", f"--output={folder}/no/page.html"], "cannot be written")):
+    for words, match in (([], "no run given"), ([f"--run={folder.parent}"], "not a run directory"),
+                         ([f"--run={folder}", f"--output={folder}/no/page.html"], "cannot write this file")):
         with pytest.raises(InputError, match=match):
             commands.report(Options(words))
 
@@ -336,12 +336,12 @@ def test_a_study_has_table_curves_times_trials_and_errors(study, tmp_path, progr
     results = concertina.study_results(folder)
     results.runs[5].state, results.runs[5].error = "failed", "error: <broken>\n  at: rank 3"
     data = study_content(results, tmp_path, by=["parallel.schedule"])
-    assert next(blocks(data, "tiles"))["tiles"][0] == ["5 of 6", "trials done; the others are below"] and '"10 min 0 s"' in said(data)
+    assert next(blocks(data, "tiles"))["tiles"][0] == ["5 of 6", "trials done; others are listed below"] and '"10 min 0 s"' in said(data)
     assert [row[0] for row in section(data, "Trials")[0]["rows"][:2]] == [{"text": "1 (report)", "href": "../studies/x/1/run/report.html"},
                                                                          {"text": "2", "href": "../studies/x/2/run"}]
-    assert section(data, "What went wrong")[0]["rows"] == [["trial 6", "failed", {"text": "error: <broken>\n  at: rank 3", "look": "text"}]]
+    assert section(data, "Errors")[0]["rows"] == [["trial 6", "failed", {"text": "error: <broken>\n  at: rank 3", "look": "text"}]]
     assert ["lr.warmup", "5 (trials 2,4); 6 (trials 1,3)"] in section(data, "Settings")[0]["rows"]
-    assert ["processor", "Zen (trials 1-6)"] in section(data, "Where it is from")[0]["rows"]
+    assert ["processor", "Zen (trials 1-6)"] in section(data, "Environment")[0]["rows"]
     bar = next(blocks(data, "bars"))["rows"][0]
     assert bar["values"] == pytest.approx([7.5, 2, 0.5]) and bar["text"] == "10 ms, bubble 25.0% of recorded steps (20.0% of all)"
     assert [one["name"] for one in chart(data, "loss")["series"]] == ["a trial"] * 2 + ["1f1b, zb-v (the same values)"]
@@ -349,7 +349,7 @@ def test_a_study_has_table_curves_times_trials_and_errors(study, tmp_path, progr
 
 def test_a_study_without_trials_is_a_page(tmp_path):
     data = study_content(StudyResults("nothing"), tmp_path)
-    assert "0 of 0" in said(data) and not {"Curves", "Where the time went"} & {block["text"] for block in blocks(data, "heading")}
+    assert "0 of 0" in said(data) and not {"Curves", "Use of time"} & {block["text"] for block in blocks(data, "heading")}
 
 
 def test_the_headline_is_no_best_that_may_be_chance(study, tmp_path, program):
@@ -433,7 +433,7 @@ def test_a_live_run_is_followed(run, program):
         assert series(chart(json.loads(ask("state")[2]), "loss"), "loss")["x"] == list(range(1, 13))
         write_lines(log, metrics(range(1, 61)))
         (folder / "result.json").write_text("{}", encoding="utf-8")
-        assert json.loads(ask("state")[2])["sub"].startswith("ended")
+        assert json.loads(ask("state")[2])["sub"].startswith("finished")
         write_lines(log, metrics(range(1, 61), loss=None, tokens_per_s=0))
         assert [["NaN", "loss"], ["–", "tokens per second"]] == json.loads(ask("state")[2])["blocks"][1]["tiles"][1:3]
 
@@ -480,13 +480,13 @@ def test_the_server_ends_with_a_signal(run, program):
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as server:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[0-9a-f]{32}/\n", server.stdout.readline())
         server.terminate()
-        assert server.wait(10) == 0 and "for this machine alone" in server.stderr.read()
+        assert server.wait(10) == 0 and "on this machine only" in server.stderr.read()
 
 
 def test_serving_needs_something_to_serve(tmp_path):
     with pytest.raises(InputError, match="neither a run nor a study"):
         Served(str(tmp_path))
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="cannot be had"):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="cannot use port"):
         PageServer(taken.getsockname()[1], print)
 
 

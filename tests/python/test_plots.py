@@ -219,7 +219,7 @@ def test_what_cannot_be_drawn_is_refused():
     assert "no trial has the column 'tokens'" in refused(y="tokens")
     assert "at: --x" in refused(x="pp") and "at: --group" in refused(group=["pp"])
     assert "values that are not numbers\n  at: --x" in refused(kind="lines", x="parallel.schedule")
-    assert "a heat map has one axis for its rows" in refused(kind="heatmap", group=["parallel.pp", "run.seed"])
+    assert "a heat map needs one axis for its rows" in refused(kind="heatmap", group=["parallel.pp", "run.seed"])
     assert "is not a number in trial 1" in refused(kind="pareto", x="parallel.schedule")
     assert "not a kind of chart" in refused(kind="line") and "not a spread" in refused(spread="se")
     assert "no run has 'los' by step" in refused(x="step", y="los")
@@ -227,7 +227,7 @@ def test_what_cannot_be_drawn_is_refused():
     assert "--confidence has no effect without --spread ci" in refused(confidence=0.9)
     results = depths()
     results.axes = ["run.seed"]
-    with pytest.raises(InputError, match="nothing but the seed differs"):
+    with pytest.raises(InputError, match="only the seed differs"):
         concertina.plot(results)
     results.runs[1].state = "stopped"
     with pytest.raises(InputError, match="try: --stopped"):

@@ -104,7 +104,7 @@ def test_unlike_measures_are_not_compared(study, facts):
     write_trial(folder, 2, *trials[1], facts={"validation_data": "a", "validation_measure": "a"} | facts)
     table = concertina.table(str(folder), baseline=["parallel.schedule=1f1b"])
     assert not any(cell.best or cell.difference for row in table.rows for cell in row.cells)
-    assert any("not compared, no best is marked" in note for note in table.notes)
+    assert any("not comparable, so no best is marked" in note for note in table.notes)
 
 
 def test_the_readme_makes_tables(study, tmp_path, monkeypatch):
@@ -149,9 +149,9 @@ def test_markup_is_well_formed(name):
 
 def test_commands_refuse(study, tmp_path, capsys):
     folder = study(GRID, grid(random.Random(5)))
-    for words, part in ((["--metric=los"], "try: loss"), (["--where=run.seed=9"], "no trial is left"), (["--format=pdf"], "one of: text, csv"),
+    for words, part in ((["--metric=los"], "try: loss"), (["--where=run.seed=9"], "no trial has"), (["--format=pdf"], "one of: text, csv"),
                         ([f"--study={tmp_path}"], "no run in this folder"),
-                        ([f"--out={folder}"], "cannot be written")):
+                        ([f"--out={folder}"], "cannot write this file")):
         code, said = commands.run("study-table", [f"--study={folder}", *DEFAULTS, *words]), capsys.readouterr()
         assert code == 2 and part in said.err and not said.out, said
         assert said.err.startswith("concertina: error: ") and said.err.count("\n") <= 3

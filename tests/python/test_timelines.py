@@ -154,7 +154,7 @@ def test_the_command_writes_each_kind(kind, tmp_path, monkeypatch):
     options = {"out": f"{tmp_path}/a.{kind}", "note": "concertina <i>"}
     assert schedule_draw(types.SimpleNamespace(text=options.get)) == 0
     data = (tmp_path / f"a.{kind}").read_bytes()
-    begins = {"svg": b"<?xml", "tex": b"% In a document", "html": b"<!DOCTYPE html>", "pdf": b"%PDF", "png": b"\x89PNG"}
+    begins = {"svg": b"<?xml", "tex": b"% Use", "html": b"<!DOCTYPE html>", "pdf": b"%PDF", "png": b"\x89PNG"}
     assert data.startswith(begins[kind]) and len(data) > 1000 and b"<b>" not in data and b"<i>" not in data
 
 

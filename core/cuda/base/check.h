@@ -1,4 +1,4 @@
-// Failed CUDA calls become Error: the call, the device, what CUDA says, what to do.
+// Converts failed CUDA calls to Error: the call, the device, CUDA's message, and a fix.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,10 +10,10 @@ namespace concertina::cuda {
 /// Throws a failure unless `error` is cudaSuccess. `call` names the function or the kernel.
 void check(cudaError_t error, const char* call);
 
-/// Throws if a sum over rows wants more than the scratch that it is given.
+/// Throws if a sum over rows needs more scratch than it has.
 void check_scratch(std::size_t wanted, std::size_t given, const char* kernel);
 
-/// For destructors: logs what failed, unless an exception brings that already, and goes on.
+/// For destructors: logs the failure, unless an exception is already being propagated.
 void log_failure(cudaError_t error, const char* call) noexcept;
 
 }  // namespace concertina::cuda

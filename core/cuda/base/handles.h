@@ -1,5 +1,5 @@
-// Owners of CUDA's resources: stream, event, marker, pinned host memory. Device memory: memory.h.
-// Invariant: each frees what it made; a failure while freeing is logged, never thrown.
+// Owners of CUDA resources: streams, events, markers, pinned host memory.
+// Invariant: each owner frees its resource. A failure to free is logged, not thrown.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -37,7 +37,7 @@ class Event {
 
   void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
   void wait() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
-  /// Between two events that have passed.
+  /// Requires that both events have passed.
   double seconds_since(const Event& start) const {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "cudaEventElapsedTime");
@@ -48,7 +48,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// A point in a stream that other streams wait for, and that the host tests; without a time.
+/// A point in a stream, without a time, that other streams can wait for and the host can test.
 class Marker {
  public:
   Marker() {
@@ -59,7 +59,7 @@ class Marker {
   Marker& operator=(const Marker&) = delete;
 
   void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
-  /// Work that is issued to `stream` from now on waits for it.
+  /// Makes work issued to `stream` from now on wait for it.
   void hold(cudaStream_t stream) const {
     check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
   }
@@ -74,7 +74,7 @@ class Marker {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Host memory that the device reads and writes at the same address.
+/// Host memory that the device accesses at the same address.
 template <class T>
 class Pinned {
  public:

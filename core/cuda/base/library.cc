@@ -20,7 +20,7 @@ std::vector<std::string> candidates(const std::string& file) {
 }  // namespace
 
 Library::Library(std::string_view name, std::string_view file) : name_(name) {
-  std::vector<std::string> refusals;  // each names its file
+  std::vector<std::string> refusals;  // each includes its file
   for (const std::string& path : candidates(std::string(file))) {
     if ((library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) != nullptr) return;
     const char* why = dlerror();

@@ -1,4 +1,4 @@
-// A shared library of CUDA's, found at run time: a program whose build has it starts without it.
+// A shared library of CUDA, loaded at run time, so that the program starts without it.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,23 +10,23 @@
 
 namespace concertina::cuda {
 
-/// "13.1.0" of 130100, as cuBLASLt, cuDNN and NCCL count.
+/// Returns "13.1.0" for 130100, the encoding of cuBLASLt, cuDNN and NCCL.
 inline std::string version_text(std::int64_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 class Library {
  public:
-  /// Looks for `file`, "libnccl.so.2", in the loader's own places, in the lib folder beside the
-  /// program's, and in the toolkit's usual one. What is found stays for the life of the program.
+  /// Searches for `file`, such as "libnccl.so.2", in the loader's default places, the lib folder
+  /// next to the program's, and the usual toolkit folder. It stays loaded until exit.
   Library(std::string_view name, std::string_view file);
 
-  /// Why it cannot be used; empty where it can.
+  /// Returns why the library cannot be used; empty if it can.
   const std::string& problem() const { return problem_; }
   void refuse(std::string problem) { problem_ = std::move(problem); }
 
  protected:
-  /// Sets `function` to the library's of this name; where there is none, that is the problem.
+  /// Sets `function` to the library's function of this name, or records its absence as the problem.
   template <class F>
   void find(const char* function_name, F& function) {
     if (library_ == nullptr) return;
@@ -39,8 +39,8 @@ class Library {
   void* library_ = nullptr;
 };
 
-// What a list X(member, function) of a library's functions becomes: the members of a struct that
-// has them, and in a Library with such `functions` the search for each.
+// Expansions of a list X(member, function) of library functions: into the members of a struct, and
+// into the lookup of each in a Library with such `functions`.
 #define CONCERTINA_LIBRARY_MEMBER(member, function) decltype(&::function) member;
 #define CONCERTINA_LIBRARY_FIND(member, function) find(#function, functions.member);
 

@@ -21,15 +21,15 @@ bool on_device(const void* memory) {
   int device = -1;
   (void)cudaGetDevice(&device);
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  throw_failure(fmt::format("{}: {} bytes of device memory wanted, {} of {} are free", name, bytes,
-                            free, total),
+  throw_failure(fmt::format("{}: needs {} bytes of device memory, but only {} of {} are free", name,
+                            bytes, free, total),
                 fmt::format("GPU {}", device),
-                "fewer samples per microbatch, more stages, or a GPU that nobody else uses");
+                "fewer samples per microbatch, more stages, or a GPU that is not used by others");
 }
 
-/// mark() records a point of the kernels' stream and the copy's stream waits for it: a fetch reads
-/// what the kernels before it wrote, a deliver writes when those before it have read. No stream
-/// waits for the copy: whoever needs its end sees idle(), after which it issues its kernels.
+/// mark() records a point in the kernels' stream for which the copy stream waits: a fetch reads
+/// what earlier kernels wrote, and a deliver writes after earlier kernels have read. No stream
+/// waits for the copy: the host polls idle() before it issues kernels that depend on it.
 class DeviceStaging final : public Staging {
  public:
   DeviceStaging(std::size_t bytes, cudaStream_t kernels, cudaStream_t to_host,
@@ -70,7 +70,7 @@ void* DeviceMemory::allocate(std::size_t bytes, std::string_view name) {
   void* block = nullptr;
   const cudaError_t error = cudaMalloc(&block, bytes);
   if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();  // it is reported here
+    (void)cudaGetLastError();  // reported here
     out_of_memory(bytes, name);
   }
   check(error, "cudaMalloc");
@@ -80,7 +80,7 @@ void* DeviceMemory::allocate(std::size_t bytes, std::string_view name) {
 
 void DeviceMemory::release(void* block, std::size_t) noexcept {
   cudaError_t error = cudaFree(block);
-  if (error == cudaErrorCudartUnloading) error = cudaSuccess;  // the driver frees it with us
+  if (error == cudaErrorCudartUnloading) error = cudaSuccess;  // the driver frees it at exit
   if (error != cudaSuccess) (void)cudaGetLastError();
   log_failure(error, "cudaFree");
 }
@@ -93,7 +93,7 @@ std::optional<Memory::Pool> DeviceMemory::pool() const {
   check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device),
         "cudaDeviceGetPCIBusId");
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  // By its place on the bus: processes may see different devices as number 0.
+  // By bus ID, because processes may see different devices as number 0.
   return Pool{fmt::format("GPU {}", bus.data()), free, kUnplannedBytes};
 }
 

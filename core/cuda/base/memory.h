@@ -1,7 +1,7 @@
-// Device memory: one block for an arena, and copies from and to it.
-// Invariant: copy() is in the order of the kernels' stream. Copies of a Staging are on streams of
-// their own, one a direction (a GPU has a copy engine for each), so that neither kernels nor the
-// other direction wait for them.
+// Device memory: one block for an arena, and copies to and from it.
+// Invariant: copy() is ordered with the kernels' stream. Each Staging copies on separate streams,
+// one per direction (a GPU has a copy engine for each), so that neither kernels nor the other
+// direction wait.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,16 +14,15 @@ namespace concertina::cuda {
 class DeviceMemory final : public Memory {
  public:
   explicit DeviceMemory(cudaStream_t stream) : stream_(stream) {}
-  /// One cudaMalloc. Its error says what the block is for, how many bytes were wanted, and how many
-  /// are free.
+  /// Allocates with one cudaMalloc. Its error names the block, the bytes needed and the bytes free.
   void* allocate(std::size_t bytes, std::string_view name) override;
   void release(void* block, std::size_t bytes) noexcept override;
   void copy(const void* from, void* to, std::size_t bytes) override;
-  /// The device.
+  /// Returns the device's pool.
   std::optional<Pool> pool() const override;
-  /// Pinned.
+  /// Returns pinned staging memory.
   std::unique_ptr<Staging> make_staging(std::size_t bytes) override;
-  /// The stream of the kernels.
+  /// Returns the stream of the kernels.
   cudaStream_t stream() const { return stream_; }
 
  private:

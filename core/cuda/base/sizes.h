@@ -1,5 +1,5 @@
-// Bytes that the operators of the CUDA backend take. Needs no GPU, nor CUDA in the build: the
-// memory that `plan` predicts is what a run reserves.
+// Memory sizes of the operators of the CUDA backend. Needs neither a GPU nor CUDA in the build:
+// `plan` predicts the memory that a run reserves.
 #pragma once
 
 #include <algorithm>
@@ -10,29 +10,29 @@
 
 namespace concertina::cuda {
 
-/// Each process needs so much of a device's free memory beside what it plans: for the code that
-/// cuBLASLt and others bring there when they are first used, and for CUDA graphs (an estimate).
+/// Device memory that each process needs in addition to what it plans, for code that cuBLASLt and
+/// others load on first use, and for CUDA graphs (an estimate).
 inline constexpr std::size_t kUnplannedBytes = std::size_t{256} << 20;
-/// Scratch that sums over rows and the embedding's gradient may need, at any size.
+/// Scratch for sums over rows and the embedding's gradient, at any size.
 inline constexpr std::size_t kScratchBytes = std::size_t{8} << 20;
-/// Scratch that cuBLASLt may use; part of what decides the algorithm, so one size for all.
+/// Scratch for cuBLASLt. It affects the choice of algorithm, so all products use the same size.
 inline constexpr std::size_t kProductScratch = std::size_t{32} << 20;
 
-/// Whether a map is done in fp8. Its products want runs of 16 bytes along every dimension; maps
-/// that have not stay in their compute type.
+/// Whether a map is computed in fp8. Its products need runs of 16 bytes along every dimension;
+/// other maps use their compute type.
 inline constexpr std::int64_t kFp8Run = 16;
 inline bool in_fp8(const LinearShape& s) {
   return s.products == Products::fp8 && s.rows % kFp8Run == 0 && s.in % kFp8Run == 0 &&
          s.out % kFp8Run == 0;
 }
-/// A scale by itself, aligned as operands are; parts of a maximum over a tensor.
+/// Sizes of a scale, aligned like operands, and of the partial maxima of a tensor.
 inline constexpr std::size_t kScaleBytes = 16, kMaximumBytes = 2048;
-/// Bytes after the scratch of the product for its input, output gradient and their scales.
+/// Bytes following the scratch of the product for its input, output gradient and their scales.
 inline std::size_t fp8_scratch(const LinearShape& s) {
   return static_cast<std::size_t>(s.rows * (s.in + s.out)) + 2 * kScaleBytes + kMaximumBytes;
 }
 
-/// Weights in the compute type; both directions read them, one transposed. In fp8 each has its own.
+/// Weights in the compute type, shared by both directions, one transposed. In fp8 each has a copy.
 inline std::size_t packed_bytes(const LinearShape& s) {
   const auto weights = static_cast<std::size_t>(s.in * s.out);
   return in_fp8(s) ? 2 * weights + kScaleBytes : weights * size_of(s.compute);
@@ -42,25 +42,25 @@ inline void need(const LinearShape& s, Workspace& workspace) {
                  static_cast<std::size_t>(s.out) * size_of(s.compute));
 }
 
-/// Columns of a head that attention's kernels hold.
+/// Maximum number of columns per head in our attention kernels.
 inline constexpr int kMostHeadDim = 128;
-/// cuDNN's take heads in runs of 16 bytes, in bf16; and keys in tiles, which a causal mask cuts
-/// where they end. Shared keys it rounds once for each head before it adds their gradients: they
-/// are ours; and so is dropout, whose mask is the same on every backend.
+/// cuDNN needs bf16, and heads in runs of 16 bytes. It processes keys in tiles, so without a causal
+/// mask, tokens must fill them. Shared keys use our kernels, because cuDNN rounds their gradient
+/// per head before adding; so does dropout, whose mask must be the same on every backend.
 inline constexpr std::int64_t kDnnRun = 8, kDnnKeys = 128;
 inline bool dnn_takes(const AttentionShape& s) {
   return s.compute == DType::bf16 && s.head_dim % kDnnRun == 0 && s.tokens > 1 &&
          (s.causal || s.tokens % kDnnKeys == 0) && s.group() == 1 && !s.padded && !s.drops;
 }
-/// Most that a plan of cuDNN's takes, which grows with tokens squared: the gradient of the scores
-/// in bf16, in tiles.
+/// Upper bound of the scratch of a cuDNN plan, which grows with tokens squared: the gradient of the
+/// scores in bf16, in tiles.
 inline std::size_t dnn_plan_scratch(const AttentionShape& s) {
   const auto tokens = static_cast<std::size_t>(s.tokens);
   return static_cast<std::size_t>(s.samples * s.heads) * align_up(tokens, 64) *
              align_up(tokens, 128) * 2 +
          256;
 }
-/// The number of sums of dy * y over a head's columns: one per row and head.
+/// Returns the number of sums of dy * y over a head's columns: one per row and head.
 inline std::size_t delta_count(const AttentionShape& s) {
   return static_cast<std::size_t>(s.samples * s.heads * s.tokens);
 }

@@ -1,5 +1,5 @@
-// The scratch that all operators share, cut from the block that set_workspace() gives.
-// Invariant: work is ordered by one stream, so that operators may use the same bytes in turn.
+// The scratch shared by all operators, inside the block passed to set_workspace().
+// Invariant: work is ordered by one stream, so operators may use the same bytes in turn.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace concertina::cuda {
 
-/// The step and sample of a recorded pass, for its masks: they change from launch to launch.
+/// The step and sample of a recorded pass for its masks, which change between launches.
 struct MaskPlace {
   std::uint32_t step = 0, sample = 0;
   bool operator==(const MaskPlace&) const = default;
@@ -18,7 +18,7 @@ struct MaskPlace {
 
 class Workspace {
  public:
-  /// An operator wants this much scratch, and that much for a bias in the products' type.
+  /// Registers the scratch of an operator, and memory for a bias in the products' type.
   void need(std::size_t scratch, std::size_t bias) {
     scratch_ = std::max(scratch_, align_up(scratch));
     bias_ = std::max(bias_, align_up(bias));
@@ -36,7 +36,7 @@ class Workspace {
   MaskPlace* mask_place() const { return reinterpret_cast<MaskPlace*>(start_ + scratch_ + bias_); }
 
  private:
-  static constexpr std::size_t kBlasAlignment = 256;  // of cuBLASLt's scratch
+  static constexpr std::size_t kBlasAlignment = 256;  // for cuBLASLt's scratch
   std::size_t scratch_ = 0, bias_ = 0;
   std::byte* start_ = nullptr;
 };

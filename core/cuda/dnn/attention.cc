@@ -14,8 +14,8 @@
 namespace concertina::cuda {
 namespace {
 
-// Up to 9.15, NVIDIA's own frontend (cudnn-frontend) masks keys after the last token wherever they
-// do not fill a tile; our graphs do not.
+// Up to 9.15, NVIDIA's frontend (cudnn-frontend) masks keys after the last token if they do not
+// fill a tile. Our graphs do not.
 constexpr std::int64_t kAnyTokens = 91600;
 
 class DnnHandle {
@@ -71,7 +71,7 @@ class DnnAttention final : public Attention {
   }
 
  private:
-  /// Queries, keys or values, which lie side by side in a row.
+  /// Returns the queries, keys or values, which are side by side in a row.
   void* part(View qkv, int which) const {
     const auto width = static_cast<std::size_t>(shape().heads * shape().head_dim);
     return qkv.as<Bf16>() + static_cast<std::size_t>(which) * width;
@@ -108,7 +108,7 @@ class CudnnAttentions final : public DnnAttentions {
     try {
       if (s.tokens % kDnnKeys != 0 && dnn_version() < kAnyTokens)
         throw_failure(
-            fmt::format("cuDNN {} wants a multiple of {} tokens", dnn_version_text(), kDnnKeys),
+            fmt::format("cuDNN {} requires a multiple of {} tokens", dnn_version_text(), kDnnKeys),
             "cuDNN");
       entry.plans = std::make_unique<Plans>(s, DnnTarget{.handle = handle_});
     } catch (const Error& error) {

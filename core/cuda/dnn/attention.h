@@ -1,6 +1,6 @@
-// Attention by cuDNN's fused kernels. Needs no cuDNN in the build: it then says so.
-// Invariant: the same bits run to run. The gradient of q is a sum that cuDNN orders by keeping the
-// scores' gradient [samples,H,T,T] in bf16; its scratch grows with T squared.
+// Attention with cuDNN's fused kernels. Builds without cuDNN report that as the problem.
+// Invariant: bits are the same in every run. For a deterministic gradient of q, cuDNN keeps the
+// scores' gradient [samples,H,T,T] in bf16, so its scratch grows with T squared.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,23 +13,23 @@
 
 namespace concertina::cuda {
 
-/// The attention of one stream: a plan a shape, shared by all that ask for it.
+/// The attention plans of one stream, one per shape, shared by all operators.
 class DnnAttentions {
  public:
   virtual ~DnnAttentions() = default;
-  /// Why there is no plan for `shape`; empty where there is one. The first call plans, and logs.
+  /// Returns why there is no plan for `shape`; empty if there is one. Plans on the first call.
   virtual const std::string& problem(const AttentionShape& shape) = 0;
-  /// To be called where there is no problem. `workspace` outlives the result.
+  /// Requires that there is no problem. `workspace` must outlive the result.
   virtual std::unique_ptr<Attention> make(const AttentionShape& shape,
                                           const Workspace& workspace) = 0;
 };
 
-/// The attentions of the current device. Throws a failure where there is no cuDNN.
+/// Creates the plans for the current device. Throws a failure if there is no cuDNN.
 std::unique_ptr<DnnAttentions> make_dnn_attentions(cudaStream_t stream);
 
-/// Why cuDNN cannot be used on this machine, whatever the device; empty where it can.
+/// Returns why cuDNN cannot be used on this machine with any device; empty if it can.
 const std::string& dnn_problem();
-/// "9.19.0", where it can.
+/// Returns the version, such as "9.19.0", if cuDNN can be used.
 std::string dnn_version_text();
 
 }  // namespace concertina::cuda

@@ -10,7 +10,7 @@
 namespace concertina::cuda {
 namespace {
 
-// Before it, masked scores are not minus infinity (cuDNN's release notes, 9.10).
+// In earlier versions, masked scores are not minus infinity (cuDNN's release notes, 9.10).
 constexpr std::int64_t kLeastVersion = 91000;
 
 struct Loaded : Library {
@@ -56,8 +56,8 @@ void check(cudnnStatus_t status, const char* call) {
   dnn().last_error(reason.data(), reason.size());
   throw_failure(fmt::format("{} failed: {}: {}", call, dnn().error_string(status), reason.data()),
                 "cuDNN",
-                "numerics.attention = \"own\" does without; CUDNN_LOGLEVEL_DBG=2 and "
-                "CUDNN_LOGDEST_DBG=stderr tell more");
+                "numerics.attention = \"own\" avoids cuDNN; CUDNN_LOGLEVEL_DBG=2 and "
+                "CUDNN_LOGDEST_DBG=stderr show more");
 }
 
 DnnDescriptor::DnnDescriptor(cudnnBackendDescriptorType_t type) {

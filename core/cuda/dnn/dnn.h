@@ -1,4 +1,4 @@
-// cuDNN, found at run time: a program that has it in its build starts without it. And its objects.
+// cuDNN, loaded at run time, so that the program starts without it; and owners of its objects.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -25,22 +25,22 @@ namespace concertina::cuda {
   X(descriptor_finalize, cudnnBackendFinalize)         \
   X(execute, cudnnBackendExecute)
 
-/// The functions in use, under their own names.
+/// The functions in use, under their original names.
 struct Dnn {
   CONCERTINA_CUDNN(CONCERTINA_LIBRARY_MEMBER)
 };
 
-/// Loads the library at the first call. Throws a failure where dnn_problem() (dnn_attention.h) is
-/// not empty.
+/// Loads the library at the first call. Throws a failure if dnn_problem() (attention.h) is not
+/// empty.
 const Dnn& dnn();
 
-/// 91900 is 9.19.0.
+/// Returns the version; 91900 is 9.19.0.
 std::int64_t dnn_version();
 
 /// Throws a failure, with cuDNN's reason, unless `status` is success.
 void check(cudnnStatus_t status, const char* call);
 
-/// An object of cuDNN's.
+/// An object of cuDNN.
 class DnnDescriptor {
  public:
   explicit DnnDescriptor(cudnnBackendDescriptorType_t type);
@@ -63,7 +63,7 @@ class DnnDescriptor {
   void set(cudnnBackendAttributeName_t name, const DnnDescriptor& value) {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.raw_);
   }
-  /// Elements that it has of this attribute; no more than `most` are written to `values`.
+  /// Returns the element count of this attribute, and writes at most `most` of them to `values`.
   std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                    std::int64_t most, void* values) const;
   void finalize();

@@ -44,11 +44,11 @@ void DnnGraph::matmul(Tensor x, Tensor b, Tensor y) {
   operations_.push_back({.kind = Operation::Kind::matmul, .x = x, .b = b, .y = y});
 }
 
-// cuDNN knows these graphs by their form: it runs each as one of its flash-attention kernels, and a
-// graph that is only equal to them in its result it may refuse. The forms are those of its guide
-// ("Fused flash attention", forward and backward), for as many keys as queries.
+// cuDNN recognizes these graphs by their form, runs each as a flash-attention kernel, and may
+// reject an equivalent graph of another form. The forms are those of its guide ("Fused flash
+// attention", forward and backward), for equal numbers of keys and queries.
 //
-// Legend: N samples, H heads, T tokens, D columns of a head.
+// Dimensions: N samples, H heads, T tokens, D columns of a head.
 namespace {
 
 class Builder {
@@ -63,7 +63,7 @@ class Builder {
   using Tensor = DnnGraph::Tensor;
   using Four = DnnGraph::Four;
 
-  /// A head's columns of a matrix whose rows are `columns` wide: [N,H,T,D], or its transpose.
+  /// Returns a head's columns of a matrix with `columns` columns: [N,H,T,D], or its transpose.
   Tensor matrix(Tensor number, std::int64_t columns) {
     return graph_.stored(number, CUDNN_DATA_BFLOAT16, rows(s_.head_dim),
                          {s_.tokens * columns, s_.head_dim, columns, 1});
@@ -87,9 +87,9 @@ class Builder {
     graph_.pointwise(mode, x, b, y);
     return y;
   }
-  /// Under a causal mask, scores above the diagonal become minus infinity.
+  /// Replaces scores above the diagonal by minus infinity, under a causal mask.
   Tensor masked(Tensor x);
-  /// x[N,H,T,T] with its last two dimensions exchanged, rounded.
+  /// Returns x[N,H,T,T], rounded, with its last two dimensions exchanged.
   Tensor flipped(Tensor x) {
     const Tensor y = graph_.passed(
         CUDNN_DATA_BFLOAT16, scores_,
@@ -137,8 +137,8 @@ DnnGraph Builder::forward() && {
   return std::move(graph_);
 }
 
-// delta = row sums of dy * y; p = exp(s - lse), dv = p^T dy; ds = scale p (dy v^T - delta),
-// dk = ds^T q, dq = ds k. The factor of 1 is where dropout's would be.
+// delta = row sums of dy * y; p = exp(s - lse), dv = p^T dy; ds = scale p (dy v^T - delta), dk =
+// ds^T q, dq = ds k. The factor of 1 takes the place of dropout's.
 DnnGraph Builder::backward() && {
   const std::int64_t C = width();
   const Tensor q = matrix(kQ, 3 * C), k = transposed(kK, 3 * C), v = transposed(kV, 3 * C);

@@ -1,4 +1,4 @@
-// Linked in place of dnn*.cc where the build has no cuDNN.
+// Linked instead of the other sources of this folder if the build has no cuDNN.
 #include "core/cuda/dnn/attention.h"
 #include "core/error.h"
 

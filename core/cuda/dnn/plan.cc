@@ -11,7 +11,7 @@
 namespace concertina::cuda {
 namespace {
 
-// A graph in cuDNN's own objects: one for each tensor, for each operation and for what it does.
+// A graph as cuDNN objects: one per tensor, per operation and per operation descriptor.
 
 using Operand = DnnGraph::Operand;
 using Operation = DnnGraph::Operation;
@@ -30,7 +30,7 @@ DnnDescriptor describe(const Operand& operand) {
   return tensor;
 }
 
-/// An operation without its operands; a reshape is nothing but those.
+/// Returns the descriptor of an operation without its operands; a reshape has nothing else.
 DnnDescriptor describe(const Operation& operation) {
   if (operation.kind == Operation::Kind::matmul) {
     DnnDescriptor how(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
@@ -53,14 +53,14 @@ DnnDescriptor describe(const Operation& operation) {
   return how;
 }
 
-/// Names of an operation's attributes, by its kind.
+/// Attribute names of an operation, by its kind.
 struct Names {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t how, x, b, y, t;
 };
 
 Names names_of(Operation::Kind kind) {
-  constexpr auto kNot = CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1;  // of operands that a kind lacks
+  constexpr auto kNot = CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1;  // for operands that a kind lacks
   switch (kind) {
     case Operation::Kind::matmul:
       return {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_DESC,
@@ -86,7 +86,7 @@ Names names_of(Operation::Kind kind) {
 
 // Plans.
 
-/// May an engine's results differ from run to run?
+/// Whether an engine's results may differ from run to run.
 bool wavers(const DnnDescriptor& engine) {
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
   const std::int64_t count = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
@@ -107,7 +107,7 @@ std::string last_reason(cudnnStatus_t status) {
 }  // namespace
 
 void DnnPlan::lower() {
-  std::map<DnnGraph::Tensor, std::size_t> at;  // in parts_
+  std::map<DnnGraph::Tensor, std::size_t> at;  // index in parts_
   for (const Operand& operand : graph_.operands()) {
     at[operand.number] = parts_.size();
     parts_.push_back(describe(operand));
@@ -157,7 +157,7 @@ std::string DnnPlan::take(DnnDescriptor& candidate, const DnnTarget& target,
   DnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = engine.raw();
   candidate.get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
-  if (wavers(engine)) return "an engine whose results differ from run to run";
+  if (wavers(engine)) return "the engine's results differ from run to run";
   DnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, candidate);
   if (target.properties != nullptr)
@@ -171,7 +171,7 @@ std::string DnnPlan::take(DnnDescriptor& candidate, const DnnTarget& target,
   plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes);
   scratch_ = static_cast<std::size_t>(bytes);
   if (scratch_ > most_scratch)
-    return fmt::format("it wants {} bytes of scratch, more than {}", scratch_, most_scratch);
+    return fmt::format("it needs {} bytes of scratch, more than {}", scratch_, most_scratch);
   plan_.emplace(std::move(plan));
   return {};
 }
@@ -188,9 +188,9 @@ DnnPlan::DnnPlan(DnnGraph graph, const DnnTarget& target, std::size_t most_scrat
     if (reason.empty()) return;
     reasons += (reasons.empty() ? "" : "; ") + reason;
   }
-  if (reasons.empty()) reasons = "it names no engine; it wants libnvrtc too";
+  if (reasons.empty()) reasons = "it offers no engine; it may lack libnvrtc";
   throw_failure("cuDNN has no plan: " + reasons, "cuDNN",
-                "CUDNN_LOGLEVEL_DBG=2 and CUDNN_LOGDEST_DBG=stderr tell why");
+                "CUDNN_LOGLEVEL_DBG=2 and CUDNN_LOGDEST_DBG=stderr show why");
 }
 
 DnnDescriptor DnnPlan::pack(std::span<const Address> addresses, void* scratch) const {

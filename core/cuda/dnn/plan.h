@@ -1,6 +1,6 @@
-// Plans for cuDNN's graphs.
-// Invariant: which plan is taken follows from the graph, cuDNN's version and the kind of device; it
-// is never measured, and none that may differ from run to run is taken.
+// Plans for cuDNN graphs.
+// Invariant: the choice of a plan depends on the graph, cuDNN's version and the kind of device. It
+// is never measured, and a plan whose results may differ from run to run is never chosen.
 #pragma once
 
 #include <cstddef>
@@ -15,35 +15,35 @@
 
 namespace concertina::cuda {
 
-/// Where a graph shall run: the device of a handle, or one that is described (cuDNN's JSON): plans
-/// for that are made without a device, and cannot run.
+/// Where a graph will run: on the device of a handle, or on one that is described (cuDNN's JSON),
+/// whose plans are made without a device and cannot run.
 struct DnnTarget {
   cudnnHandle_t handle = nullptr;
   const DnnDescriptor* properties = nullptr;
 };
 
-/// A plan runs a graph. It is the first that cuDNN's heuristics name, that the device supports, that
-/// gives the same bits each time, and that takes no more than `most_scratch` bytes.
+/// A plan runs a graph. It is the first one from cuDNN's heuristics that the device supports, that
+/// is deterministic, and that needs at most `most_scratch` bytes.
 class DnnPlan {
  public:
-  /// Throws a failure, with cuDNN's reason, where there is none.
+  /// Throws a failure, with cuDNN's reason, if there is none.
   DnnPlan(DnnGraph graph, const DnnTarget& target, std::size_t most_scratch);
 
   std::size_t scratch_bytes() const { return scratch_; }
 
   using Address = std::pair<DnnGraph::Tensor, void*>;
-  /// Where the stored tensors are, and scratch_bytes() of scratch: what run() takes.
+  /// Packs the addresses of stored tensors, and scratch_bytes() of scratch, for run().
   DnnDescriptor pack(std::span<const Address> addresses, void* scratch) const;
   void run(cudnnHandle_t handle, const DnnDescriptor& pack) const;
 
  private:
   void lower();
   std::vector<DnnDescriptor> candidates(const DnnTarget& target) const;
-  /// Why not; empty where it is the one.
+  /// Tries a candidate. Returns why it cannot be used; empty if it is chosen.
   std::string take(DnnDescriptor& candidate, const DnnTarget& target, std::size_t most_scratch);
 
   DnnGraph graph_;
-  std::vector<DnnDescriptor> parts_;  // what the operations refer to
+  std::vector<DnnDescriptor> parts_;  // referenced by the operations
   std::vector<DnnDescriptor> lowered_;
   DnnDescriptor operations_{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
   std::optional<DnnDescriptor> plan_;

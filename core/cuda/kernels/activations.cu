@@ -1,5 +1,5 @@
-// Activation functions and their derivatives: GELU in both forms, ReLU, SiLU also as a gate, tanh;
-// rotary position embedding.
+// Activation functions and their derivatives (both forms of GELU, ReLU, SiLU, also as a gate,
+// tanh), and rotary position embedding.
 #include <algorithm>
 #include <numeric>
 
@@ -12,13 +12,13 @@
 namespace concertina::cuda {
 namespace {
 
-/// 1 / (1 + e^-x); it keeps its relative accuracy where it is near 0.
+/// 1 / (1 + e^-x). It keeps its relative accuracy near 0.
 __device__ float sigmoid(float x) {
   const float e = expf(-fabsf(x));
   return (x < 0 ? e : 1.0F) / (1.0F + e);
 }
 
-/// GELU, tanh form (Hendrycks & Gimpel 2016), as u sigmoid(2 z): value and derivative.
+/// The tanh form of GELU (Hendrycks & Gimpel 2016), as u sigmoid(2 z): value and derivative.
 struct TanhForm {
   static __device__ float2 of(float u) {
     const float k2 = 2 * 0.797884560802865356F, cubic = 0.044715F;
@@ -55,7 +55,7 @@ struct ActivateBackward {
   __device__ void operator()(float dy, float u, float& dx) const { dx = dy * Form::of(u).y; }
 };
 
-/// f.template operator()<T, Form>()
+/// Calls f.template operator()<T, Form>().
 template <class F>
 void with_form(DType type, Epilogue::Kind kind, F&& f) {
   with_type(type, [&]<class T>() {
@@ -85,7 +85,7 @@ struct TanhBackward {
   __device__ void operator()(float dy, float y, float& dx) const { dx = dy * (1.0F - y * y); }
 };
 
-/// A thread has N elements of y[R,F] or dy[R,F], and the two parts of u[R,2F] that are theirs.
+/// Each thread has N elements of y[R,F] or dy[R,F], and the corresponding two parts of u[R,2F].
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads) gate(const T* u, T* y, Int count, Int f) {
   const Int at = first_element<N>();
@@ -165,14 +165,14 @@ void run(cudaStream_t stream, const ActivationInput& op, void* /*scratch*/) {
   activate_backward(stream, op.kind, op.dy, op.aux, op.dx);
 }
 
-// Rotary position embedding (Su et al. 2021) in place: a thread has N pairs of one head of one row.
+// Rotary position embedding (Su et al. 2021) in place: a thread has N pairs of a head in a row.
 //
-// Legend: R rows, T tokens a sample, H heads that turn, D columns of a head; N elements an access.
+// Dimensions: R rows, T tokens per sample, H rotated heads of D columns; N elements per access.
 namespace {
 
-constexpr Int kMostPairs = 256;  // of one launch
+constexpr Int kMostPairs = 256;  // per launch
 
-/// From the host, so that every backend has the same angles: one rounded product each.
+/// Computed on the host and rounded once, so that every backend has the same angles.
 struct Frequencies {
   double of[kMostPairs];
 };

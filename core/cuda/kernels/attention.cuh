@@ -1,10 +1,10 @@
-// Shared by the attention kernels: where the rows of a head lie, which keys a query sees, and their
-// grid.
+// Shared by the attention kernels: the location of a head's rows, the keys that a query sees, and
+// the grid.
 //
-// Legend: T tokens, H heads of queries and K of keys, D head dimension. A block has some rows of
-// one head of one sample, its own (queries, or keys in the pass that makes dk and dv), and meets
-// the other rows (keys, or queries of all heads that share its keys) tile by tile, in order: no
-// atomics, so the bits are always the same.
+// Dimensions: T tokens, H query heads, K key heads, D head dimension. A block owns some rows of one
+// head of one sample (queries, or keys in the pass for dk and dv), and processes the other rows
+// (keys, or queries of all heads that share its keys) tile by tile, in order. There are no atomics,
+// so the bits are always the same.
 #pragma once
 
 #include <cmath>
@@ -15,35 +15,34 @@
 
 namespace concertina::cuda {
 
-/// Offsets of the first elements of a head of queries, and of its keys and values: in
-/// qkv[R,(H+2K)D], y[R,HD] and lse[samples,H,T]; and the number of the sample's keys that any query
-/// sees.
+/// Offsets of the first elements of a query head and of its keys and values in qkv[R,(H+2K)D],
+/// y[R,HD] and lse[samples,H,T]; and the number of keys of the sample that are not padding.
 struct HeadAt {
   Int q, k, v, y, lse;
-  int keys, sample, head;  // head: of queries
+  int keys, sample, head;  // `head` is a query head
 };
 
-/// Kernels get it by value.
+/// Passed to kernels by value.
 struct Heads {
   int tokens, heads, kv, d;
-  float scale;                  // of the scores: 1 / sqrt(D)
-  bool causal, vectors;         // vectors: rows may be read 16 bytes at a time
-  const std::int32_t* lengths;  // of samples; may be null
+  float scale;                  // scale of the scores: 1 / sqrt(D)
+  bool causal, vectors;         // vectors: rows allow 16-byte accesses
+  const std::int32_t* lengths;  // sample lengths; may be null
 
   __device__ Int width() const { return Int{heads} * d; }
-  __device__ Int stride() const { return Int{heads + 2 * kv} * d; }  // of qkv
+  __device__ Int stride() const { return Int{heads + 2 * kv} * d; }  // row stride of qkv
   __device__ int group() const { return heads / kv; }
-  /// The head of queries that block x computes.
+  /// Returns the query head that block x computes.
   __device__ HeadAt query_head() const {
     return at(static_cast<int>(blockIdx.x) / heads, static_cast<int>(blockIdx.x) % heads);
   }
-  /// The i-th head of queries that share the head of keys that block x computes.
+  /// Returns the i-th query head that shares the key head of block x.
   __device__ HeadAt key_head(int i) const {
     return at(static_cast<int>(blockIdx.x) / kv, static_cast<int>(blockIdx.x) % kv * group() + i);
   }
-  /// The number of keys that a query sees.
+  /// Returns the number of keys that a query sees.
   __device__ int seen(int query, int keys) const { return causal ? min(query + 1, keys) : keys; }
-  /// The first query that sees a key; after the last one where none does.
+  /// Returns the first query that sees a key, or one after the last if there is none.
   __device__ int first_to_see(int key, int keys) const {
     return key >= keys ? tokens : causal ? key : 0;
   }
@@ -63,11 +62,11 @@ struct Heads {
   }
 };
 
-/// Dropout of probabilities; kernels get it by value, and one without a share is for those that
-/// drop nothing.
+/// Dropout of probabilities, passed to kernels by value. Kernels without dropout get one without a
+/// share.
 struct ProbabilityDropout {
   DropoutRule rule;
-  std::uint32_t tokens, row;  // row: counters of a query
+  std::uint32_t tokens, row;  // row: counters per query
   const MaskPlace* place;
 
   __device__ bool keeps(const HeadAt& at, int query, int key) const {
@@ -103,12 +102,12 @@ inline Heads heads_of(const AttentionShape& s, View lengths, std::initializer_li
           lengths.i32()};
 }
 
-/// x: `heads` of each sample, y: runs of `own` rows.
+/// x: `heads` per sample; y: runs of `own` rows.
 inline dim3 attention_blocks(const AttentionShape& s, Int heads, Int own) {
   return dim3(static_cast<unsigned>(s.samples * heads), blocks_for(s.tokens, own));
 }
 
-/// Kernels want more shared memory than they get unasked.
+/// Permits a kernel more dynamic shared memory than the default.
 template <class F>
 void allow_shared(F* kernel, std::size_t bytes) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

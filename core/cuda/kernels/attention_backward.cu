@@ -1,6 +1,6 @@
-// Backward pass of attention; in bf16 on tensor cores. Two passes, one with keys as own rows for dk
-// and dv, one with queries for dq: the scores are made twice, which costs 7 products instead of 5,
-// but nothing is added by atomics (FlashAttention-2, Dao 2023, algorithm 2 adds dq so).
+// Backward pass of attention; in bf16 on tensor cores. There are two passes, one that owns keys for
+// dk and dv, and one that owns queries for dq. Computing the scores twice costs 7 products instead
+// of 5, but needs no atomic additions, unlike dq in FlashAttention-2 (Dao 2023, algorithm 2).
 #include "core/cuda/kernels/attention_tile.cuh"
 #include "core/cuda/kernels/reduce.cuh"
 #include "core/cuda/kernels/vector.cuh"
@@ -10,16 +10,16 @@ namespace {
 
 constexpr unsigned kDeltaThreads = 256;
 
-/// Other rows of a tile: with wide heads fewer, so that the sums stay in registers.
+/// Other rows per tile: fewer for wide heads, so that the sums stay in registers.
 template <int kD>
 constexpr int kOtherRows = kD > 64 ? 32 : 64;
 
-/// delta[samples,H,T]: a warp a row of a head.
+/// Computes delta[samples,H,T], one warp per row of a head.
 template <class T>
 __global__ void __launch_bounds__(kDeltaThreads)
     row_delta(const T* dy, const T* y, float* delta, Heads heads) {
   const int row = static_cast<int>(blockIdx.y * (kDeltaThreads / kWarp) + threadIdx.x / kWarp);
-  if (row >= heads.tokens) return;  // the whole warp
+  if (row >= heads.tokens) return;  // uniform across the warp
   const HeadAt head = heads.query_head();
   const Int at = head.y + row * heads.width();
   float sum = 0;
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kDeltaThreads)
   if (threadIdx.x % kWarp == 0) delta[head.lse + row] = sum;
 }
 
-/// lse (in powers of two) and delta of the queries [first, first + kRows) before `end`.
+/// Loads lse (in powers of two) and delta of the queries [first, first + kRows) before `end`.
 template <int kRows>
 __device__ void load_statistics(float* lse_tile, float* delta_tile, const float* lse,
                                 const float* delta, int first, int end) {
@@ -44,22 +44,22 @@ __device__ void load_statistics(float* lse_tile, float* delta_tile, const float*
   delta_tile[i] = there ? delta[first + i] : 0;
 }
 
-// Own rows are queries (dq = ds k), or, with kKeys, keys (dk = ds^T q, dv = p^T dy); then the
-// tiles of scores are transposed.
+// Own rows are queries (dq = ds k) or, with kKeys, keys (dk = ds^T q, dv = p^T dy), in which case
+// the tiles of scores are transposed.
 template <int kD, bool kKeys, bool kDrops>
 __global__ void __launch_bounds__(kTileThreads)
     backward(const Bf16* dy, const Bf16* qkv, const float* lse, const float* delta, Bf16* dqkv,
              Heads heads, ProbabilityDropout dropout) {
   if constexpr (kDrops) dropout.rule.move_to(dropout.place);
   constexpr int kOther = kOtherRows<kD>, kTile = kOwnRows * kRowPitch<kD>;
-  __shared__ float lse_tile[kOwnRows], delta_tile[kOwnRows];        // of the queries in the tile
+  __shared__ float lse_tile[kOwnRows], delta_tile[kOwnRows];        // for the tile's queries
   auto* own1 = reinterpret_cast<Bf16*>(concertina_dynamic_shared);  // q, or k
   Bf16 *own2 = own1 + kTile, *other1 = own2 + kTile;                // dy, or v; k, or q
   Bf16* other2 = other1 + kOther * kRowPitch<kD>;                   // v, or dy
   const Int width = heads.width(), stride = heads.stride();
   const HeadAt own = kKeys ? heads.key_head(0) : heads.query_head();
   const int keys = own.keys, queries = heads.tokens;
-  // The blocks with most work, of last queries or first keys, start first.
+  // The blocks with the most work (last queries or first keys) start first.
   const int first = static_cast<int>(kKeys ? blockIdx.y : gridDim.y - 1 - blockIdx.y) * kOwnRows;
   load_rows<kD, kOwnRows>(own1, {qkv + (kKeys ? own.k : own.q), stride}, first,
                           kKeys ? keys : queries, heads);
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kTileThreads)
     load_rows<kD, kOwnRows>(own2, {dy + own.y, width}, first, queries, heads);
   if constexpr (!kKeys)
     load_statistics<kOwnRows>(lse_tile, delta_tile, lse + own.lse, delta + own.lse, first, queries);
-  int bound[2];  // by the lane's two own rows: of the others', the first, or the end
+  int bound[2];  // for the lane's two own rows: first or end of the other rows
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = first + row_of(2 * half);
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kTileThreads)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int other = j + column_of(n, i);
-          const int query = kKeys ? column_of(n, i) : row_of(i);  // in its tile
+          const int query = kKeys ? column_of(n, i) : row_of(i);  // within its tile
           const bool valid =
               kKeys ? other >= bound[i / 2] && other < queries : other < bound[i / 2];
           p[n][i] = valid ? exp2f(p[n][i] * heads.scale * kLog2e - lse_tile[query]) : 0;

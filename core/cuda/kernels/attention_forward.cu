@@ -1,15 +1,15 @@
-// Forward pass of attention; in bf16 on tensor cores, with a running maximum and sum of each row
-// (FlashAttention-2, Dao 2023, algorithm 1). A fused kernel of a library would be chosen here.
+// Forward pass of attention; in bf16 on tensor cores, with a running maximum and sum per row
+// (FlashAttention-2, Dao 2023, algorithm 1).
 #include "core/cuda/kernels/attention_tile.cuh"
 #include "core/cuda/kernels/reduce.cuh"
 
 namespace concertina::cuda {
 namespace {
 
-constexpr int kKeys = 64;  // of a tile
+constexpr int kKeys = 64;  // per tile
 constexpr float kMasked = -1e30F;
 
-/// Over the four lanes that share a row.
+/// Returns the maximum over the four lanes that share a row.
 __device__ float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
   return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
@@ -22,10 +22,10 @@ __device__ float quad_sum(float x) {
 /// The running softmax of the lane's two rows, in powers of two.
 template <int kD>
 struct Softmax {
-  float top[2] = {kMasked, kMasked}, sum[2] = {};  // sum: of the lane's columns
+  float top[2] = {kMasked, kMasked}, sum[2] = {};  // sum: over the lane's columns
   float out[kD / 8][4] = {};
 
-  /// s: scores in powers of two; becomes the weights.
+  /// Replaces the scores s, in powers of two, by the weights.
   __device__ void add(float (&s)[kKeys / 8][4]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -58,11 +58,11 @@ __global__ void __launch_bounds__(kTileThreads)
   Bf16 *k = q + kOwnRows * kRowPitch<kD>, *v = k + kKeys * kRowPitch<kD>;
   const Int stride = heads.stride();
   const HeadAt at = heads.query_head();
-  // The last rows meet most keys: they start first.
+  // The last rows have the most keys, so they start first.
   const int first = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kOwnRows;
   const float scale = heads.scale * kLog2e;
   load_rows<kD, kOwnRows>(q, {qkv + at.q, stride}, first, heads.tokens, heads);
-  int seen[2];  // keys, by the lane's two rows
+  int seen[2];  // number of keys for the lane's two rows
 #pragma unroll
   for (int half = 0; half < 2; ++half) seen[half] = heads.seen(first + row_of(2 * half), at.keys);
   const int end = heads.seen(first + kOwnRows - 1, at.keys);

@@ -1,6 +1,6 @@
-// Attention in fp32, without tensor cores: simple loops, for checks and small models. A warp has
-// four of the block's rows; of each tile of 32 other rows, a lane has one while scores are made,
-// and columns while weighted rows are added.
+// fp32 attention without tensor cores: simple loops for checks and small models. A warp has four of
+// the block's rows. Of each tile of 32 other rows, a lane has one row to compute scores, and some
+// columns to add weighted rows.
 #include "core/cuda/kernels/attention.cuh"
 #include "core/cuda/kernels/reduce.cuh"
 
@@ -8,14 +8,14 @@ namespace concertina::cuda {
 namespace {
 
 constexpr int kWarps = 8, kRows = 4, kOwn = kWarps * kRows, kOther = 32;
-constexpr int kPitch = kMostHeadDim + 1;     // lanes read rows: one bank apart
-constexpr int kColumns = kMostHeadDim / 32;  // of one lane
+constexpr int kPitch = kMostHeadDim + 1;     // puts rows read by different lanes one bank apart
+constexpr int kColumns = kMostHeadDim / 32;  // per lane
 constexpr int kTile = kOther * kPitch;
 constexpr unsigned kFp32Threads = kWarps * 32;
 constexpr float kFp32Masked = -1e30F;
 static_assert(kOwn == kOther);
 
-/// Rows [first, first + 32) of a head, zero from `end` on and right of its last column.
+/// Loads rows [first, first + 32) of a head, with zeros from `end` on and after its last column.
 __device__ void load_tile(float* tile, HeadRows<const float> from, int first, int end,
                           const Heads& heads) {
   for (int i = static_cast<int>(threadIdx.x); i < kOther * kMostHeadDim; i += kFp32Threads) {
@@ -36,7 +36,7 @@ __device__ void scores(const float* own, const float* other, int d, float (&s)[k
     for (int r = 0; r < kRows; ++r) s[r] += mine[r * kPitch + i] * theirs[i];
 }
 
-/// out[r][its columns] += the weights of row r times the other rows.
+/// out[r][the lane's columns] += the weights of row r times the other rows.
 __device__ void add_weighted(const float (&weight)[kRows], const float* other, int d,
                              float (&out)[kRows][kColumns]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kFp32Threads)
   store_rows(out, inverse, {y + at.y, heads.width()}, first, heads);
 }
 
-// Own rows are queries (dq = ds k), or, with kKeys, keys (dk = ds^T q, dv = p^T dy).
+// Own rows are queries (dq = ds k) or, with kKeys, keys (dk = ds^T q, dv = p^T dy).
 template <bool kKeys, bool kDrops>
 __global__ void __launch_bounds__(kFp32Threads)
     backward(const float* dy, const float* qkv, const float* lse, const float* delta, float* dqkv,

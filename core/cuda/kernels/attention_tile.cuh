@@ -1,10 +1,10 @@
-// Tiles of attention on tensor cores in bf16: a warp has 16 of the block's 64 own rows, all other
-// rows of a tile, and sums in fp32 (FlashAttention-2, Dao 2023).
-// Invariant: a tile in shared memory is zero after the last row that counts and right of its last
-// column, so that products need no mask.
+// Tiles of bf16 attention on tensor cores. A warp has 16 of the block's 64 own rows and all other
+// rows of a tile, with sums in fp32 (FlashAttention-2, Dao 2023).
+// Invariant: a tile in shared memory is zero after its last valid row and column, so that products
+// need no mask.
 //
-// Legend: D head dimension, kD that of the tile (a multiple of 16). Fragments: see ptx.cuh; sums of
-// a [16, 8 n] tile are float[n][4], lane's rows `group` and `group` + 8.
+// Dimensions: D head dimension, kD that of the tile (a multiple of 16). For fragments, see ptx.cuh;
+// the sums of a [16, 8 n] tile are float[n][4], with the lane's rows `group` and `group` + 8.
 #pragma once
 
 #include "core/cuda/kernels/attention.cuh"
@@ -16,7 +16,7 @@ inline constexpr int kOwnRows = 64;
 inline constexpr unsigned kTileThreads = 128;
 inline constexpr float kLog2e = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
 
-/// Elements between rows: 16 bytes more than a row, so that 8 rows meet different banks.
+/// Elements between rows: a row plus 16 bytes, so that 8 rows use different banks.
 template <int kD>
 inline constexpr int kRowPitch = kD + 8;
 
@@ -25,8 +25,8 @@ constexpr std::size_t tile_bytes(int rows) {
   return sizeof(Bf16) * static_cast<std::size_t>(rows * kRowPitch<kD>);
 }
 
-/// Row of the block's tile that index `i` (0 to 3) of this lane's sums belongs to, and the column
-/// of the n-th tile of 8.
+/// Returns the row of the block's tile for index `i` (0 to 3) of this lane's sums; column_of()
+/// returns the column in the n-th tile of 8.
 __device__ inline int row_of(int i) {
   return static_cast<int>(threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4) + i / 2 * 8;
 }
@@ -34,7 +34,7 @@ __device__ inline int column_of(int n, int i) {
   return n * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
 }
 
-/// tile[kRows, kD] = rows [first, first + kRows) of a head; those before `end` count.
+/// tile[kRows, kD] = rows [first, first + kRows) of a head; those from `end` on are zero.
 template <int kD, int kRows>
 __device__ void load_rows(Bf16* tile, HeadRows<const Bf16> from, int first, int end,
                           const Heads& heads) {
@@ -82,8 +82,8 @@ __device__ void scores(const Bf16* own, const Bf16* other, float (&s)[kOther / 8
   }
 }
 
-/// out[16, kD] += weights[16, kOther] (rounded to bf16) rows[kOther, kD]. The sums of two tiles of
-/// 8 columns are, in pairs, just the left operand of a product over these 16.
+/// out[16, kD] += weights[16, kOther] (rounded to bf16) rows[kOther, kD]. In pairs, the sums of two
+/// tiles of 8 columns have the layout of the left operand of a product over these 16.
 template <int kD, int kOther>
 __device__ void add_weighted(const float (&weights)[kOther / 8][4], const Bf16* rows,
                              float (&out)[kD / 8][4]) {
@@ -104,7 +104,7 @@ __device__ void add_weighted(const float (&weights)[kOther / 8][4], const Bf16* 
   }
 }
 
-/// Rows [first, first + 64) of a head = factor (one for each of the lane's rows) times the sums.
+/// Stores rows [first, first + 64) of a head = factor (one per row of the lane) times the sums.
 template <int kD>
 __device__ void store_rows(const float (&out)[kD / 8][4], float factor0, float factor1,
                            HeadRows<Bf16> to, int first, const Heads& heads) {
@@ -126,7 +126,7 @@ __device__ void store_rows(const float (&out)[kD / 8][4], float factor0, float f
     }
 }
 
-/// f.template operator()<kD>() with the least tile that holds heads of this dimension.
+/// Calls f.template operator()<kD>() with the smallest tile for heads of this dimension.
 template <class F>
 void with_head_dim(Int d, F&& f) {
   if (d <= 32)

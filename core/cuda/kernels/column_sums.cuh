@@ -1,8 +1,8 @@
 // Sums over the rows of a matrix in two stages: each block sums a run of rows into scratch, then
-// one thread a column adds the runs in order.
-// Invariant: the runs are a function of rows and columns alone, so that the bits are too.
+// one thread per column adds the runs in order.
+// Invariant: the runs, and therefore the bits, depend only on the numbers of rows and columns.
 //
-// Legend: R rows, C columns, S runs of rows, K sums a column.
+// Dimensions: R rows, C columns, S runs of rows, K sums per column.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@
 
 namespace concertina::cuda {
 
-inline constexpr unsigned kSumLanes = 32;  // threads side by side, N columns each
-inline constexpr unsigned kSumRows = 8;    // threads below each other
-inline constexpr Int kLeastRun = 64;       // rows of a run, but for the last: amortises stage two
+inline constexpr unsigned kSumLanes = 32;  // threads along columns, N columns each
+inline constexpr unsigned kSumRows = 8;    // threads along rows
+inline constexpr Int kLeastRun = 64;       // minimum rows per run but the last: amortizes stage two
 inline constexpr Int kMostRuns = 128;      // enough blocks to fill a GPU with one tile of columns
 
-/// Rows of a run: as many runs as are useful and as scratch holds.
+/// Returns the rows per run, for as many runs as are useful and fit into scratch.
 inline Int run_length(Int rows, Int columns, int sums) {
   const auto fit = static_cast<Int>(kScratchBytes / sizeof(float)) / (columns * sums);
   const Int runs = std::clamp<Int>(fit, 1, kMostRuns);
   return std::max(kLeastRun, (rows + runs - 1) / runs);
 }
 
-/// partial[S,K,C]: term(row, column, v) gives the terms of N columns from there to v[K][N].
+/// partial[S,K,C]: term(row, column, v) writes the terms of N columns from `column` to v[K][N].
 template <int K, int N, class Term>
 __global__ void __launch_bounds__(kSumLanes* kSumRows)
     sum_runs(Term term, Int rows, Int columns, Int run, float* partial) {
@@ -79,8 +79,8 @@ __global__ void add_runs(const float* partial, Int runs, Int columns, ColumnResu
 
 inline constexpr unsigned kSampleThreads = 256;
 
-/// to[columns] = (accumulate ? old : 0) + the sum of x[s,column] over rows of `stride`, in order:
-/// of few rows and many columns, a thread for N columns. `count`: elements of x.
+/// to[columns] = (accumulate ? old : 0) + the sum of x[s,column] over rows of `stride`, in order.
+/// For few rows and many columns, with a thread per N columns. `count` is the size of x.
 template <class T, int N>
 __global__ void __launch_bounds__(kSampleThreads)
     sum_samples(const T* x, float* to, Int columns, Int stride, Int count, bool accumulate) {

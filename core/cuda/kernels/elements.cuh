@@ -1,7 +1,7 @@
 // Loops over flat buffers.
 //
-// N elements an access: 16 bytes where every buffer starts at a multiple of that; the elements
-// after the last whole access are done one by one by the first threads of the grid.
+// There are N elements per access: 16 bytes if every buffer is aligned to that. The first threads
+// of the grid process the elements after the last whole access one by one.
 #pragma once
 
 #include <utility>
@@ -13,7 +13,7 @@ namespace concertina::cuda {
 
 inline constexpr unsigned kElementThreads = 256;
 
-/// For a thread per access of n of `count` elements, and the first element of the calling one.
+/// A grid with a thread per access of n of `count` elements; and a thread's first element.
 inline Grid elements_grid(Int count, int n) {
   return {dim3(blocks_for(count, Int{kElementThreads} * n)), kElementThreads};
 }
@@ -22,7 +22,7 @@ __device__ inline Int first_element() {
   return (static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x) * N;
 }
 
-/// f.template operator()<N>(i) for each access of the calling thread.
+/// Calls f.template operator()<N>(i) for each access of the calling thread.
 template <int N, class F>
 __global__ void __launch_bounds__(kElementThreads) each_element(F f, Int count) {
   const Int thread = static_cast<Int>(blockIdx.x) * kElementThreads + threadIdx.x,
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kElementThreads) each_element(F f, Int count) 
   }
 }
 
-/// Runs f over `count` elements, F::kMost an access where its buffers are aligned.
+/// Runs f over `count` elements, F::kMost per access if its buffers are aligned.
 template <class F>
 void over(const char* name, cudaStream_t stream, Int count, bool aligned, F f) {
   if (count == 0) return;
@@ -45,8 +45,8 @@ void over(const char* name, cudaStream_t stream, Int count, bool aligned, F f) {
     launch(name, elements_grid(count, 1), stream, each_element<1, F>, f, count);
 }
 
-/// Applies `rule` to the elements of K buffers at one place, which it takes in the order of the
-/// buffers: it reads those of the first Rule::kRead, and writes those of the last Rule::kWritten.
+/// Applies `rule` to corresponding elements of K buffers, passed in the order of the buffers. It
+/// reads those of the first Rule::kRead, and writes those of the last Rule::kWritten.
 template <class T, class Rule, int K>
 struct ByElement {
   static constexpr int kMost = 16 / sizeof(T);
@@ -68,7 +68,7 @@ struct ByElement {
   }
 };
 
-/// Runs that over all elements of `buffers`, which are of type T and equally long.
+/// Applies `rule` to all elements of `buffers`, which have type T and equal lengths.
 template <class T, class Rule, int K>
 void by_element(const char* name, cudaStream_t stream, const Rule& rule, const View (&buffers)[K]) {
   ByElement<T, Rule, K> f{rule, {}};

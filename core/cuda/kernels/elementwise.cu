@@ -54,14 +54,14 @@ void run(cudaStream_t stream, const SumSquares& op, double* sums) {
          aligned({op.x}) && length % 4 == 0, sums);
 }
 
-// Dropout. A block takes a run of one sample's elements, a thread N of them: 16 bytes where every
-// sample starts at a multiple of that, and a counter for each 4.
+// Dropout. A block has a run of one sample's elements, a thread N of them: 16 bytes if every sample
+// is aligned to that, with a counter for each 4.
 namespace {
 
 constexpr unsigned kDropThreads = 256;
-constexpr Int kMostBlocks = 65535;  // of the second dimension of a grid
+constexpr Int kMostBlocks = 65535;  // in the second dimension of a grid
 
-/// Those of N elements from e, a multiple of N, of one sample.
+/// Generates the words of N elements of one sample from e on, a multiple of N.
 template <int N>
 __device__ void random_words(const DropoutRule& rule, std::uint32_t sample, Int e,
                              std::uint32_t (&words)[N]) {

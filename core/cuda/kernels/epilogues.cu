@@ -1,4 +1,4 @@
-// Around the products of linear maps: casts, biases and their gradients (GELU: activations.cu).
+// Kernels around linear maps' products: casts, biases and their gradients (GELU: activations.cu).
 #include "core/cuda/kernels/column_sums.cuh"
 #include "core/cuda/kernels/elements.cuh"
 #include "core/cuda/kernels/kernels.h"
@@ -21,7 +21,7 @@ struct Cast {
 
 template <class T>
 struct AddBias {
-  static constexpr int kMost = 1;  // for the widths that products refuse to do it for
+  static constexpr int kMost = 1;  // used for widths that products do not support
   const float* bias;
   T* y;
   Int columns;

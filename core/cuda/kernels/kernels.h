@@ -1,5 +1,5 @@
 // The functions of the .cu files: one per kernel, on a stream.
-// Invariant: sums over rows have one fixed order, a function of the sizes alone; no atomics.
+// Invariant: sums over rows have a fixed order that depends only on the sizes; no atomics.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@
 
 namespace concertina::cuda {
 
-/// The formats of the factors of products. tf32: stored as fp32. e4m3 and e5m2: bytes, to be
-/// multiplied by one scale a tensor (Micikevicius et al. 2022, "FP8 Formats for Deep Learning").
+/// The operand formats of products. tf32 is stored as fp32. e4m3 and e5m2 are bytes with one scale
+/// per tensor (Micikevicius et al. 2022, "FP8 Formats for Deep Learning").
 enum class Format : std::uint8_t { f32, tf32, bf16, e4m3, e5m2 };
 
 inline constexpr bool is_fp8(Format format) {
@@ -25,15 +25,15 @@ inline constexpr std::string_view name_of(Format format) {
   return kNames[static_cast<int>(format)];
 }
 
-// The kernels of core/ops.h that are no operator's. `scratch`: kScratchBytes on the device, for
-// those that need it. Those that need something else have a function of their own instead, below.
+// The kernels of core/ops.h that are not operators. `scratch` has kScratchBytes on the device, for
+// those that need it. Kernels with other needs have separate functions below.
 #define CONCERTINA_RUN(Kernel) void run(cudaStream_t stream, const Kernel& op, void* scratch);
 CONCERTINA_KERNELS(CONCERTINA_RUN)
 #undef CONCERTINA_RUN
 
-/// `place`: on the device, in place of the mask's own step and sample; or null.
+/// `place` is on the device and replaces the step and sample of the mask, or is null.
 void run(cudaStream_t stream, const ApplyDropout& op, const MaskPlace* place);
-/// The sums of op.x go to `sums`, host memory that the device may write, in place of op.sums.
+/// Writes the sums of op.x to `sums`, host memory that the device can write, instead of op.sums.
 void run(cudaStream_t stream, const SumSquares& op, double* sums);
 
 /// *to = place.
@@ -45,24 +45,24 @@ void column_sums(cudaStream_t stream, View x, View sums, bool accumulate, void* 
 /// y = x (fp32), rounded to y's type.
 void cast(cudaStream_t stream, View x, View y);
 
-/// Where a tensor x[R,C] goes in fp8: as it lies, transposed [C,R], or both; null: not wanted.
+/// Destinations of a tensor x[R,C] in fp8: as is, transposed [C,R], or both; null: not computed.
 struct Quantized {
   void *straight, *flipped;
-  float* scale;  // on the device: times this, the elements are those of x
+  float* scale;  // on the device; the elements times this scale give x
 };
-/// R and C are multiples of 16, and all pointers. `format`: e4m3 or e5m2. kMaximumBytes of scratch.
+/// R, C and pointers must be multiples of 16; `format` is e4m3 or e5m2; scratch kMaximumBytes.
 void quantize(cudaStream_t stream, View x, std::int64_t columns, Format format, const Quantized& to,
               void* scratch);
 
 /// y[R,C] += bias[C].
 void add_bias(cudaStream_t stream, View bias, View y);
-/// y = f(u), f the activation `kind`.
+/// y = f(u), where f is the activation `kind`.
 void activate(cudaStream_t stream, Epilogue::Kind kind, View u, View y);
-/// dx = dy f'(u); dx may be dy.
+/// dx = dy f'(u); dx may alias dy.
 void activate_backward(cudaStream_t stream, Epilogue::Kind kind, View dy, View u, View dx);
 
-/// The passes of attention; `place` as of ApplyDropout. delta[samples,H,T]: row sums of dy * y,
-/// which both gradients need.
+/// The passes of attention, with `place` as for ApplyDropout. delta[samples,H,T] are the row sums
+/// of dy * y, which both gradients need.
 void attention_forward(cudaStream_t stream, const AttentionShape& shape, const AttentionForward& op,
                        const MaskPlace* place);
 void attention_delta(cudaStream_t stream, const AttentionShape& shape, View dy, View y, View delta);

@@ -1,4 +1,4 @@
-// How kernels are started: every launch is checked and named.
+// Kernel launches, which are checked and named.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -37,13 +37,13 @@ inline unsigned blocks_for(Int count, Int a_block) {
   return static_cast<unsigned>((count + a_block - 1) / a_block);
 }
 
-/// A block a row of `width` elements, n of them an access, and few threads where rows are short.
+/// Returns a grid with a block per row of `width` elements, n per access; fewer threads if short.
 inline Grid rows_grid(Int rows, Int width, int n) {
   const Int warps = std::clamp<Int>((width / n + 31) / 32, 1, 8);
   return {dim3(static_cast<unsigned>(rows)), static_cast<unsigned>(warps) * 32};
 }
 
-/// f.template operator()<T>(): T the type of the activations.
+/// Calls f.template operator()<T>(), where T is the type of the activations.
 template <class F>
 void with_type(DType type, F&& f) {
   if (type == DType::bf16)
@@ -58,9 +58,8 @@ inline bool aligned(std::initializer_list<View> buffers) {
   return true;
 }
 
-/// f.template operator()<T, N>(): T the type of the activations, N how many of them an access
-/// takes: 16 bytes where all rows of `width` elements in all these buffers start at a multiple of
-/// that.
+/// Calls f.template operator()<T, N>(), where T is the type of the activations and N their number
+/// per access: 16 bytes if all rows of `width` elements in these buffers are aligned to that.
 template <class F>
 void with_access(DType type, Int width, std::initializer_list<View> buffers, F&& f) {
   const bool vectors = aligned(buffers) && width * static_cast<Int>(size_of(type)) % 16 == 0;

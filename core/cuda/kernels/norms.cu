@@ -1,7 +1,7 @@
-// Layer norm (Ba et al. 2016) and, not centered, RMS norm (Zhang & Sennrich 2019): one block a row.
-// A row is read twice or three times; it is still in L1 then. Statistics are fp32.
+// Layer norm (Ba et al. 2016) and, if not centered, RMS norm (Zhang & Sennrich 2019): one block per
+// row. A row is read two or three times, and stays in L1. Statistics are fp32.
 //
-// Legend: R rows, C width; T type of the activations, N of them an access.
+// Dimensions: R rows, C width; T is the type of the activations, N their number per access.
 #include "core/cuda/kernels/column_sums.cuh"
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/kernels/launch.cuh"
@@ -52,8 +52,8 @@ __global__ void normalize(const T* x, const float* gamma, const float* beta, flo
   rstd[row] = s;
 }
 
-// dx = rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma; not centered, without mean(g). dx may
-// be dy or residual: a thread writes only elements that no other reads, and after it has read them.
+// dx = rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma; without mean(g) if not centered. dx
+// may alias dy or residual, because a thread writes only elements that no other reads, afterwards.
 template <class T, int N, bool kCentered>
 __global__ void backward_input(const T* dy, const T* x, const float* gamma, const float* mean,
                                const float* rstd, const T* residual, T* dx, Int c) {
@@ -61,7 +61,7 @@ __global__ void backward_input(const T* dy, const T* x, const float* gamma, cons
   const float m = kCentered ? mean[row] : 0, s = rstd[row];
   dy += row * c, x += row * c, dx += row * c;
   constexpr int kDot = kCentered ? 1 : 0;
-  float g[N], v[N], scale[N], sums[kDot + 1] = {};  // of g (centered), of g (x - m)
+  float g[N], v[N], scale[N], sums[kDot + 1] = {};  // sums of g (centered), g (x - m)
   for (Int i = first; i < c; i += step) {
     load(dy + i, g);
     load(x + i, v);
@@ -88,7 +88,7 @@ __global__ void backward_input(const T* dy, const T* x, const float* gamma, cons
   }
 }
 
-/// Terms of dgamma and, where K is 2, dbeta.
+/// Terms of dgamma and, if K is 2, dbeta.
 template <class T, int K, int N>
 struct WeightTerms {
   const T *dy, *x;

@@ -1,7 +1,7 @@
-// Instructions that C++ has no words for: conversions to bf16, tensor cores, loads for them.
-// The fragments' layouts are those of "Matrix Fragments for mma.m16n8k16" in NVIDIA's PTX ISA.
+// Instructions without a C++ equivalent: conversion to bf16, tensor cores, and loads for them.
+// The fragment layouts are those of "Matrix Fragments for mma.m16n8k16" in NVIDIA's PTX ISA.
 //
-// A lane of a warp is in group = lane / 4, and there the pair = lane % 4.
+// A lane of a warp has group = lane / 4 and pair = lane % 4.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace concertina::cuda {
 
-/// Two bf16, `low` in the lower half, each to the nearest, ties to even.
+/// Returns two bf16, `low` in the lower half, rounded to nearest, ties to even.
 __device__ inline std::uint32_t pack_bf16(float low, float high) {
   std::uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
@@ -25,9 +25,9 @@ __device__ inline float high_bf16(std::uint32_t packed) {
   return __uint_as_float(packed & 0xFFFF0000U);
 }
 
-/// c[16,8] += a[16,16] b[16,8], the operands bf16.
-/// a: {[group][2 pair], [group + 8][2 pair], [group][2 pair + 8], [group + 8][2 pair + 8]}, each
-/// with its right neighbour; b: {[2 pair][group], [2 pair + 8][group]}, each with the one below;
+/// c[16,8] += a[16,16] b[16,8], with bf16 operands. Fragments: a: {[group][2 pair], [group + 8][2
+/// pair], [group][2 pair + 8], [group + 8][2 pair + 8]}, each with its right neighbor;
+/// b: {[2 pair][group], [2 pair + 8][group]}, each with its lower neighbor;
 /// c: [group][2 pair], [group][2 pair + 1], [group + 8][2 pair], [group + 8][2 pair + 1].
 __device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                            std::uint32_t b1) {
@@ -38,8 +38,8 @@ __device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/// Four 8x8 matrices of bf16 from shared memory. Lanes 8 i to 8 i + 7 give the addresses of the
-/// rows of matrix i, 16 bytes each; to[i] gets [group][2 pair] and its right neighbour.
+/// Loads four 8x8 bf16 matrices from shared memory. Lanes 8 i to 8 i + 7 supply the addresses of
+/// the rows of matrix i, 16 bytes each. to[i] is [group][2 pair] and its right neighbor.
 __device__ inline void load_matrices(std::uint32_t (&to)[4], const Bf16* row) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -47,7 +47,7 @@ __device__ inline void load_matrices(std::uint32_t (&to)[4], const Bf16* row) {
                : "r"(address)
                : "memory");
 }
-/// The same of the transposed matrices: to[i] gets [2 pair][group] and the one below.
+/// Likewise for the transposed matrices: to[i] is [2 pair][group] and its lower neighbor.
 __device__ inline void load_matrices_transposed(std::uint32_t (&to)[4], const Bf16* row) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

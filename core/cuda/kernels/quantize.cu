@@ -1,11 +1,11 @@
-// Casts to fp8 with one scale a tensor, in two passes: the largest magnitude, then the cast, as it
-// lies or transposed.
+// Casts to fp8 with one scale per tensor, in two passes: the largest magnitude, then the cast, with
+// or without a transpose.
 //
-// The scale is the largest power of two that keeps the tensor in range: it rounds nothing, and a
-// maximum has no order, so that the bits depend on the tensor alone. An infinity, which E4M3 has
-// not, makes the scale 0 and itself NaN: it shows in the loss, as it would in bf16.
+// The scale is the largest power of two that keeps the tensor in range. It rounds nothing, and a
+// maximum does not depend on order, so the bits depend only on the tensor. An infinity, which E4M3
+// lacks, makes the scale 0 and becomes NaN, which shows in the loss as it would in bf16.
 //
-// Legend: R rows, C columns, both multiples of 16.
+// Dimensions: R rows, C columns, both multiples of 16.
 #include <cuda_fp8.h>
 
 #include <cmath>
@@ -21,8 +21,8 @@ namespace {
 template <Format kFormat>
 constexpr float kMostFp8 = kFormat == Format::e4m3 ? 448.0F : 57344.0F;
 
-/// Four floats as four bytes of fp8 (an instruction from compute capability 8.9 on), `a` in the
-/// lowest byte; each to the nearest, ties to even; beyond the range: its end; NaN stays.
+/// Returns four floats as four bytes of fp8 (an instruction since compute capability 8.9), `a` in
+/// the lowest byte: rounded to nearest, ties to even; saturated; NaN stays NaN.
 template <Format kFormat>
 __device__ std::uint32_t pack_fp8(float a, float b, float c, float d) {
   constexpr auto kKind = kFormat == Format::e4m3 ? __NV_E4M3 : __NV_E5M2;
@@ -34,11 +34,11 @@ __device__ std::uint32_t pack_fp8(float a, float b, float c, float d) {
 constexpr unsigned kCastThreads = 256, kMostParts = kMaximumBytes / sizeof(float);
 constexpr int kTileRows = 128, kTileColumns = 64;
 
-/// An access of 16 bytes.
+/// Elements per 16-byte access.
 template <class T>
 constexpr int kAccess = 16 / sizeof(T);
 
-/// parts[block] = the largest magnitude that the block met; NaN is none.
+/// parts[block] = the largest magnitude in the block, ignoring NaN.
 template <class T>
 __global__ void __launch_bounds__(kCastThreads) largest_parts(const T* x, Int count, float* parts) {
   constexpr int N = kAccess<T>;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kCastThreads) largest_parts(const T* x, Int co
   if (threadIdx.x == 0) parts[blockIdx.x] = largest;
 }
 
-/// The factor for the tensor's elements; the first block writes its inverse to `undo`.
+/// Returns the scale factor of the tensor. The first block writes its inverse to `undo`.
 template <Format kFormat>
 __device__ float tensor_scale(const float* parts, unsigned count, float* undo) {
   float largest = 0;
@@ -65,13 +65,13 @@ __device__ float tensor_scale(const float* parts, unsigned count, float* undo) {
   float scale = 1;
   if (largest == INFINITY)
     scale = 0;
-  else if (largest > 0)  // at most 2^126: what undoes it is a normal number
+  else if (largest > 0)  // at most 2^126, so that the inverse is a normal number
     scale = scalbnf(1, ilogbf(fminf(kMostFp8<kFormat> / largest, 0x1p126F)));
   if (threadIdx.x == 0 && blockIdx.x == 0 && blockIdx.y == 0) *undo = scale == 0 ? 1 : 1 / scale;
   return scale;
 }
 
-/// K elements from x on, four a word.
+/// Casts K elements from x on, four per word.
 template <Format kFormat, int K, class T>
 __device__ void cast_run(const T* x, float scale, std::uint32_t (&words)[K / 4]) {
   constexpr int N = kAccess<T>;
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kCastThreads)
       make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/// The byte at `shift` of each of four rows, the first lowest.
+/// Returns the byte at `shift` of each of four rows, the first in the lowest byte.
 __device__ inline std::uint32_t column_of(const std::uint32_t (&rows)[4][2], int word, int shift) {
   std::uint32_t column = 0;
 #pragma unroll
@@ -107,9 +107,9 @@ __device__ inline std::uint32_t column_of(const std::uint32_t (&rows)[4][2], int
   return column;
 }
 
-/// flipped[C,R] = x[R,C]^T, and straight[R,C] too unless it is null. A thread has 4 rows of 8
-/// columns, and the tile in shared memory a word for 4 rows of a column; 33 words a column, so
-/// that neither 4 threads beside x 8 below each other meet in a bank, nor 4 columns x 8 words.
+/// flipped[C,R] = x[R,C]^T, and straight[R,C] unless it is null. A thread has 4 rows of 8 columns,
+/// and the tile in shared memory has one word per 4 rows of a column. Columns are 33 words apart,
+/// so that neither 4 threads in a row x 8 in a column nor 4 columns x 8 words conflict in a bank.
 template <Format kFormat, class T>
 __global__ void __launch_bounds__(kCastThreads)
     cast_flipped(const T* x, Int rows, Int columns, const float* parts, unsigned part_count,

@@ -1,5 +1,5 @@
 // Sums and maxima over the threads of a warp or a block.
-// Invariant: the order is fixed by the number of threads, and all threads get the same bits.
+// Invariant: the order depends only on the number of threads; all threads receive the same bits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,7 +22,7 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
-/// Each of x summed over the block.
+/// Sums each element of x over the block.
 template <class T, int N>
 __device__ inline void block_sum(T (&x)[N]) {
   __shared__ T partial[kWarp][N];
@@ -38,10 +38,10 @@ __device__ inline void block_sum(T (&x)[N]) {
     x[i] = 0;
     for (unsigned w = 0; w < warps; ++w) x[i] += partial[w][i];
   }
-  __syncthreads();  // `partial` may be written again
+  __syncthreads();  // before `partial` is written again
 }
 
-/// The largest x of the block.
+/// Returns the largest x in the block.
 __device__ inline float block_max(float x) {
   __shared__ float partial[kWarp];
   const unsigned warps = blockDim.x / kWarp;
@@ -49,7 +49,7 @@ __device__ inline float block_max(float x) {
   if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = x;
   __syncthreads();
   for (unsigned w = 0; w < warps; ++w) x = fmaxf(x, partial[w]);
-  __syncthreads();  // `partial` may be written again
+  __syncthreads();  // before `partial` is written again
   return x;
 }
 

@@ -1,7 +1,7 @@
-// Rows that are tokens: those of an image's patches, a class token before them, and the rows of a
-// sample that are read.
+// Rows that are tokens: image patches and the class token before them, and the rows of a sample
+// that are read.
 //
-// Legend: S samples, N patches of P x P pixels, C width. Templates: N elements an access.
+// Dimensions: S samples, N patches of P x P pixels, C width. Templates: N elements per access.
 #include <numeric>
 
 #include "core/cuda/kernels/column_sums.cuh"
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kElementThreads)
   store(y + at, v);
 }
 
-/// `width` elements of each sample, whose samples start each stride.
+/// Copies `width` elements of each sample; the samples are a stride apart.
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads)
     copy_parts(const T* from, Int from_stride, T* to, Int to_stride, Int count, Int width) {
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(kElementThreads)
     places[s] = static_cast<int>(max(Int{1}, min(static_cast<Int>(lengths[s]), t)) - 1);
 }
 
-/// One row of targets[S,T] a thread, which counts those with a target before it: T loads that all
-/// threads of a sample share, in place of a scan. places[S,M], taken[S,M]; `count`: S T.
+/// Each thread has one row of targets[S,T], and counts the earlier ones with a target: T loads,
+/// which all threads of a sample share, instead of a scan. places[S,M], taken[S,M]; `count` is S T.
 __global__ void __launch_bounds__(kElementThreads)
     find_targets(const int* targets, int* places, int* taken, Int count, Int t, Int most) {
   const Int at = first_element<1>();
@@ -89,19 +89,19 @@ __global__ void __launch_bounds__(kElementThreads)
   if (row >= all && row < most) places[sample * most + row] = taken[sample * most + row] = kIgnored;
 }
 
-/// The rows that are read: `each` of every sample, which has t, C wide.
+/// The rows that are read: `each` of the t rows of every sample, with width C.
 struct RowPlaces {
   const int* places;  // null: the first row of each sample
   Int each, t, c;
 
-  /// The element of [S T,C] that is element `at` of [S each,C]; negative: none.
+  /// Returns the element of [S T,C] for element `at` of [S each,C]; negative if there is none.
   __device__ Int element(Int at) const {
     const Int row = at / c, place = places == nullptr ? 0 : places[row];
     return place < 0 ? -1 : (row / each * t + place) * c + at % c;
   }
 };
 
-/// `count` elements of y[S each,C]; x[S T,C].
+/// y[S each,C] has `count` elements; x is [S T,C].
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads)
     take_rows(const T* x, RowPlaces rows, T* y, Int count) {
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kElementThreads)
   store(y + at, v);
 }
 
-/// dx[S T,C], which is 0; `count` elements of dy[S each,C].
+/// dx[S T,C] must be 0; dy[S each,C] has `count` elements.
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads)
     spread_rows(const T* dy, RowPlaces rows, T* dx, Int count) {
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kElementThreads)
   store(dx + to, v);
 }
 
-/// `read` [S each,C] of `all` [S T,C].
+/// `read` is [S each,C]; `all` is [S T,C].
 RowPlaces row_places(View places, Int samples, View read, View all) {
   const Int each = places.empty() ? 1 : static_cast<Int>(places.count) / samples;
   const Int c = static_cast<Int>(read.count) / (samples * each);

@@ -8,7 +8,7 @@
 namespace concertina::cuda {
 namespace {
 
-/// Adam's direction, of moments that it moves.
+/// Updates the moments, and returns Adam's direction.
 __device__ inline float adam_direction(const AdamWConstants& k, float gradient, float& m,
                                        float& v) {
   const float scaled = gradient * k.grad_scale;
@@ -17,7 +17,7 @@ __device__ inline float adam_direction(const AdamWConstants& k, float gradient, 
   return m * k.correction1 / (sqrtf(v) * k.correction2 + k.eps);
 }
 
-// Rules by element: of gradient, weight and moments.
+// Elementwise rules for gradient, weight and moments.
 struct AdamWElement {
   static constexpr int kRead = 4, kWritten = 3;
   AdamWConstants k;
@@ -49,7 +49,7 @@ struct LionElement {
   }
 };
 
-/// The direction u of LAMB takes the place of the gradient.
+/// Replaces the gradient by the direction u of LAMB.
 struct LambElement {
   static constexpr int kRead = 4, kWritten = 3;
   AdamWConstants k;
@@ -58,16 +58,16 @@ struct LambElement {
   }
 };
 
-/// Sums over a whole tensor: of so many pieces at most.
+/// Maximum number of pieces of a sum over a whole tensor.
 constexpr Int kMostSums = 1024;
 
-/// Elements of a piece, a function of the tensor alone.
+/// Returns the elements per piece, which depend only on the tensor.
 Int sum_run(Int count) {
   const Int share = (count + kMostSums - 1) / kMostSums;
   return std::max<Int>(4096, (share + 3) / 4 * 4);
 }
 
-/// Adds pieces up; every block of a kernel does it for itself, in one order.
+/// Adds up the pieces. Every block of a kernel does this separately, in the same order.
 __device__ inline double total_of(const double* sums, Int pieces) {
   double total[1] = {};
   for (Int i = threadIdx.x; i < pieces; i += kElementThreads) total[0] += sums[i];
@@ -107,13 +107,13 @@ struct CopyColumnsElement {
   }
 };
 
-/// Blocks of a kernel that strides: enough for a device, and few that add up the pieces.
+/// Returns the blocks of a grid-stride kernel; not too many, because each adds up all pieces.
 unsigned striding_blocks(Int count) {
   return static_cast<unsigned>(
       std::min<Int>((count + kElementThreads - 1) / kElementThreads, 1024));
 }
 
-/// The sums of squares of x by piece, at `sums`; how many they are.
+/// Writes the sums of squares of x, by piece, to `sums`, and returns the number of pieces.
 Int sum_pieces(cudaStream_t stream, View x, double* sums) {
   const Int length = sum_run(static_cast<Int>(x.count));
   run(stream, SumSquares{x, static_cast<std::size_t>(length), {}}, sums);

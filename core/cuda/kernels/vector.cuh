@@ -1,5 +1,5 @@
-// Loads and stores of N elements at once, 16 bytes where N says so, as floats.
-// Invariant: for N > 1 the address is a multiple of N elements' bytes (of 16 at most).
+// Loads and stores of N elements at once as floats, 16 bytes if N is large enough.
+// Invariant: for N > 1, the address is a multiple of the size of N elements (at most 16 bytes).
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
-// Tables of tokens, and the losses. Legend: R rows, T tokens a sample, C width, V vocabulary; N
-// elements an access.
+// Token tables and losses. Dimensions: R rows, T tokens per sample, C width, V vocabulary; N
+// elements per access.
 #include <cfloat>
 
 #include "core/cuda/kernels/column_sums.cuh"
@@ -11,13 +11,13 @@
 #include "core/model/batch.h"
 
 namespace concertina::cuda {
-// Token, type and position embedding. The gradient of the token table adds rows of one token in row
-// order, without atomics: rows are sorted by token, each by counting those before it (R^2 compares
-// of 4 bytes from shared memory: some 10 us at R = 8192, 64 times that at R = 65536), and a block
-// adds each run of equal tokens.
+// Token, type and position embedding. The gradient of the token table adds the rows of a token in
+// row order, without atomics. Rows are sorted by token, each by counting those before it (R^2
+// comparisons of 4 bytes from shared memory: some 10 us at R = 8192, 64 times that at R = 65536),
+// and a block adds each run of equal tokens.
 namespace {
 
-/// wtt and wpe may be null; and types, which are 0 then.
+/// wtt and wpe may be null, and so may types, which are then 0.
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads)
     embed(const int* tokens, const float* wte, const int* types, const float* wtt, const float* wpe,
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kElementThreads)
   store(x + at, token);
 }
 
-/// order[R]: the rows by token, those of one token in row order; sorted[R]: their tokens.
+/// order[R]: the rows by token, in row order within a token; sorted[R]: their tokens.
 __global__ void __launch_bounds__(kElementThreads)
     sort_rows(const int* tokens, int* order, int* sorted, int rows) {
   __shared__ int others[kElementThreads];
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kElementThreads)
   sorted[before] = token;
 }
 
-/// The end of the run of equal values that starts at `first`.
+/// Returns the end of the run of equal values that starts at `first`.
 __device__ int end_of_run(const int* sorted, int first, int count) {
   const int value = sorted[first];
   int low = first + 1, high = count;
@@ -73,7 +73,7 @@ template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads)
     add_tokens(const int* order, const int* sorted, const T* dx, float* dwte, int rows, Int c) {
   const int first = static_cast<int>(blockIdx.x);
-  if (first > 0 && sorted[first - 1] == sorted[first]) return;  // another block's run
+  if (first > 0 && sorted[first - 1] == sorted[first]) return;  // belongs to another block
   const Int column = (static_cast<Int>(blockIdx.y) * blockDim.x + threadIdx.x) * N;
   if (column >= c) return;
   const int end = end_of_run(sorted, first, rows);
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kElementThreads)
   store(to, sum);
 }
 
-/// Terms of K types from the first on.
+/// Terms of K types from the first one on.
 template <class T, int K, int N>
 struct TypeTerms {
   const T* dx;
@@ -107,7 +107,7 @@ struct TypeTerms {
   }
 };
 
-/// Two types a pass: there are few.
+/// Two types per pass, because there are few.
 template <class T, int N>
 void add_types(cudaStream_t stream, const EmbedWeight& op, Int rows, Int c, void* scratch) {
   const auto types = static_cast<int>(static_cast<Int>(op.dwtt.count) / c);
@@ -158,14 +158,14 @@ void run(cudaStream_t stream, const EmbedWeight& op, void* scratch) {
   });
 }
 
-// Softmax cross-entropy in place: one block a row, one pass that keeps the running maximum and
-// the sum of e^(x - maximum) (Milakov & Gimelshein 2018), and one that writes the gradient. A row
-// of an odd vocabulary starts anywhere: its ends are done one element at a time.
+// Softmax cross-entropy in place: one block per row; one pass that keeps the running maximum and
+// the sum of e^(x - maximum) (Milakov & Gimelshein 2018), and one that writes the gradient. With an
+// odd vocabulary, rows may be unaligned, so their ends are processed one element at a time.
 namespace {
 
 constexpr unsigned kLossThreads = 512, kSpanThreads = 128;
 
-/// The sum of e^(x - top) over some x, top the largest of them.
+/// The sum of e^(x - top) over some x, where top is the largest of them.
 struct RowSoftmax {
   float top = -FLT_MAX, sum = 0;
 
@@ -191,8 +191,8 @@ __device__ RowSoftmax block_softmax(RowSoftmax mine) {
   return all;
 }
 
-/// f.template operator()<N>(i): once for each element of a row, those of one access together. Which
-/// thread has which element depends on the row's address modulo 16 alone.
+/// Calls f.template operator()<N>(i) for each element of a row, with the elements of one access
+/// together. The assignment of elements to threads depends only on the row's address modulo 16.
 template <class T, class F>
 __device__ void each_access(const T* row, Int v, F&& f) {
   constexpr int kVector = 16 / sizeof(T);
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(kLossThreads)
   float right[1];
   load(row + target, right);
   RowSoftmax softmax;
-  float gain[1] = {};  // of the target's logit over the others
+  float gain[1] = {};  // target logit minus the others
   each_access(row, v, [&]<int N>(Int i) {
     float x[N];
     load(row + i, x);
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(kLossThreads)
     for (int k = 0; k < N; ++k) sum += expf(x[k] - top);
     softmax = {top, sum};
   });
-  softmax = block_softmax(softmax);  // all have read `right` after its barrier
+  softmax = block_softmax(softmax);  // all threads have read `right` after its barrier
   if (smoothing > 0) block_sum(gain);
   const float top = softmax.top, share = smoothing / static_cast<float>(v);
   if (threadIdx.x == 0) row_loss[blockIdx.x] = top + logf(softmax.sum) - right[0] + share * gain[0];
@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kLossThreads)
   });
 }
 
-/// One block a sample: the starts, then the ends.
+/// One block per sample: the starts, then the ends.
 template <class T>
 __global__ void __launch_bounds__(kSpanThreads)
     span_cross_entropy(T* logits, const int* starts, const int* ends, float scale, float smoothing,
@@ -274,7 +274,7 @@ __global__ void __launch_bounds__(kSpanThreads)
       softmax.add({v[0], 1});
       gain[0] += right[0] - v[0];
     }
-    softmax = block_softmax(softmax);  // all have read `right` after its barrier
+    softmax = block_softmax(softmax);  // all threads have read `right` after its barrier
     if (smoothing > 0) block_sum(gain);
     const float share = smoothing / static_cast<float>(t), even = scale * share;
     loss += softmax.top + logf(softmax.sum) - right[0] + share * gain[0];
@@ -285,12 +285,12 @@ __global__ void __launch_bounds__(kSpanThreads)
              (i == target ? scale - scale * smoothing + even : even);
       store(x + 2 * i, v);
     }
-    __syncthreads();  // block_softmax may be called again
+    __syncthreads();  // before the next call of block_softmax
   }
   if (threadIdx.x == 0) row_loss[blockIdx.x] = 0.5F * loss;
 }
 
-/// One block a row of k logits.
+/// One block per row of k logits.
 template <class T>
 __global__ void __launch_bounds__(kSpanThreads)
     row_score_loss(T* logits, const float* scores, bool binary, float scale, bool training,

@@ -1,4 +1,4 @@
-// `concertina bench links`: latency, bandwidth and CPU time between ranks.
+// `concertina bench links`: measures latency, bandwidth and CPU time between ranks.
 #include "experiments/bench/bench_links.h"
 #include "experiments/commands/command.h"
 #include "io/file.h"
@@ -22,17 +22,18 @@ int run_links(const LinksCommand& options, MpiEnvironment& mpi) {
 
 void declare_links(CLI::App& app, LinksCommand& options) {
   add_json_option(app, options);
-  app.add_option("--bytes", options.bench.bytes, "size of a large message")
+  app.add_option("--bytes", options.bench.bytes, "size of a large message in bytes")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  app.add_option("--write", options.machine, "the machine file, for --costs")->type_name("FILE");
+  app.add_option("--write", options.machine, "machine file to write, for --costs")
+      ->type_name("FILE");
 }
 
 }  // namespace
 
 Command command_bench_links() {
-  return make_command<LinksCommand>("latency, bandwidth and CPU time between ranks", declare_links,
-                                    run_links);
+  return make_command<LinksCommand>("measure latency, bandwidth and CPU time between ranks",
+                                    declare_links, run_links);
 }
 
 }  // namespace concertina

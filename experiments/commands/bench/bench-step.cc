@@ -1,4 +1,4 @@
-// `concertina bench step`: one training step, and where its time goes.
+// `concertina bench step`: measures a training step and its parts.
 #include "experiments/bench/bench_step.h"
 #include "experiments/commands/command.h"
 
@@ -11,11 +11,12 @@ struct StepOptions : ConfigOptions {
 
 void declare_step(CLI::App& app, StepOptions& options) {
   add_json_option(app, options);
-  app.add_option("--steps", options.bench.steps, "measured steps")->check(CLI::PositiveNumber);
-  app.add_option("--warmup", options.bench.warmup, "steps before them")
+  app.add_option("--steps", options.bench.steps, "number of measured steps")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--warmup", options.bench.warmup, "number of warm-up steps before them")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--write-costs", options.bench.costs,
-                 "costs of the units, for --costs of plan and schedule")
+                 "file to write with the costs of the units, for --costs of plan and schedule")
       ->type_name("FILE");
   options.defaults = bench_model();
 }
@@ -29,8 +30,7 @@ int run_step(const StepOptions& options, MpiEnvironment& mpi) {
 }  // namespace
 
 Command command_bench_step() {
-  return make_command<StepOptions>("one training step, and where its time goes", declare_step,
-                                   run_step);
+  return make_command<StepOptions>("measure a training step and its parts", declare_step, run_step);
 }
 
 }  // namespace concertina

@@ -1,4 +1,5 @@
-// `concertina checkpoint export`: a model as Hugging Face's transformers stores it, or as ONNX.
+// `concertina checkpoint export`: exports a model in the format of Hugging Face transformers or as
+// ONNX.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -26,22 +27,22 @@ namespace fs = std::filesystem;
 
 struct ExportOptions : CheckpointOptions {
   std::string out, type = "float32";
-  std::string shard_size = "0";          // of transformers' files; 0: one file
-  bool onnx = false;                     // in place of transformers' files
+  std::string shard_size = "0";          // of transformers files; 0: one file
+  bool onnx = false;                     // instead of transformers files
   std::string inline_limit = "256 MiB";  // of ONNX
-  bool force = false;                    // what is in `out` is replaced
-  bool newest = false;                   // of a run, in place of its best
+  bool force = false;                    // replace the contents of `out`
+  bool newest = false;                   // even if the run keeps its best
 };
 
-/// Tells a user how to export to where something is already.
-constexpr const char* kForceExport = "another --out, or --force to replace what is there";
+/// Advice if the output exists.
+constexpr const char* kForceExport = "another --out, or --force to replace it";
 
-/// The path of the model: FILE.onnx itself, else model.onnx in the directory, which is made.
+/// Returns the model's path: FILE.onnx, or model.onnx in the directory `out`, which is created.
 std::string model_file(const std::string& out) {
   std::error_code error;
   const bool file = fs::path(out).extension() == ".onnx" && !fs::is_directory(out, error);
   if (!file && fs::exists(out, error) && !fs::is_directory(out, error))
-    throw_input("this is no directory, and not named as an ONNX model", out,
+    throw_input("not a directory, and the name does not end in .onnx", out,
                 "--out DIRECTORY or --out FILE.onnx");
   if (!file) make_directories(out);
   const std::string path = file ? out : (fs::path(out) / "model.onnx").string();
@@ -53,8 +54,8 @@ std::uint64_t inline_limit(const std::string& text) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   const auto size = parse_byte_size(text);
   if (!size || size->bytes >= kMost)
-    throw_input(fmt::format("'{}' is no size below 2 GiB", text), "--inline-limit",
-                "a number and its unit, such as \"256 MiB\" or 0");
+    throw_input(fmt::format("expected a size below 2 GiB, got '{}'", text), "--inline-limit",
+                "a number with a unit, such as \"256 MiB\" or 0");
   return static_cast<std::uint64_t>(size->bytes);
 }
 
@@ -64,11 +65,11 @@ std::string task_name(const RunConfig& config) {
       lookup(models(), config.model.family, "model family", "model.family").usual_task);
 }
 
-/// The checkpoint has the tensors of the graph, in their shapes.
+/// Throws unless the checkpoint has the tensors of the graph with the same shapes.
 void require_shapes(CheckpointReader& checkpoint, const Graph& graph) {
   for (const GraphTensor& tensor : graph.tensors)
     if (!tensor.parameter.empty() && checkpoint.shape(tensor.parameter) != tensor.shape)
-      throw_input(fmt::format("tensor {} has shape [{}], the run's model has [{}]",
+      throw_input(fmt::format("tensor {} has shape [{}] but the run's model expects [{}]",
                               tensor.parameter, fmt::join(checkpoint.shape(tensor.parameter), ", "),
                               fmt::join(tensor.shape, ", ")),
                   checkpoint.directory(), "the config.toml of the run that saved it");
@@ -80,8 +81,7 @@ StoredRun stored_run_of(const ExportOptions& options) {
   return run;
 }
 
-/// The facts that tell one export from another; no time and no path, so the same export is the same
-/// bytes.
+/// Facts that identify an export, without time and path, so that equal exports have equal bytes.
 std::map<std::string, std::string> facts_of(const RunConfig& config, const Manifest& manifest) {
   nlohmann::json identity = manifest.metadata;
   identity.erase(kProgress);
@@ -91,11 +91,11 @@ std::map<std::string, std::string> facts_of(const RunConfig& config, const Manif
           {"concertina.config.sha256", sha256_hex(identity.dump())}};
 }
 
-/// Writes `out`, FILE.onnx, or model.onnx in the directory of that name.
+/// Writes FILE.onnx, or model.onnx in the directory `out`.
 int run_onnx_export(const ExportOptions& options) {
   if (options.type != "float32")
-    throw_input("weights of an ONNX model are float32", "--dtype " + options.type,
-                "no --dtype, or no --onnx");
+    throw_input("ONNX models are exported with float32 weights", "--dtype " + options.type,
+                "remove --dtype or --onnx");
   const StoredRun run = stored_run_of(options);
   const RunConfig& config = run.config;
   CheckpointReader checkpoint = open_stored(run);
@@ -120,8 +120,8 @@ int run_onnx_export(const ExportOptions& options) {
 std::uint64_t shard_bytes(const std::string& text) {
   const auto size = parse_byte_size(text);
   if (!size)
-    throw_input(fmt::format("'{}' is no size", text), "--shard-size",
-                "a number and its unit, such as \"2 GB\", or 0 for one file");
+    throw_input(fmt::format("expected a size, got '{}'", text), "--shard-size",
+                "a number with a unit, such as \"2 GB\", or 0 for one file");
   return static_cast<std::uint64_t>(size->bytes);
 }
 
@@ -150,34 +150,34 @@ int run_checkpoint_export(const ExportOptions& options) {
   if (options.json)
     print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}));
   else
-    print_once(fmt::format("{}: the model after {}\n", options.out,
+    print_once(fmt::format("{}: model after {}\n", options.out,
                            step_text(reader.manifest().step, reader.manifest().metadata)));
   return 0;
 }
 
 void add_export_options(CLI::App& app, ExportOptions& options) {
-  app.add_option("path", options.path, "checkpoint, directory of checkpoints, or run")
+  app.add_option("path", options.path, "run, checkpoint or directory of checkpoints")
       ->type_name("DIRECTORY")
       ->required();
-  app.add_option("--out", options.out, "the folder to write to; of ONNX also FILE.onnx")
+  app.add_option("--out", options.out, "folder to write to, or FILE.onnx for ONNX")
       ->type_name("PATH")
       ->required();
-  app.add_option("--dtype", options.type, "of the weights, which are kept in float32")
+  app.add_option("--dtype", options.type, "type of the exported weights (checkpoints have float32)")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
   app.add_option("--shard-size", options.shard_size,
-                 "without --onnx: most bytes of a file, such as 2GB: larger models come in "
-                 "several, with an "
-                 "index; 0: one file")
+                 "maximum size of a file, such as 2GB; larger models are split and get an index; "
+                 "0: one file; not for --onnx")
       ->type_name("SIZE")
       ->capture_default_str();
-  app.add_flag("--onnx", options.onnx, "as an ONNX model (opset 17)");
-  app.add_option("--inline-limit", options.inline_limit,
-                 "with --onnx: larger weights get a file of their own, FILE_data")
+  app.add_flag("--onnx", options.onnx, "export an ONNX model (opset 17)");
+  app.add_option(
+         "--inline-limit", options.inline_limit,
+         "maximum size of weights inside an ONNX file; larger ones are written to FILE_data")
       ->type_name("SIZE")
       ->capture_default_str();
   add_newest_option(app, options.newest);
-  app.add_flag("--force", options.force, "replace a model that is there already");
+  app.add_flag("--force", options.force, "replace an existing model");
   add_json_option(app, options);
 }
 
@@ -185,7 +185,7 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
 
 Command command_checkpoint_export() {
   return make_command<ExportOptions>(
-      "write a model as transformers reads it, with its tokenizer; or as ONNX", add_export_options,
+      "export a model and its tokenizer for transformers, or as ONNX", add_export_options,
       run_checkpoint_export);
 }
 

@@ -1,4 +1,4 @@
-// `concertina checkpoint import`: a run of a model as Hugging Face's transformers stores it.
+// `concertina checkpoint import`: creates a run from a Hugging Face model.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -22,17 +22,17 @@ struct ImportOptions : CommandOptions {
   std::vector<std::string> sets;
 };
 
-/// Throws if --set has a key that the other options say.
+/// Throws if --set has a key that the other options define.
 void require_own_keys(const std::vector<std::string>& sets) {
   RunConfig given;
   for (const std::string& assignment : sets) set_config(assignment, given);
   for (const char* const key : {"model.from", "run.dir", "run.name"})
     if (given.origins.contains(key))
-      throw_input(fmt::format("the folder and --out say what {} is", key), "--set",
-                  fmt::format("no --set {}", key));
+      throw_input(fmt::format("{} is determined by the folder and --out", key), "--set",
+                  fmt::format("remove --set {}", key));
 }
 
-/// Makes the run `out` with the weights of `folder` as a checkpoint at step 0. Collective.
+/// Creates the run `out` with the weights of `folder` as a checkpoint at step 0. Collective.
 int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
   namespace fs = std::filesystem;
   require_own_keys(options.sets);
@@ -53,24 +53,26 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
     if (!leads) return;
     const bool there = RunDirectory::exists(config.run.dir, config.run.name);
     owned.emplace(config.run.dir, config.run.name);
-    // Without either it is an import that was killed or had no room: it is made anew.
+    // Without either, it is an interrupted import and is redone.
     if (there &&
         (fs::exists(run_file(owned->path(), kMetricsFile)) || newest_commit(owned->checkpoints())))
-      throw_input("this run is there already", options.out, "another --out");
+      throw_input("the run already exists", options.out, "another --out");
     owned->write_config(write_config(with_absolute_paths(launch.config)));
     keep_model_from(launch.config);
     keep_for_export(launch.config, {});
   });
   save_checkpoint(launch.trainer, checkpoint_directory(launch.config), 0, launch.identity(false));
-  if (leads) print_once(fmt::format("{}: the model of {}\n", out.string(), options.folder));
+  if (leads) print_once(fmt::format("{}: model of {}\n", out.string(), options.folder));
   return 0;
 }
 
 void add_import_options(CLI::App& app, ImportOptions& options) {
-  app.add_option("folder", options.folder, "has config.json and model.safetensors")
+  app.add_option("folder", options.folder, "folder with config.json and model.safetensors")
       ->type_name("DIRECTORY")
       ->required();
-  app.add_option("--out", options.out, "the run to make")->type_name("DIRECTORY")->required();
+  app.add_option("--out", options.out, "run directory to create")
+      ->type_name("DIRECTORY")
+      ->required();
   app.add_option("--set", options.sets, "set a config key; may be repeated")
       ->type_name("TABLE.KEY=VALUE");
 }
@@ -78,7 +80,7 @@ void add_import_options(CLI::App& app, ImportOptions& options) {
 }  // namespace
 
 Command command_checkpoint_import() {
-  return make_command<ImportOptions>("make a run of a model that transformers has stored",
+  return make_command<ImportOptions>("create a run from a model saved by transformers",
                                      add_import_options, run_checkpoint_import);
 }
 

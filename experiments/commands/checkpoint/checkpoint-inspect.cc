@@ -1,4 +1,4 @@
-// `concertina checkpoint inspect`: what a checkpoint holds, from its manifest.
+// `concertina checkpoint inspect`: prints the contents of a checkpoint from its manifest.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -65,7 +65,7 @@ int run_checkpoint_inspect(const CheckpointOptions& options) {
 }  // namespace
 
 Command command_checkpoint_inspect() {
-  return make_command<CheckpointOptions>("step, shards and tensors, from the manifest",
+  return make_command<CheckpointOptions>("show step, shards and tensors from the manifest",
                                          add_checkpoint_options, run_checkpoint_inspect);
 }
 

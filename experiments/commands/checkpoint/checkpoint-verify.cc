@@ -1,4 +1,4 @@
-// `concertina checkpoint verify`: whether a checkpoint is as it was written.
+// `concertina checkpoint verify`: checks whether a checkpoint is intact.
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// Exit code 1 if anything is not as it was written.
+/// Returns exit code 1 if the checkpoint is damaged.
 int run_checkpoint_verify(const CheckpointOptions& options) {
   const std::string commit = stored_commit(options.path);
   const std::vector<std::string> problems = verify(commit);
@@ -18,7 +18,7 @@ int run_checkpoint_verify(const CheckpointOptions& options) {
         {"path", commit}, {"ok", problems.empty()}, {"problems", problems}};
     fmt::print("{}\n", report.dump());
   } else if (problems.empty()) {
-    fmt::print("ok: every byte of {} is as it was written\n", commit);
+    fmt::print("ok: {} is intact\n", commit);
   } else {
     fmt::print("{}\n", fmt::join(problems, "\n"));
   }
@@ -31,7 +31,7 @@ int run_checkpoint_verify(const CheckpointOptions& options) {
 }  // namespace
 
 Command command_checkpoint_verify() {
-  return make_command<CheckpointOptions>("read every byte and compare it with what was written",
+  return make_command<CheckpointOptions>("read every byte and compare it with the stored hashes",
                                          add_checkpoint_options, run_checkpoint_verify);
 }
 

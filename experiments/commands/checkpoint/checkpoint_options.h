@@ -1,4 +1,4 @@
-// Options that subcommands of `checkpoint` share.
+// Options shared by the subcommands of `checkpoint`.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 namespace concertina {
 
 struct CheckpointOptions : CommandOptions {
-  std::string path;  // of stored_commit()
+  std::string path;  // argument of stored_commit()
 };
 inline void add_checkpoint_options(CLI::App& app, CheckpointOptions& options) {
-  app.add_option("path", options.path, "run, checkpoint, or directory of checkpoints")
+  app.add_option("path", options.path, "run, checkpoint or directory of checkpoints")
       ->type_name("PATH")
       ->required();
   add_json_option(app, options);

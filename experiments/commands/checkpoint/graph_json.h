@@ -1,4 +1,4 @@
-// A graph of operators as JSON, from which the Python package writes ONNX.
+// Converts a graph of operators to JSON, from which the Python package writes ONNX.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// `concertina data clean`: a table without its faulty rows, as a new file. The faults are found in
-// Python.
+// `concertina data clean`: copies a table to a new file without its faulty rows, which Python
+// finds.
 #include <fmt/ranges.h>
 
 #include "core/error.h"
@@ -10,7 +10,7 @@ namespace concertina {
 namespace {
 
 struct CleanOptions : DataFileOptions {
-  std::string out, dropped;  // the second is empty: `out` and ".dropped.jsonl"
+  std::string out, dropped;  // the second defaults to `out` + ".dropped.jsonl"
   std::vector<std::string> faults{"broken",   "undecodable", "empty",
                                   "conflict", "overlap",     "duplicate"};
 };
@@ -19,13 +19,13 @@ int run_data_clean(const CleanOptions& options) {
   const std::string dropped =
       options.dropped.empty() ? options.out + ".dropped.jsonl" : options.dropped;
   for (const std::string& path : {options.out, dropped})
-    require_nothing_at(path, "the name of a new file: nothing is replaced");
+    require_nothing_at(path, "the name of a new file");
   require_output(options.out, "--out");
   require_output(dropped, "--dropped");
   const RunConfig config = data_config(options);
   return with_places(config, [&] {
     if (Corpus(config.data.files, "data.files").files().size() != 1)
-      throw_input("several files would become one", "data.files", "one file at a time");
+      throw_input("several files cannot be written to one", "data.files", "one file at a time");
     return look_at_rows(options, config,
                         {{"out", options.out},
                          {"dropped", dropped},
@@ -36,12 +36,12 @@ int run_data_clean(const CleanOptions& options) {
 void add_clean_options(CLI::App& app, CleanOptions& options) {
   add_data_options(app, options,
                    "a table, or @FILE.toml that names it; rows of data.validation_files and "
-                   "data.test_files are looked at beside it");
+                   "data.test_files are checked as well");
   app.add_option("--out", options.out, "new file to write")->type_name("FILE")->required();
   app.add_option("--dropped", options.dropped,
-                 "file for the dropped rows and why, as JSON lines (default: OUT.dropped.jsonl)")
+                 "file for dropped rows and reasons, as JSON lines (default: OUT.dropped.jsonl)")
       ->type_name("FILE");
-  app.add_option("--drop", options.faults, "faults whose rows are dropped")
+  app.add_option("--drop", options.faults, "faults of rows to drop")
       ->check(CLI::IsMember(
           {"broken", "undecodable", "empty", "conflict", "overlap", "duplicate", "near", "cut"}))
       ->delimiter(',')
@@ -52,7 +52,7 @@ void add_clean_options(CLI::App& app, CleanOptions& options) {
 }  // namespace
 
 Command command_data_clean() {
-  return make_command<CleanOptions>("write a table without its faulty rows", add_clean_options,
+  return make_command<CleanOptions>("copy a table without its faulty rows", add_clean_options,
                                     run_data_clean);
 }
 

@@ -1,4 +1,4 @@
-// `concertina data inspect`: what a token file is, or what a format of data makes of files.
+// `concertina data inspect`: describes a token file, or files as a data format reads them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,9 +23,9 @@ std::string start_text(const TokenFile& file, const std::vector<std::int32_t>& s
                        const InspectOptions& options) {
   const auto tokenizer = make_tokenizer(options.tokenizer, "--tokenizer");
   if (tokenizer->fingerprint() != file.info().tokenizer)
-    throw_input(fmt::format("the file was made by another tokenizer: {}, not {}",
+    throw_input(fmt::format("the file was prepared with another tokenizer: {}, not {}",
                             file.info().tokenizer, tokenizer->fingerprint()),
-                "--tokenizer", "the one that it was prepared with");
+                "--tokenizer", "the tokenizer that it was prepared with");
   return tokenizer->decode(start);
 }
 
@@ -51,7 +51,7 @@ void inspect_token_file(const std::string& path, const InspectOptions& options) 
     if (!options.tokenizer.empty()) json["text"] = text;
     return print_once(json_line(json));
   }
-  std::string lines = fmt::format("file        {}\nformat      token file of concertina\n", path);
+  std::string lines = fmt::format("file        {}\nformat      Concertina token file\n", path);
   lines += fmt::format("tokens      {}, {} bytes each\n", info.tokens, info.width());
   lines += fmt::format("documents   {}\nvocabulary  {}\n", info.documents, info.vocabulary);
   lines += fmt::format("tokenizer   {}\nsha256      {}{}\n", info.tokenizer, info.sha256,
@@ -100,15 +100,15 @@ int run_data_inspect(const InspectOptions& options) {
     for (const char* const option : {"--context", "--set", "--quality"})
       options.needs(option, "--format", false);
     if (files.size() != 1 || !is_token_file(files[0]))
-      throw_input(fmt::format("{} is no token file of concertina", files[0]), "FILE",
-                  fmt::format("--format = one of {}, or one token file",
+      throw_input(fmt::format("{} is not a Concertina token file", files[0]), "FILE",
+                  fmt::format("--format = one of {}, or a single token file",
                               fmt::join(names_of(dataset_formats()), ", ")));
     inspect_token_file(files[0], options);
     return 0;
   }
   if (options.verify)
-    throw_input("files of this format have no hash to compare with", "--verify",
-                "no --verify, or a file of `data prepare` without --format");
+    throw_input("files of this format have no stored hash", "--verify",
+                "remove --verify, or use a file of `data prepare` without --format");
   for (const char* const option : {"--near", "--report"})
     options.needs(option, "--quality", options.quality);
   const RunConfig config = data_config(options);
@@ -121,20 +121,19 @@ int run_data_inspect(const InspectOptions& options) {
 
 void add_inspect_options(CLI::App& app, InspectOptions& options) {
   add_data_options(app, options,
-                   "a token file; with --format any files or globs; or @FILE.toml, whose keys of "
-                   "[data] count");
-  app.add_flag("--verify", options.verify, "read all of a token file and compare its hash");
+                   "token file; with --format files or globs; or @FILE.toml with keys of [data]");
+  app.add_flag("--verify", options.verify, "read the whole token file and compare its hash");
   app.add_flag("--quality", options.quality,
-               "look for faulty rows of tables: duplicates, what is held out and trained on too, "
-               "empty, undecodable, other labels of the same text");
+               "find faulty rows of tables: duplicates, held-out rows in the training data, empty "
+               "or undecodable text, different labels for the same text");
   add_quality_options(app, options);
 }
 
 }  // namespace
 
 Command command_data_inspect() {
-  return make_command<InspectOptions>("what files of data are, and hold", add_inspect_options,
-                                      run_data_inspect);
+  return make_command<InspectOptions>("show the format and contents of data files",
+                                      add_inspect_options, run_data_inspect);
 }
 
 }  // namespace concertina

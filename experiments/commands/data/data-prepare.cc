@@ -1,4 +1,5 @@
-// `concertina data prepare`: data.text, or the rows of a table, into a token file, by all ranks.
+// `concertina data prepare`: converts data.text, or the rows of a table, to a token file on all
+// ranks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,29 +38,28 @@ PrepareOptions prepare_options(const PrepareCommand& command, const Tokenizer& t
   if (const auto end = tokenizer.special(SpecialToken::end))
     options.end = {*end};
   else
-    throw_input("the tokenizer has no token for the end of a text", "--append-end",
-                "no --append-end, or a tokenizer with such a token (<|endoftext|>, </s>)");
+    throw_input("the tokenizer has no end-of-text token", "--append-end",
+                "remove --append-end, or use a tokenizer with one (<|endoftext|>, </s>)");
   return options;
 }
 
-/// Keys that name data, but none that becomes tokens here.
+/// Throws unless the keys name data that can be tokenized.
 void check_prepared_keys(const RunConfig& config) {
   if (config.data.format != "text" && !is_table(config))
-    throw_input(
-        fmt::format("data.format = \"{}\" is not prepared", config.data.format), "data.format",
-        fmt::format("\"text\", the default, or one of: {}", fmt::join(kTableFormats, ", ")));
+    throw_input(fmt::format("data.format = \"{}\" cannot be prepared", config.data.format),
+                "data.format",
+                fmt::format("\"text\", or one of: {}", fmt::join(kTableFormats, ", ")));
   if (const std::string key = files_key(config); data_files(config).empty())
-    throw_input("no text is named", key, fmt::format("{} = files or globs", key));
+    throw_input("no text to prepare", key, fmt::format("{} = files or globs", key));
   for (const auto& [key, files] :
        {std::pair{"data.validation_files", &config.data.validation_files},
         {"data.test_files", &config.data.test_files}})
     if (!files->empty())
-      throw_input(
-          fmt::format("one file is made at a time, of {}", files_key(config)), key,
-          fmt::format("a `data prepare` of its own for each split; {} then names the result", key));
+      throw_input(fmt::format("only {} is prepared", files_key(config)), key,
+                  fmt::format("run `data prepare` once per split and set {} to the result", key));
 }
 
-/// Every rank makes the same file of the same text.
+/// Throws unless every rank creates the same file from the same text.
 void agree_on(Communicator& world, const PrepareCommand& command, const Tokenizer& tokenizer,
               const Corpus& corpus) {
   RunConfig config = command.config;
@@ -117,17 +117,17 @@ int run_data_prepare(const PrepareCommand& command, MpiEnvironment& mpi) {
 }
 
 void declare_prepare(CLI::App& app, PrepareCommand& command) {
-  app.add_option("--out", command.out, "the token file; data.format = \"tokens\" reads it")
+  app.add_option("--out", command.out, "token file to write, for data.format = \"tokens\"")
       ->type_name("FILE")
       ->required();
-  app.add_option("--documents", command.documents, "what a document is")
+  app.add_option("--documents", command.documents, "rule that splits text into documents")
       ->check(CLI::IsMember(
           std::vector<std::string>(std::begin(kDocumentRules), std::end(kDocumentRules))))
       ->capture_default_str();
   app.add_flag("--append-end", command.append_end,
-               "after each document the tokenizer's end of text, in place of its last line breaks");
+               "replace trailing line breaks of documents with the end-of-text token");
   app.add_option("--chunk", command.chunk_kib,
-                 "KiB of text that a rank encodes at a time; changes no byte of the file")
+                 "KiB of text that a rank encodes at a time; does not affect the result")
       ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();
   add_json_option(app, command);
@@ -136,9 +136,8 @@ void declare_prepare(CLI::App& app, PrepareCommand& command) {
 }  // namespace
 
 Command command_data_prepare() {
-  return make_command<PrepareCommand>(
-      "text into a token file, by all ranks; started again it goes on", declare_prepare,
-      run_data_prepare);
+  return make_command<PrepareCommand>("convert text to a token file on all ranks; resumes if rerun",
+                                      declare_prepare, run_data_prepare);
 }
 
 }  // namespace concertina

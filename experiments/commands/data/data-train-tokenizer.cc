@@ -1,4 +1,4 @@
-// `concertina data train-tokenizer`: a byte-level BPE from text.
+// `concertina data train-tokenizer`: trains a byte-level BPE on text.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct TrainTokenizerOptions : CommandOptions {
 
 constexpr std::size_t kCountedBytes = std::size_t{4} << 20;
 
-/// Counts the words of each file by itself, on all cores of this process.
+/// Counts the words of each file separately, on all cores of this process.
 WordCounts counted_words(const std::vector<std::string>& files, const WordPattern& pattern) {
   WordCounts all;
   std::mutex mutex;
@@ -49,7 +49,7 @@ WordCounts counted_words(const std::vector<std::string>& files, const WordPatter
       } catch (const Error& error) {
         throw_input(fmt::format("{}, counted from byte {}", error.message(),
                                 pieces[i].data() - text.data()),
-                    path, "text in UTF-8");
+                    path, "UTF-8 text");
       }
       const std::lock_guard lock(mutex);
       for (const auto& [word, count] : mine) all[word] += count;
@@ -63,32 +63,32 @@ void require_options(const TrainTokenizerOptions& options) {
     require_utf8(options.special[i]);
     for (std::size_t j = 0; j < i; ++j)
       if (options.special[i].empty() || options.special[i] == options.special[j])
-        throw_input(fmt::format("the special token '{}' is there twice", options.special[i]),
-                    "--special", "different ones");
+        throw_input(fmt::format("the special token '{}' is listed twice", options.special[i]),
+                    "--special", "distinct tokens");
   }
   if (options.prefix_space && options.pattern != "gpt2")
     throw_input(fmt::format("the pattern '{}' has no prefix space", options.pattern),
                 "--prefix-space", "--pattern gpt2");
   const std::int64_t least = 256 + std::ssize(options.special);
   if (options.vocabulary < least)
-    throw_input(fmt::format("{} tokens have no room for all bytes", options.vocabulary),
+    throw_input(fmt::format("a vocabulary of {} is too small for all bytes", options.vocabulary),
                 "--vocabulary", fmt::format("at least {}", least));
 }
 
-/// Writes `out`/tokenizer.json. On one process.
+/// Writes `out`/tokenizer.json. Runs on one process.
 int run_train_tokenizer(const TrainTokenizerOptions& options) {
   require_options(options);
   const std::string path = (std::filesystem::path(options.out) / "tokenizer.json").string();
   if (std::error_code error; std::filesystem::exists(path, error))
-    throw_input("there is a tokenizer already", path, "another --out");
+    throw_input("the tokenizer already exists", path, "another --out");
   if (std::error_code error; std::filesystem::exists(options.out, error) &&
                              !std::filesystem::is_directory(options.out, error))
-    throw_input("this is no directory", options.out, "--out DIRECTORY, which need not exist");
+    throw_input("not a directory", options.out, "--out DIRECTORY, existing or new");
   const auto start = std::chrono::steady_clock::now();
   const WordPattern pattern(options.pattern == "gpt2" ? WordPattern::gpt2() : WordPattern::llama3(),
                             "--pattern", options.prefix_space);
   const WordCounts counts = counted_words(options.files, pattern);
-  log::info("{} different words", counts.size());
+  log::info("{} distinct words", counts.size());
   const LearnedPairs learned = learn_pairs(counts, options.vocabulary, options.special);
   make_directories(options.out);
   atomic_replace(path, description_of(learned, pattern));
@@ -102,30 +102,31 @@ int run_train_tokenizer(const TrainTokenizerOptions& options) {
     print_once(
         fmt::format("{}: {} tokens, {:.1f} s\n", path, learned.tokens.size(), seconds.count()));
   if (std::ssize(learned.tokens) < options.vocabulary)
-    log::warn("no pair of tokens is left: the vocabulary has {} of {} tokens",
+    log::warn("no more pairs of tokens to merge: the vocabulary has {} of {} tokens",
               learned.tokens.size(), options.vocabulary);
   return 0;
 }
 
 void add_train_tokenizer_options(CLI::App& app, TrainTokenizerOptions& options) {
-  app.add_option("files", options.files, "text in UTF-8; files or globs")
+  app.add_option("files", options.files, "UTF-8 text files or globs")
       ->type_name("FILE")
       ->required();
-  app.add_option("--out", options.out, "folder for tokenizer.json")
+  app.add_option("--out", options.out, "folder to write tokenizer.json to")
       ->type_name("DIRECTORY")
       ->required();
-  app.add_option("--vocabulary", options.vocabulary, "tokens, with all bytes and special ones")
+  app.add_option("--vocabulary", options.vocabulary,
+                 "vocabulary size in tokens, including all bytes and special tokens")
       ->check(whole_number(1, std::int64_t{1} << 22))
       ->capture_default_str();
-  app.add_option("--pattern", options.pattern, "how text is cut into words")
+  app.add_option("--pattern", options.pattern, "pattern that splits text into words")
       ->check(CLI::IsMember({"gpt2", "llama3"}))
       ->capture_default_str();
   app.add_flag("--prefix-space", options.prefix_space,
-               "put a space before a text that begins with none; each line is a text");
+               "put a space in front of texts that do not start with one; each line is a text");
   app.add_option("--special", options.special,
-                 "a token that stands for no text; may be repeated")
+                 "special token without text; may be repeated")
       ->type_name("TOKEN")
-      ->allow_extra_args(false)  // or CLI11 takes "[PAD]" for a list
+      ->allow_extra_args(false)  // otherwise CLI11 parses "[PAD]" as a list
       ->capture_default_str();
   add_json_option(app, options);
 }
@@ -133,7 +134,7 @@ void add_train_tokenizer_options(CLI::App& app, TrainTokenizerOptions& options) 
 }  // namespace
 
 Command command_data_train_tokenizer() {
-  return make_command<TrainTokenizerOptions>("learn a byte-level BPE from text: tokenizer.json",
+  return make_command<TrainTokenizerOptions>("train a byte-level BPE tokenizer on text",
                                              add_train_tokenizer_options, run_train_tokenizer);
 }
 

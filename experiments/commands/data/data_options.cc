@@ -13,14 +13,15 @@ void add_data_options(CLI::App& app, DataFileOptions& options, const char* files
   app.add_option("files", options.files, files)->type_name("FILE|@FILE")->required();
   std::vector<std::string> formats;
   for (const std::string_view name : names_of(dataset_formats())) formats.emplace_back(name);
-  app.add_option("--format", options.format, "what the files are: as data.format")
+  app.add_option("--format", options.format, "format of the files, as in data.format")
       ->check(CLI::IsMember(formats));
-  app.add_option("--tokenizer", options.tokenizer, "as data.tokenizer")->type_name("FILE|bytes");
-  app.add_option("--context", options.context, "tokens of a sample, as model.context")
+  app.add_option("--tokenizer", options.tokenizer, "tokenizer, as in data.tokenizer")
+      ->type_name("FILE|bytes");
+  app.add_option("--context", options.context, "tokens per sample, as in model.context")
       ->check(whole_number(1, std::int64_t{1} << 24))
       ->capture_default_str();
   app.add_option("--set", options.sets,
-                 "set one config key, such as data.validation=0.1 or data.validation_files=FILE; "
+                 "set a config key, such as data.validation=0.1 or data.validation_files=FILE; "
                  "may be repeated")
       ->type_name("TABLE.KEY=VALUE")
       ->allow_extra_args(false)
@@ -30,12 +31,12 @@ void add_data_options(CLI::App& app, DataFileOptions& options, const char* files
 
 void add_quality_options(CLI::App& app, DataFileOptions& options) {
   app.add_option("--near", options.near,
-                 "least share of runs of 5 bytes that two texts have in common, to be nearly the "
-                 "same; 0: do not look")
+                 "minimum share of common 5-byte sequences of two texts that count as near "
+                 "duplicates; 0: do not search")
       ->type_name("SHARE")
       ->check(number(0, 1))
       ->capture_default_str();
-  app.add_option("--report", options.report, "write a page of what is found, with examples")
+  app.add_option("--report", options.report, "HTML page to write with findings and examples")
       ->type_name("FILE.html");
 }
 
@@ -51,7 +52,7 @@ RunConfig data_config(const DataFileOptions& options) {
   if (options.given("--context"))
     given.sets.push_back(fmt::format("model.context={}", options.context));
   RunConfig config = load(given);
-  // Without a task, a table is one of classes.
+  // Without a task, tables are treated as classification data.
   if (given.sources.empty() && config.data.documents == "auto" &&
       !config.origins.contains("model.task") && !config.origins.contains("model.family"))
     config.data.documents = "alone";

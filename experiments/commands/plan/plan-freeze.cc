@@ -1,4 +1,4 @@
-// `concertina plan freeze`: what freezing gives a run that nobody has launched, part by part.
+// `concertina plan freeze`: predicts the effect of freezing and of each part of it before a launch.
 #include "experiments/commands/plan/plan_options.h"
 
 namespace concertina {
@@ -11,7 +11,7 @@ struct PlanFreezeOptions : PredictionSource {
 int run_plan_freeze(const PlanFreezeOptions& options) {
   CourseOptions course = options.course;
   if (options.config.freeze.policy == "none")
-    throw_input("nothing freezes", "freeze.policy", "--policy POLICY, such as pipetransformer");
+    throw_input("no freeze policy", "freeze.policy", "--policy POLICY, such as pipetransformer");
   course.progress = slow_teller();
   const nlohmann::ordered_json report =
       course_report(options.config, plan_options(options), course);
@@ -23,12 +23,13 @@ void add_plan_freeze_options(CLI::App& app, PlanFreezeOptions& options) {
   app.add_option_function<std::string>(
          "--policy",
          [&](const std::string& name) { options.sets.push_back("freeze.policy=" + name); },
-         "in place of the config's freeze.policy")
+         "freeze policy (default: the config's freeze.policy)")
       ->type_name("POLICY");
-  app.add_option("--epochs", options.course.epochs, "of the run")
+  app.add_option("--epochs", options.course.epochs, "length of the run in epochs")
       ->check(whole_number(1, 10000))
       ->capture_default_str();
-  app.add_option("--samples", options.course.samples, "of an epoch, in place of those of data.text")
+  app.add_option("--samples", options.course.samples,
+                 "samples per epoch (default: those of data.text)")
       ->check(whole_number(1, std::int64_t{1} << 50));
   add_world_option(app, options.plan.world);
   add_source_options(app, options, /*rates=*/true);
@@ -39,8 +40,8 @@ void add_plan_freeze_options(CLI::App& app, PlanFreezeOptions& options) {
 
 Command command_plan_freeze() {
   return make_command<PlanFreezeOptions>(
-      "frozen layers, layout and time of each epoch, and the ladder from a static run to all "
-      "parts, with ceilings",
+      "predict frozen layers, layout and time of each epoch, and the gain of each part over a "
+      "static run, with ceilings",
       add_plan_freeze_options, run_plan_freeze);
 }
 

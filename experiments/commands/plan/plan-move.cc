@@ -1,4 +1,4 @@
-// `concertina plan move`: what a change of the layout would move, without a launch.
+// `concertina plan move`: predicts the cost of a layout change, without a launch.
 #include "experiments/commands/plan/plan_options.h"
 
 namespace concertina {
@@ -10,7 +10,7 @@ struct PlanMoveOptions : PredictionSource {
 
 int run_plan_move(const PlanMoveOptions& options) {
   if (options.from.empty() && options.to.empty())
-    throw_input("nothing says between which layouts", "concertina plan move",
+    throw_input("no layouts to move between", "concertina plan move",
                 "--from KEYS, --to KEYS or both, such as --to \"parallel.pp=2\"");
   const nlohmann::ordered_json moves =
       move_report(options.config, plan_options(options), options.from, options.to);
@@ -21,10 +21,12 @@ int run_plan_move(const PlanMoveOptions& options) {
 void add_plan_move_options(CLI::App& app, PlanMoveOptions& options) {
   add_world_option(app, options.plan.world);
   app.add_option("--from", options.from,
-                 "the layout before the change: keys on top of the config, such as "
-                 "\"parallel.pp=4 parallel.dp=1\"; left out: the config's own")
+                 "layout before the change, as keys on top of the config, such as \"parallel.pp=4 "
+                 "parallel.dp=1\" (default: the config's)")
       ->type_name("KEYS");
-  app.add_option("--to", options.to, "the layout after it, as --from")->type_name("KEYS");
+  app.add_option("--to", options.to,
+                 "layout after the change, in the form of --from (default: the config's)")
+      ->type_name("KEYS");
   add_source_options(app, options, /*rates=*/false);
   add_json_option(app, options);
 }
@@ -32,8 +34,9 @@ void add_plan_move_options(CLI::App& app, PlanMoveOptions& options) {
 }  // namespace
 
 Command command_plan_move() {
-  return make_command<PlanMoveOptions>("what a change of the layout would move, and its seconds",
-                                       add_plan_move_options, run_plan_move);
+  return make_command<PlanMoveOptions>(
+      "predict the data that a layout change moves, and its duration", add_plan_move_options,
+      run_plan_move);
 }
 
 }  // namespace concertina

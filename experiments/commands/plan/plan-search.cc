@@ -1,4 +1,4 @@
-// `concertina plan search`: the fastest layouts that fit a cluster.
+// `concertina plan search`: finds the fastest layouts that fit in a cluster.
 #include "experiments/predict/search_report.h"
 
 #include "experiments/commands/plan/plan_options.h"
@@ -22,23 +22,23 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
   LayoutSearchOptions& layouts = options.layouts;
   add_world_option(app, layouts.world);
   app.add_option("--machine", layouts.machine,
-                 "the machine: a preset (a100-40gb, a100-80gb, h100, h200, laptop) or a machine "
-                 "file")
+                 "preset (a100-40gb, a100-80gb, h100, h200, laptop) or machine file")
       ->type_name("NAME|FILE");
-  app.add_option("--rate", layouts.gflops, "GFLOP/s of one rank, in place of the machine's")
+  app.add_option("--rate", layouts.gflops, "GFLOP/s of one rank (default: the machine's)")
       ->type_name("GFLOPS")
       ->check(number(1e-3, 1e9));
   app.add_option("--device-memory", layouts.device_memory,
-                 "memory of one device, with its unit, in place of the machine's")
+                 "memory of one device, with unit (default: the machine's)")
       ->type_name("SIZE");
-  app.add_option("--top", layouts.top, "layouts to print")
+  app.add_option("--top", layouts.top, "number of layouts to print")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  app.add_option("--budget", layouts.budget, "actions of schedules to simulate, all together")
+  app.add_option("--budget", layouts.budget,
+                 "maximum number of schedule actions to simulate in total")
       ->check(number(1, 1e12))
       ->capture_default_str();
   app.add_option("--software", layouts.software,
-                 "whose bytes and overlaps: concertina, megatron, deepspeed")
+                 "software to model: concertina, megatron or deepspeed")
       ->type_name("NAME")
       ->capture_default_str();
   const auto list = [&](const char* name, auto& values, const char* help) {
@@ -47,12 +47,12 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
   const auto numbers = [&](const char* name, std::vector<int>& values, const char* help) {
     list(name, values, help)->check(whole_number(1, kMostPlannedRanks))->type_name("N,...");
   };
-  numbers("--tp", layouts.tp, "only these sizes of a tensor-parallel group");
-  numbers("--pp", layouts.pp, "only these depths");
-  numbers("--microbatch", layouts.microbatch, "only microbatches of so many samples");
-  numbers("--chunks", layouts.chunks, "only so many stages per rank");
-  list("--schedules", layouts.schedules, "only these schedules")->type_name("NAME,...");
-  list("--recompute", layouts.recompute, "only this recomputation: none, selective, full")
+  numbers("--tp", layouts.tp, "sizes of a tensor-parallel group to consider");
+  numbers("--pp", layouts.pp, "pipeline depths to consider");
+  numbers("--microbatch", layouts.microbatch, "samples per microbatch to consider");
+  numbers("--chunks", layouts.chunks, "numbers of stages per rank to consider");
+  list("--schedules", layouts.schedules, "schedules to consider")->type_name("NAME,...");
+  list("--recompute", layouts.recompute, "recomputation to consider: none, selective, full")
       ->type_name("WORD,...");
   add_json_option(app, options);
 }
@@ -61,8 +61,8 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
 
 Command command_plan_search() {
   return make_command<PlanSearchOptions>(
-      "the fastest layouts that fit: tensor-parallel group x pp x dp x chunks x schedule x "
-      "microbatch x recomputation",
+      "find the fastest layouts that fit in memory: tensor-parallel size x pp x dp x chunks x "
+      "schedule x microbatch x recomputation",
       add_plan_search_options, run_plan_search);
 }
 

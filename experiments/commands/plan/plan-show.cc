@@ -1,5 +1,5 @@
-// `concertina plan show`, or `concertina plan`: what a run would hold, take and wait for, at any
-// world size.
+// `concertina plan show`, or `concertina plan`: predicts memory, times and waits of a run with any
+// number of ranks.
 #include <fmt/format.h>
 
 #include "experiments/commands/plan/plan_options.h"
@@ -15,13 +15,12 @@ int run_plan_show(const PredictionSource& options) {
   return 0;
 }
 
-/// An option of `plan` that is a command now.
+/// Adds a former option of `plan` that refers to its successor, a command.
 void add_former_option(CLI::App& app, const std::string& option, const std::string& command) {
   const CLI::callback_t refuse = [=](const CLI::results_t&) -> bool {
-    throw_input(fmt::format("`plan {}` is a command of its own", option), "concertina plan",
-                command);
+    throw_input(fmt::format("`plan {}` is now a command", option), "concertina plan", command);
   };
-  app.add_option(option, refuse, "")->expected(0, 1)->group("");  // in no help
+  app.add_option(option, refuse, "")->expected(0, 1)->group("");  // hidden from the help
 }
 
 void add_plan_show_options(CLI::App& app, PredictionSource& options) {
@@ -38,8 +37,8 @@ void add_plan_show_options(CLI::App& app, PredictionSource& options) {
 
 Command command_plan_show() {
   return make_command<PredictionSource>(
-      "layout, memory and step time of one layout; `plan` alone means this", add_plan_show_options,
-      run_plan_show);
+      "predict memory and step time of one layout (default command of `plan`)",
+      add_plan_show_options, run_plan_show);
 }
 
 }  // namespace concertina

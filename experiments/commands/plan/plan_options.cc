@@ -9,25 +9,25 @@
 namespace concertina {
 
 void add_world_option(CLI::App& app, int& world) {
-  app.add_option("--world", world, "ranks to plan for; none is launched")
+  app.add_option("--world", world, "number of ranks to plan for, without launching them")
       ->check(whole_number(1, kMostPlannedRanks))
       ->capture_default_str();
 }
 
 void add_source_options(CLI::App& app, PredictionSource& options, bool rates) {
   if (rates)
-    app.add_option("--rate", options.plan.gflops, "GFLOP/s of one rank, in place of measuring it")
+    app.add_option("--rate", options.plan.gflops, "GFLOP/s of one rank (default: measured)")
         ->type_name("GFLOPS")
         ->check(number(1e-3, 1e9));
   app.add_option("--costs", options.plan.costs,
-                 "what to predict from: the directory of a run, or a machine file (*.toml)")
+                 "source of costs: a run directory or a machine file (*.toml)")
       ->type_name("RUN|FILE");
   app.add_option("--machine", options.machine,
-                 "in place of --costs: a preset (a100-40gb, a100-80gb, h100, h200, laptop) or a "
-                 "machine file")
+                 "machine instead of --costs: a preset (a100-40gb, a100-80gb, h100, h200, laptop) "
+                 "or a machine file")
       ->type_name("NAME|FILE");
   app.add_option("--links", options.plan.links,
-                 "what messages take, in place of the links in --costs: a machine file, or a run")
+                 "source of link speeds: a machine file or a run (default: --costs)")
       ->type_name("RUN|FILE");
 }
 

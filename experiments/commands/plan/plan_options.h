@@ -1,4 +1,4 @@
-// Options that the commands of `plan` share.
+// Options shared by the commands of `plan`.
 #pragma once
 
 #include <functional>
@@ -11,20 +11,19 @@ namespace concertina {
 
 constexpr int kMostPlannedRanks = 1 << 16;
 
-/// The options of a prediction from a run, a machine file or a rate.
+/// Options of a prediction based on a run, a machine file or a rate.
 struct PredictionSource : ConfigOptions {
   PlanOptions plan;
-  std::string machine;  // a preset or a machine file, as `plan.costs`
+  std::string machine;  // preset or machine file, for `plan.costs`
 };
 
 void add_world_option(CLI::App& app, int& world);
-/// Adds --costs, --machine and --links; with `rates` also --rate, which moves do not need.
+/// Adds --costs, --machine and --links, and with `rates` also --rate, which moves do not need.
 void add_source_options(CLI::App& app, PredictionSource& options, bool rates);
-/// The costs that the options name; throws Error{bad_input} for those that leave others without
-/// effect.
+/// The costs that the options name. Throws Error{bad_input} if an option has no effect.
 PlanOptions plan_options(const PredictionSource& options);
 
-/// Tells what goes on, where it takes long.
+/// Returns a callback that prints progress of long computations.
 std::function<void(const std::string&)> slow_teller();
 
 }  // namespace concertina

@@ -1,5 +1,5 @@
-// `concertina schedule check`: exit code 0 for a plan that is accepted, 2 for one that is refused,
-// with the counter-example and the place in the grid.
+// `concertina schedule check`: returns exit code 0 for a valid plan, and 2 for an invalid one with
+// a counter-example and its place in the grid.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -43,10 +43,10 @@ void print(const RefusedPlan& refused) {
 }
 
 struct CheckOptions : ScheduleOptions {
-  int activations = 0;  // most microbatches of stages that a rank may save; 0: any
+  int activations = 0;  // maximum saved on a rank, in microbatch-stages; 0: unlimited
 };
 
-/// The plan, if it is right and saves no more than it may.
+/// Returns the plan if it is valid and within the memory limit.
 Plan accepted_plan(const CheckOptions& options) {
   Planned planned = plan_of(options);
   if (options.activations == 0) return std::move(planned.plan);
@@ -64,7 +64,7 @@ int run_schedule_check(const CheckOptions& options) {
     if (options.json)
       fmt::print("{}", json_line({{"ok", true}, {"ranks", ranks}, {"actions", actions}}));
     else
-      fmt::print("ok: {}, {}: complete, ordered, free of deadlock\n", counted(ranks, "rank"),
+      fmt::print("ok: {}, {}: complete, ordered, free of deadlocks\n", counted(ranks, "rank"),
                  counted(actions, "action"));
     return static_cast<int>(Exit::ok);
   } catch (const RefusedPlan& refused) {
@@ -86,7 +86,7 @@ void add_check_options(CLI::App& app, CheckOptions& options) {
   add_schedule_option(app, options);
   add_plan_options(app, options);
   app.add_option("--activations", options.activations,
-                 "most activations saved on a rank, in microbatches of stages; 0: any")
+                 "maximum activations saved on a rank, in microbatch-stages; 0: unlimited")
       ->check(whole_number(0, 1 << 30));
   add_json_option(app, options);
 }
@@ -94,8 +94,8 @@ void add_check_options(CLI::App& app, CheckOptions& options) {
 }  // namespace
 
 Command command_schedule_check() {
-  return make_command<CheckOptions>("prove it complete and free of deadlock", add_check_options,
-                                    run_schedule_check);
+  return make_command<CheckOptions>("prove that a schedule is complete and free of deadlocks",
+                                    add_check_options, run_schedule_check);
 }
 
 }  // namespace concertina

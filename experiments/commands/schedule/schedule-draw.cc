@@ -1,4 +1,4 @@
-// `concertina schedule draw`: predicted steps of schedules as a picture, or in letters.
+// `concertina schedule draw`: draws predicted steps of schedules as a picture or as text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -20,15 +20,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct DrawOptions : ScheduleOptions {
-  std::vector<std::string> schedules;  // a panel each
-  std::string out;                     // the picture
+  std::vector<std::string> schedules;  // one panel each
+  std::string out;                     // file of the picture
   double width = 6.75;                 // inches
   bool grid = false;
 };
 
 const std::vector<std::string> kPictures{".svg", ".pdf", ".png", ".tex", ".html"};
 
-/// "NAME:4" is NAME with 4 chunks.
+/// Whether the name has a number of chunks, as "NAME:4" has.
 bool names_chunks(const std::string& schedule) {
   const std::size_t colon = schedule.rfind(':');
   return colon != std::string::npos && is_schedule(schedule.substr(0, colon));
@@ -41,14 +41,14 @@ ScheduleOptions options_for(const ScheduleOptions& options, const std::string& s
   if (!names_chunks(schedule)) return one;
   std::string chunks = schedule.substr(colon + 1);
   if (!whole_number(1, 64)(chunks).empty())
-    throw_input(fmt::format("'{}' is no number of chunks", chunks), schedule,
+    throw_input(fmt::format("expected a number of chunks, got '{}'", chunks), schedule,
                 "NAME:CHUNKS, such as interleaved-1f1b:4");
   one.schedule = schedule.substr(0, colon);
   one.chunks = std::stoi(chunks);
   return one;
 }
 
-/// Which part of the model a stage has: --costs speak of a rank.
+/// The share of the model in one stage, since --costs apply to a rank.
 double share_of_stage(const Layout& layout) {
   return static_cast<double>(working_ranks(layout).size()) /
          static_cast<double>(layout.pipelines[0].stages.size());
@@ -64,7 +64,7 @@ TimelinePanel panel_of(const std::string& name, const ScheduleOptions& options,
           std::move(timeline)};
 }
 
-/// Files say how many ranks and microbatches they have; names follow the first of them.
+/// Files define their numbers of ranks and microbatches; names use those of the first file.
 std::vector<TimelinePanel> panels_of(const ScheduleOptions& options,
                                      const std::vector<std::string>& schedules,
                                      const ScheduleCosts& costs) {
@@ -82,7 +82,7 @@ std::vector<TimelinePanel> panels_of(const ScheduleOptions& options,
   return panels;
 }
 
-/// Throws where the files do not fit beside each other, before anything is drawn.
+/// Throws before anything is drawn if the files cannot share a picture.
 void require_same_ranks(const std::vector<TimelinePanel>& panels) {
   for (const TimelinePanel& panel : panels)
     if (panel.ranks() != panels[0].ranks())
@@ -90,15 +90,15 @@ void require_same_ranks(const std::vector<TimelinePanel>& panels) {
           fmt::format("{} has {}, but {} has {}", panels[0].name,
                       counted(static_cast<std::int64_t>(panels[0].ranks()), "rank"), panel.name,
                       counted(static_cast<std::int64_t>(panel.ranks()), "rank")),
-          panel.name, "a picture for each of them");
+          panel.name, "draw them in separate pictures");
 }
 
-/// Throws Error{bad_input} unless a picture can be written to `path`, before anything is drawn.
+/// Throws Error{bad_input} before anything is drawn unless a picture can be written to `path`.
 void require_picture(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   if (std::ranges::find(kPictures, CLI::detail::to_lower(extension)) == kPictures.end())
-    throw_input(extension.empty() ? "a figure's file needs an extension that says its kind"
-                                  : fmt::format("'{}' is no kind of figure", extension),
+    throw_input(extension.empty() ? "the file of a picture needs an extension"
+                                  : fmt::format("'{}' is not a picture format", extension),
                 path, fmt::format("one of: {}", fmt::join(kPictures, ", ")));
   require_output(path, "--out");
 }
@@ -110,12 +110,12 @@ GridLook look_of_terminal() {
           no_color == nullptr || *no_color == '\0'};
 }
 
-/// What schedule_draw() of experiments/python/concertina/commands draws.
+/// The picture as JSON for schedule_draw() of experiments/python/concertina/commands.
 Json picture_of(const DrawOptions& options, const ScheduleCosts& costs,
                 const std::vector<TimelinePanel>& panels) {
   Json json = timelines_json(panels, options.width);
   json["bytes"] = costs.measured();
-  if (!costs.measured() && options.links.links.empty())  // no clock says what the numbers are
+  if (!costs.measured() && options.links.links.empty())  // the unit of the numbers is unknown
     json["time_label"] = fmt::format("time (F, I, W of a rank: {})", options.costs);
   for (std::size_t i = 0; i < panels.size(); ++i) {
     const IdleShares idle = idle_shares(panels[i]);
@@ -138,7 +138,7 @@ Json report_of(const Json& picture, const std::string& out) {
   return {{"out", out}, {"schedules", entries}};
 }
 
-/// The options as they were given, but flags.
+/// The command line without flags.
 std::string command_of(const DrawOptions& options) {
   std::string text = fmt::format("concertina schedule draw {}", fmt::join(options.schedules, " "));
   for (const CLI::Option* option : options.app->get_options())
@@ -149,16 +149,15 @@ std::string command_of(const DrawOptions& options) {
 
 int run_schedule_draw(const DrawOptions& options) {
   if (options.grid && !options.out.empty())
-    throw_input("--grid prints letters, --out writes a picture", "--grid", "one of them");
+    throw_input("--grid prints text, --out writes a picture", "--grid", "use one of them");
   for (const char* const option : {"--width", "--json"})
     options.excludes(option, "--grid", options.grid);
   options.excludes("--chunks", "chunks in every name",
                    std::ranges::all_of(options.schedules, names_chunks));
   if (options.grid) return print_grid(options, options.schedules);
   if (options.out.empty())
-    throw_input(
-        "nothing says where the picture is to go", "--out",
-        "--out FILE.svg (or .pdf, .png, .tex, .html), or --grid for letters in the terminal");
+    throw_input("no output file", "--out",
+                "--out FILE.svg (or .pdf, .png, .tex, .html), or --grid for text in the terminal");
   require_picture(options.out);
   const ScheduleCosts costs = costs_of(options);
   const std::vector<TimelinePanel> panels = panels_of(options, options.schedules, costs);
@@ -174,16 +173,16 @@ int run_schedule_draw(const DrawOptions& options) {
 
 void add_draw_options(CLI::App& app, DrawOptions& options) {
   app.add_option("schedules", options.schedules,
-                 "a panel each: a name (`schedule list`), with its own number of chunks if need be "
-                 "(interleaved-1f1b:4), or a file with one row of actions per rank")
+                 "schedules, one panel each: a name (`schedule list`), with a number of chunks if "
+                 "needed (interleaved-1f1b:4), or a file with one row of actions per rank")
       ->type_name("NAME|FILE")
       ->required();
-  app.add_option(
-         "--out", options.out,
-         fmt::format("the picture; its extension says what it is: {}", fmt::join(kPictures, ", ")))
+  app.add_option("--out", options.out,
+                 fmt::format("picture to write, in the format of its extension: {}",
+                             fmt::join(kPictures, ", ")))
       ->type_name("FILE");
   app.add_option("--width", options.width,
-                 "inches: 3.25 is a column of a page of two, 6.75 the page")
+                 "width in inches: 3.25 for one of two columns, 6.75 for the page")
       ->check(number(1.5, 40))
       ->capture_default_str();
   add_plan_options(app, options);
@@ -202,7 +201,7 @@ int print_grid(const ScheduleOptions& options, const std::vector<std::string>& s
 }
 
 Command command_schedule_draw() {
-  return make_command<DrawOptions>("predicted timelines as a picture", add_draw_options,
+  return make_command<DrawOptions>("draw predicted timelines of schedules", add_draw_options,
                                    run_schedule_draw);
 }
 

@@ -30,12 +30,12 @@ void print_details() {
     if (schedule.bubble.value != nullptr) fmt::print("    bubble {}\n", schedule.bubble.text);
     if (schedule.peak.value != nullptr) fmt::print("    saves {}\n", schedule.peak.text);
     if (schedule.bubble.value == nullptr && schedule.peak.value == nullptr)
-      fmt::print("    no closed form claimed\n");
+      fmt::print("    no closed form\n");
   }
   fmt::print(
       "\np ranks, m microbatches, v chunks (stages) per rank. bubble: idle over ideal time between "
-      "a\n"
-      "rank's first and last action, at F = I = W; saves: most microbatches of stages at a time\n");
+      "a "
+      "rank's first and last action, at F = I = W; saves: maximum microbatch-stages at a time\n");
 }
 
 int run_schedule_list(const ListOptions& options) {
@@ -53,9 +53,10 @@ int run_schedule_list(const ListOptions& options) {
 
 Command command_schedule_list() {
   return make_command<ListOptions>(
-      "names of all schedules",
+      "list all schedules",
       [](CLI::App& app, ListOptions& options) {
-        app.add_flag("--long", options.details, "also what each needs and promises");
+        app.add_flag("--long", options.details,
+                     "also print the requirements and properties of each");
         add_json_option(app, options);
       },
       run_schedule_list);

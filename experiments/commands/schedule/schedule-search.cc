@@ -1,4 +1,4 @@
-// `concertina schedule search`: the best schedule for costs and a memory bound.
+// `concertina schedule search`: finds the best schedule for given costs and a memory limit.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -24,8 +24,8 @@ struct SearchOptions : ScheduleOptions {
   bool force = false;
 };
 
-/// Reports the progress of a long search, on a terminal in one line, else by a line every few
-/// seconds. SIGINT, SIGTERM and SIGUSR1 end the search.
+/// Reports the progress of a long search, in one line on a terminal and otherwise every few
+/// seconds. SIGINT, SIGTERM and SIGUSR1 stop the search.
 class SearchTeller {
  public:
   bool operator()(const SearchProgress& progress) {
@@ -52,7 +52,7 @@ int run_schedule_search(const SearchOptions& options) {
   options.needs("--force", "--write", !options.write.empty());
   if (!options.write.empty()) require_output(options.write, "--write");
   if (!options.write.empty() && !options.force)
-    require_nothing_at(options.write, "another --write, or --force to replace what is there");
+    require_nothing_at(options.write, "another --write, or --force to replace it");
   ScheduleSearch search = options.search;
   search.ranks = options.ranks.value_or(kUsualRanks);
   search.microbatches = options.microbatches.value_or(kUsualMicrobatches);
@@ -72,50 +72,51 @@ int run_schedule_search(const SearchOptions& options) {
 
 void add_bounds(CLI::App& app, SearchOptions& options) {
   app.add_option("--objective", options.objective,
-                 "what is to be short: the step, or the longest span of a rank from its first to "
-                 "its last action, for which ranks need not start or end together")
+                 "objective to minimize: the step, or the longest span of a rank from its first to "
+                 "its last action, if ranks may start and end at different times")
       ->check(CLI::IsMember({"step", "span"}))
       ->capture_default_str();
   app.add_option("--memory", options.search.memory,
-                 "activations that a rank may keep, in microbatches of its share of the model "
-                 "(1f1b keeps as many as ranks); 0: any number")
+                 "maximum activations on a rank, in microbatches of its share of the model (1f1b "
+                 "keeps one per rank); 0: unlimited")
       ->check(number(0, kMostFigure))
       ->capture_default_str();
   app.add_option("--kept-for-w", options.search.kept_for_weight,
-                 "share of a microbatch's activations that its W still needs after its I, in "
-                 "--memory; `train` keeps all of them until W: 1")
+                 "share of a microbatch's activations that W still needs after I, for --memory "
+                 "(`train` keeps all until W: 1)")
       ->check(number(0, 1))
       ->capture_default_str();
-  app.add_flag("--opposite", options.search.opposite,
-               "also find opposite pipelines, which keep weights twice: --memory does not count "
-               "weights");
+  app.add_flag(
+      "--opposite", options.search.opposite,
+      "also search opposite pipelines, which store weights twice, not counted in --memory");
 }
 
 void add_search_options(CLI::App& app, SearchOptions& options) {
   add_shape_options(app, options);
   add_cost_options(app, options);
   add_bounds(app, options);
-  app.add_option("--max-chunks", options.search.max_chunks,
-                 fmt::format("each schedule is tried with every number of chunks (stages per rank) "
-                             "that it has, up to this one; 0: {}, or with the costs of a run as "
-                             "many as its units allow",
-                             kMaxChunks))
+  app.add_option(
+         "--max-chunks", options.search.max_chunks,
+         fmt::format("maximum number of chunks (stages per rank) to try; 0: {}, or with the "
+                     "costs of a run the number that its units allow",
+                     kMaxChunks))
       ->check(whole_number(0, 64))
       ->capture_default_str();
-  app.add_option("--seed", options.search.seed, "of the search's moves")
+  app.add_option("--seed", options.search.seed, "random seed of the search")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
-  app.add_option("--write", options.write, "the schedule found, for parallel.schedule")
+  app.add_option("--write", options.write,
+                 "file to write the best schedule to, for parallel.schedule")
       ->type_name("FILE");
-  app.add_flag("--force", options.force, "with --write: replace a file that is there already");
+  app.add_flag("--force", options.force, "replace an existing file of --write");
   add_json_option(app, options);
 }
 
 }  // namespace
 
 Command command_schedule_search() {
-  return make_command<SearchOptions>("the best schedule for costs and memory", add_search_options,
-                                     run_schedule_search);
+  return make_command<SearchOptions>("find the best schedule for given costs and memory",
+                                     add_search_options, run_schedule_search);
 }
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// `concertina schedule show`: a plan, one row of actions per rank.
+// `concertina schedule show`: prints a plan with one row of actions per rank.
 #include <fmt/format.h>
 
 #include "experiments/commands/schedule/schedule_options.h"
@@ -21,13 +21,13 @@ void add_show_options(CLI::App& app, ShowOptions& options) {
   add_schedule_option(app, options);
   add_plan_options(app, options);
   add_grid_option(app, options.grid);
-  app.add_flag("--compute-only", options.compute_only, "without transfers and reduction");
+  app.add_flag("--compute-only", options.compute_only, "omit transfers and reduction");
 }
 
 }  // namespace
 
 Command command_schedule_show() {
-  return make_command<ShowOptions>("one row of actions per rank", add_show_options,
+  return make_command<ShowOptions>("print a plan, one row of actions per rank", add_show_options,
                                    run_schedule_show);
 }
 

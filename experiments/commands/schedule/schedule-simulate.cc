@@ -1,4 +1,4 @@
-// `concertina schedule simulate`: makespan, bubble and memory, and the path that decides them.
+// `concertina schedule simulate`: predicts makespan, bubble, memory and critical path.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// The word of a Wait in JSON, and what it says to a person.
+/// JSON name and text of a Wait.
 struct WaitText {
   const char *key, *text;
 };
@@ -21,17 +21,17 @@ WaitText describe(Wait wait) {
   static constexpr WaitText kTexts[] = {{"none", ""},
                                         {"input", "waited for its input"},
                                         {"gradient", "waited for its gradient"},
-                                        {"send_buffer", "waited for a gradient to leave"},
+                                        {"send_buffer", "waited for a gradient to be sent"},
                                         {"reduction", "waited for gradients of other ranks"},
                                         {"all_ranks", "waited for all ranks"}};
   return kTexts[static_cast<std::size_t>(wait)];
 }
 
-/// The critical path, runs of actions that waited for nothing but their row as one line; of a long
-/// one, its ends.
+/// Prints the critical path. Consecutive actions that waited only for their row share a line; a
+/// long path is shortened to its ends.
 void print_path(const Plan& plan, const Timeline& timeline) {
   constexpr std::size_t kEnd = 40;  // lines
-  constexpr double kNoWait = 1e-9;  // of the makespan: rounding
+  constexpr double kNoWait = 1e-9;  // share of the makespan, for rounding
   std::vector<std::string> lines;
   const std::vector<PathStep>& path = timeline.critical_path;
   for (std::size_t i = 0, next = 0; i < path.size(); i = next) {
@@ -51,7 +51,7 @@ void print_path(const Plan& plan, const Timeline& timeline) {
   fmt::print("\ncritical path\n");
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (i >= kEnd && i + kEnd < lines.size()) {
-      if (i == kEnd) fmt::print("... {} lines more; --json has them\n", lines.size() - 2 * kEnd);
+      if (i == kEnd) fmt::print("... {} more lines; use --json for all\n", lines.size() - 2 * kEnd);
       continue;
     }
     fmt::print("{}", lines[i]);
@@ -68,7 +68,7 @@ nlohmann::ordered_json path_json(const Plan& plan, const Timeline& timeline) {
   return json;
 }
 
-/// The actions of each rank, in the order of its row: [action, start, end], in the seconds of the
+/// The actions of each rank in the order of its row, as [action, start, end] in the unit of the
 /// costs.
 nlohmann::ordered_json timeline_json(const Plan& plan, const Timeline& timeline) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
@@ -82,7 +82,7 @@ nlohmann::ordered_json timeline_json(const Plan& plan, const Timeline& timeline)
   return ranks;
 }
 
-/// The idle time that the schedule promises, in its own measure; null if nothing.
+/// The idle time of the schedule's closed form, with its measure; null if it has none.
 nlohmann::ordered_json closed_form(const Planned& planned, const ScheduleOptions& options) {
   if (planned.schedule == nullptr || options.frozen > 0) return nullptr;
   const ClosedForm& form = planned.schedule->bubble;
@@ -104,40 +104,38 @@ nlohmann::ordered_json bubble_json(const Planned& planned, const Timeline& timel
           {"definitions", definitions_json(planned.plan, timeline)}};
 }
 
-/// Advice that would make opposite pipelines equal; empty if they are, or if nothing does. Leaves
-/// of the gradient sum stay whole, and of 9 one pipeline gets 5.
+/// Advice for opposite pipelines with unequal numbers of microbatches, or empty. Leaves of the
+/// gradient sum are not split: of 9, one pipeline gets 5.
 std::string equal_halves_advice(const Layout& replica) {
   const std::vector<Pipeline>& all = replica.pipelines;
   if (all.size() != 2 || all[0].microbatches() == all[1].microbatches()) return "";
   const int m = all[0].microbatches() + all[1].microbatches();
   if (m % 2 != 0) return "";
   return fmt::format(
-      "the two pipelines have {} and {} microbatches; --leaves {} (numerics.leaves of a run, which "
-      "decides bits) gives each {}\n",
+      "the two pipelines have {} and {} microbatches; --leaves {} (numerics.leaves, which affects "
+      "bits) gives each {}\n",
       all[0].microbatches(), all[1].microbatches(), default_leaves(m, 2), m / 2);
 }
 
-/// The three measures of idle time, each with its name.
+/// Prints three measures of idle time.
 void print_bubble(const nlohmann::ordered_json& bubble) {
   const auto percent = [](const nlohmann::ordered_json& share) {
     return fmt::format("{:.2f}%", 100 * share.get<double>());
   };
   const auto& idle = bubble["idle_over_ideal"];
-  fmt::print(
-      "idle over ideal time, largest of a rank: {} of the step, {} of its span (first to "
-      "last action)\n",
-      percent(idle["step"]), percent(idle["span"]));
+  fmt::print("largest idle over ideal time of a rank: {} of the step, {} of its span\n",
+             percent(idle["step"]), percent(idle["span"]));
   if (const auto& form = bubble["closed_form"]; !form.is_null())
-    fmt::print("closed form of the span, at F = I = W and free transfers: {}: {}\n",
+    fmt::print("closed form for the span with F = I = W and free transfers: {}: {}\n",
                form["formula"], percent(form["idle_over_ideal"]));
-  fmt::print("bubble as papers define it:\n");
+  fmt::print("bubble as defined in papers:\n");
   for (const auto& [name, one] : bubble["definitions"].items())
     fmt::print("  {:<12}{:>8.4f}  {}; {}\n", name, one["value"], one["formula"], one["source"]);
   fmt::print("\n");
 }
 
 void print_timeline(const Timeline& timeline, const nlohmann::ordered_json& bubble) {
-  fmt::print("makespan {:g}  bubble {:.2f}% of it, mean of ranks\n", timeline.makespan,
+  fmt::print("makespan {:g}  bubble {:.2f}% of it (mean over ranks)\n", timeline.makespan,
              100 * timeline.mean_bubble);
   print_bubble(bubble);
   fmt::print("{:<16}{:>10} {:>9} {:>36}\n", "rank", "busy", "bubble",
@@ -171,7 +169,7 @@ int run_schedule_simulate(const ScheduleOptions& options) {
       {"links", links},
       {"critical_path", path_json(planned.plan, timeline)},
       {"timeline", timeline_json(planned.plan, timeline)}};
-  // Bytes and seconds need a model.
+  // Bytes and seconds require a model.
   if (costs.measured()) figures["peak_activations"]["bytes"] = timeline.peak_activation_bytes;
   fmt::print("{}", json_line(figures));
   return 0;

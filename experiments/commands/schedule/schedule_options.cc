@@ -18,16 +18,17 @@
 namespace concertina {
 namespace {
 
-/// Throws unless a stage of each pipeline, which has one unit a stage, is left to train.
+/// Freezes leading stages, which have one unit each. Throws unless each pipeline keeps a stage to
+/// train.
 void freeze(Layout& layout, int stages) {
   for (const Pipeline& pipeline : layout.pipelines)
     if (const auto all = std::ssize(pipeline.stages); stages >= all)
-      throw_input(fmt::format("--frozen {} of {} stages: nothing is left to train", stages, all),
+      throw_input(fmt::format("--frozen {} of {} stages leaves nothing to train", stages, all),
                   "--frozen", fmt::format("--frozen from 0 to {}", all - 1));
   layout.frozen_units = stages;
 }
 
-/// One replica of ranks x chunks stages, one unit a stage.
+/// Generates a plan for one replica of ranks x chunks stages with one unit each.
 Planned generate(const ScheduleOptions& options) {
   const Entry<Schedule>& schedule = find_schedule(options.schedule);
   const Folding folding = folding_of(schedule, options.chunks.value_or(0));
@@ -40,7 +41,7 @@ Planned generate(const ScheduleOptions& options) {
   return {std::move(plan), std::move(layout), &schedule.value, folding.chunks, leaves};
 }
 
-/// Throws Error{bad_input} where the command line says of a file what the file does not say itself.
+/// Throws Error{bad_input} if an option contradicts the file.
 void require_agreement(const ScheduleOptions& options, const ScheduleFile& file) {
   const auto stages = static_cast<int>(file.layout.pipelines[0].stages.size());
   const auto chunks = options.chunks.value_or(0) == 0 ? std::nullopt : options.chunks;
@@ -49,11 +50,11 @@ void require_agreement(const ScheduleOptions& options, const ScheduleFile& file)
         {"--microbatches", options.microbatches, file.microbatches()},
         {"--chunks", chunks, stages / file.ranks()}})
     if (given && *given != is)
-      throw_input(fmt::format("{} {} is given, but the file has {}", option, *given, is),
-                  options.schedule, fmt::format("leave out {}: the file says it", option));
+      throw_input(fmt::format("{} {} contradicts the file, which has {}", option, *given, is),
+                  options.schedule, fmt::format("remove {}", option));
 }
 
-/// The schedule that `train` would run.
+/// Reads the schedule as `train` would.
 Planned read(const ScheduleOptions& options) {
   if (std::error_code error; !std::filesystem::exists(options.schedule, error)) {
     throw_input(
@@ -78,31 +79,31 @@ Planned read(const ScheduleOptions& options) {
 
 void add_schedule_option(CLI::App& app, ScheduleOptions& options) {
   app.add_option("schedule", options.schedule,
-                 "name (`schedule list`), or file with one row of actions per rank")
+                 "schedule name (`schedule list`), or file with one row of actions per rank")
       ->type_name("NAME|FILE")
       ->required();
 }
 
 void add_shape_options(CLI::App& app, ScheduleOptions& options) {
-  app.add_option("--ranks", options.ranks, "pipeline ranks; a schedule file says it itself")
+  app.add_option("--ranks", options.ranks, "number of pipeline ranks; defined by a schedule file")
       ->check(whole_number(1, 4096))
       ->default_str(fmt::to_string(kUsualRanks));
   app.add_option("--microbatches", options.microbatches,
-                 "microbatches of a step; a schedule file says it itself")
+                 "microbatches per step; defined by a schedule file")
       ->check(whole_number(1, 65536))
       ->default_str(fmt::to_string(kUsualMicrobatches));
   app.add_option("--leaves", options.leaves,
-                 "leaves of the gradient sum, a divisor of the microbatches (numerics.leaves of a "
-                 "run); left out: the largest that is at most 16")
+                 "leaves of the gradient sum, a divisor of the microbatches, as numerics.leaves "
+                 "(default: the largest up to 16)")
       ->check(whole_number(1, 65536));
 }
 
 void add_plan_options(CLI::App& app, ScheduleOptions& options) {
-  app.add_option("--chunks", options.chunks, "stages per rank; 0: as many as it wants")
+  app.add_option("--chunks", options.chunks, "stages per rank; 0: what the schedule requires")
       ->check(whole_number(0, 64))
       ->default_str("0");
   app.add_option("--frozen", options.frozen,
-                 "leading stages that only run forward, fewer than there are (see freeze.units)")
+                 "number of leading stages that are frozen (see freeze.units)")
       ->check(whole_number(0, 65536))
       ->capture_default_str();
   add_shape_options(app, options);
@@ -112,31 +113,30 @@ void add_cost_options(CLI::App& app, ScheduleOptions& options) {
   app.add_option(
          "--costs", options.costs,
          "seconds of F, I and W of a microbatch on a stage (search, draw: on a rank); or a file "
-         "with the header F,I,W and a row per stage; or the directory of a run that has "
-         "measured its units")
+         "with the header F,I,W and a row per stage; or the directory of a run with measured units")
       ->type_name("F,I,W|FILE.csv|RUN")
       ->capture_default_str();
   app.add_option("--links", options.links.links,
-                 "what messages take: a machine file (`bench links --write`), or a run; left out: "
-                 "the links of the run in --costs, else transfers are free")
+                 "source of link speeds: a machine file (`bench links --write`) or a run (default: "
+                 "the run in --costs, otherwise transfers are free)")
       ->type_name("FILE|RUN");
   app.add_option("--boundary-bytes", options.links.boundary_bytes,
-                 "of a message between stages; with --links and --costs F,I,W in seconds")
+                 "bytes of a message between stages, for --links with --costs F,I,W in seconds")
       ->type_name("BYTES")
       ->check(number(0, 1e15));
   app.add_option("--latency", options.links.latency,
-                 "in place of --links: every message between ranks leaves when its producer ends, "
-                 "takes so long and occupies nobody, as published simulations have it")
+                 "fixed duration of every message between ranks instead of --links; messages never "
+                 "occupy a rank or link, as in published simulations")
       ->type_name("SECONDS")
       ->check(number(0, kMostFigure));
 }
 
 void add_grid_option(CLI::App& app, bool& grid) {
-  app.add_flag("--grid", grid, "the predicted timeline in letters");
+  app.add_flag("--grid", grid, "print the predicted timeline as text");
 }
 
 ScheduleCosts costs_of(const ScheduleOptions& options) {
-  // A path may have a comma.
+  // A path may contain a comma.
   std::error_code error;
   if (std::filesystem::exists(options.costs, error))
     return ScheduleCosts({options.costs}, options.links);

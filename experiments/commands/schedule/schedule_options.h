@@ -1,5 +1,5 @@
-// Options that commands on schedules share, and the plan that they mean: generated, or read from a
-// file.
+// Options shared by commands on schedules, and the plan that results from them: generated or read
+// from a file.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,15 @@ namespace concertina {
 
 struct ScheduleOptions : CommandOptions {
   std::string schedule;  // a name, or a file with one row of actions per rank
-  std::optional<int> ranks, microbatches, chunks;  // of a file: what it has, if they are given
-  std::optional<int> leaves;                       // of the gradient sum; else as `train` has it
+  std::optional<int> ranks, microbatches, chunks;  // for a file: checked if given
+  std::optional<int> leaves;                       // of the gradient sum; default: as in `train`
   int frozen = 0;               // leading stages of each pipeline that do not train
   bool compute_only = false;    // without transfers and reduction
   std::string costs = "1,1,1";  // see ScheduleCosts
   LinkOptions links;
 };
 
-/// A plan and the layout that it is for.
+/// A plan and its layout.
 struct Planned {
   Plan plan;
   Layout layout;
@@ -32,31 +32,31 @@ struct Planned {
   int leaves = 1;  // of the reduction tree
 };
 
-/// The numbers of a schedule with a name where the command line says nothing.
+/// Defaults for a named schedule.
 inline constexpr int kUsualRanks = 4, kUsualMicrobatches = 8;
 
-/// The values of --costs and --links.
+/// The costs from --costs and --links.
 ScheduleCosts costs_of(const ScheduleOptions& options);
 
 /// Whether the registry has a schedule of that name.
 bool is_schedule(std::string_view name);
 
-/// Bytes of memory that are free on this machine, as far as it says.
+/// Bytes of free memory on this machine, if known.
 double free_bytes();
 
-/// Checked, wherever it comes from: throws RefusedPlan (parallel/plan/plan_grid.h).
+/// The validated plan. Throws RefusedPlan (parallel/plan/plan_grid.h) if it is invalid.
 Planned plan_of(const ScheduleOptions& options);
 
-/// Prints predicted timelines of `schedules`, as `draw` takes them, in letters (schedule-draw.cc).
+/// Prints predicted timelines of `schedules` as text, as for `draw` (schedule-draw.cc).
 int print_grid(const ScheduleOptions& options, const std::vector<std::string>& schedules);
 
-/// The positional name or file.
+/// Adds the positional name or file.
 void add_schedule_option(CLI::App& app, ScheduleOptions& options);
-/// Ranks, microbatches and leaves.
+/// Adds the numbers of ranks, microbatches and leaves.
 void add_shape_options(CLI::App& app, ScheduleOptions& options);
-/// The shape, chunks and what is frozen: what a plan follows from, beside its schedule.
+/// Adds the shape, chunks and frozen stages, which together with the schedule determine a plan.
 void add_plan_options(CLI::App& app, ScheduleOptions& options);
-/// Adds --costs, and --links for what messages take.
+/// Adds --costs, and --links for the duration of messages.
 void add_cost_options(CLI::App& app, ScheduleOptions& options);
 void add_grid_option(CLI::App& app, bool& grid);
 

@@ -1,4 +1,5 @@
-// `concertina study collect`: its options, and results.csv; where trials stand is said in Python.
+// `concertina study collect`: declares the options and writes results.csv; Python reports the
+// states of trials.
 #include "experiments/commands/python_command.h"
 #include "experiments/commands/study/study_options.h"
 #include "experiments/study/study_folder.h"
@@ -24,7 +25,7 @@ void add_study_collect_options(CLI::App& app, StudyCollectCommand& options) {
 }  // namespace
 
 Command command_study_collect() {
-  return make_command<StudyCollectCommand>("write results.csv, and say where each trial stands",
+  return make_command<StudyCollectCommand>("write results.csv and report the state of each trial",
                                            add_study_collect_options, collect_study);
 }
 

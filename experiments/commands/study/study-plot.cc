@@ -1,4 +1,4 @@
-// `concertina study plot`: its options; the work is done in Python.
+// `concertina study plot`: declares the options; the work is done in Python.
 #include "experiments/commands/group_options.h"
 
 namespace concertina {
@@ -12,42 +12,42 @@ int run_study_plot(const CommandOptions& options) {
 void add_look_options(CLI::App& app) {
   const auto scales = CLI::IsMember({"linear", "log", "log2"});
   add_text_option(app, "--x-scale", "SCALE",
-                  "linear, log or log2 (default: chosen by the spread of x)")
+                  "scale of x: linear, log or log2 (default: chosen by the spread of x)")
       ->check(scales);
-  add_text_option(app, "--y-scale", "SCALE", "linear, log or log2 (default: linear)")
+  add_text_option(app, "--y-scale", "SCALE", "scale of y: linear, log or log2 (default: linear)")
       ->check(scales);
   add_text_option(app, "--width", "INCHES",
-                  "width of the figure: 3.25 is a column of a page, 6.75 the page")
+                  "width of the chart: 3.25 for one of two columns, 6.75 for the page")
       ->check(number(1, 40))
       ->default_str("3.25");
-  add_text_option(app, "--height", "INCHES", "height (default: chosen by the width)")
+  add_text_option(app, "--height", "INCHES", "height of the chart (default: chosen by the width)")
       ->check(number(0, 40));
   add_text_option(app, "--title", "TEXT", "title above the chart (default: none)");
 }
 
 void add_study_plot_options(CLI::App& app, CommandOptions& options) {
   add_study_folders(app);
-  add_text_option(app, "--out", "FILE", "figure to write: .svg, .pdf or .png")->required();
+  add_text_option(app, "--out", "FILE", "chart to write: .svg, .pdf or .png")->required();
   add_text_option(app, "--kind", "KIND",
-                  "lines, bars, heatmap, pareto or front (default: chosen by x)");
+                  "kind of chart: lines, bars, heatmap, pareto or front (default: chosen by x)");
   add_text_option(app, "--x", "COLUMN",
-                  "an axis, a metric, or step (curves of the runs) (default: an axis of numbers if "
-                  "there is one, else the first axis)");
-  add_text_option(app, "--y", "COLUMN", "a metric (default: the study's metric, or held-out loss)");
+                  "column of x: an axis, a metric, or step for curves of the runs (default: the "
+                  "first numeric axis, otherwise the first axis)");
+  add_text_option(app, "--y", "COLUMN",
+                  "metric of y (default: the study's metric, or held-out loss)");
   add_list_option(app, "--group", "COLUMN,...",
-                  "columns whose values get a line or bar each (default: all other axes)");
+                  "columns whose values define a line or bar each (default: all other axes)");
   add_repeated_option(app, "--where", "COLUMN=VALUE",
                       "include only trials with this value; may be repeated");
   add_text_option(app, "--spread", "KIND",
-                  "what surrounds means: sd (standard deviation), ci (interval of the mean) or "
+                  "spread shown around means: sd (standard deviation), ci (confidence interval) or "
                   "none (default: sd)");
-  add_text_option(app, "--confidence", "FLOAT",
-                  "confidence of the interval of the mean (default: 0.95)")
+  add_text_option(app, "--confidence", "FLOAT", "confidence level of ci (default: 0.95)")
       ->check(number(0.01, 0.9999));
   add_list_option(app, "--baseline", "COLUMN=VALUE,...",
                   "baseline of a front (default: that of the study's [equivalence])");
   add_text_option(app, "--equivalent", "METRIC=MARGIN",
-                  "margin that a front shows, as in `study table`");
+                  "margin shown in a front, as in `study table`");
   add_trial_options(app);
   add_look_options(app);
   add_json_option(app, options);

@@ -1,4 +1,4 @@
-// `concertina study power`: its options; the work is done in Python.
+// `concertina study power`: declares the options; the work is done in Python.
 #include "experiments/commands/group_options.h"
 #include "experiments/study/results.h"
 
@@ -12,10 +12,10 @@ int run_study_power(const CommandOptions& options) {
 }
 
 void add_study_power_options(CLI::App& app, CommandOptions& options) {
-  add_text_option(app, "study", "STUDY.toml|FOLDER",
-                  "file of the study, or folder of one that began")
+  add_text_option(app, "study", "STUDY.toml|FOLDER", "file of a study, or folder of a started one")
       ->required();
-  add_text_option(app, "--pilot", "STUDY", "study whose pairs say how much their differences vary");
+  add_text_option(app, "--pilot", "STUDY",
+                  "study from whose pairs to estimate the deviation of differences");
   add_text_option(app, "--deviation", "FLOAT",
                   "standard deviation of the differences of pairs, in the metric's own unit")
       ->check(number(0, kMostMargin));
@@ -37,8 +37,8 @@ void add_study_power_options(CLI::App& app, CommandOptions& options) {
 
 Command command_study_power() {
   return make_command<CommandOptions>(
-      "compute the probability that a study's seeds show an equivalence, before it is launched",
-      add_study_power_options, run_study_power);
+      "compute the probability that a planned study shows an equivalence", add_study_power_options,
+      run_study_power);
 }
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// `concertina study report`: its options; the work is done in Python.
+// `concertina study report`: declares the options; the work is done in Python.
 #include "experiments/commands/group_options.h"
 
 namespace concertina {
@@ -12,15 +12,14 @@ int run_study_report(const CommandOptions& options) {
 
 void add_study_report_options(CLI::App& app, CommandOptions& options) {
   add_group_options(app, options);
-  add_text_option(app, "--out", "FILE", "page to write (default: STUDY/report.html)");
+  add_text_option(app, "--out", "FILE", "HTML page to write (default: STUDY/report.html)");
 }
 
 }  // namespace
 
 Command command_study_report() {
-  return make_command<CommandOptions>(
-      "write a page on a study: table, curves, where the time went, trials",
-      add_study_report_options, run_study_report);
+  return make_command<CommandOptions>("write a page on a study: table, curves, use of time, trials",
+                                      add_study_report_options, run_study_report);
 }
 
 }  // namespace concertina

@@ -21,7 +21,7 @@ struct StudyRunCommand : StudyFileOptions {
   std::optional<double> time_limit;
 };
 
-/// The study's file with what the command line says of launching.
+/// The study's file with the launch options of the command line.
 NamedStudy study_of(const StudyRunCommand& options) {
   NamedStudy study = read_named_study(options);
   StudySpec& spec = study.spec;
@@ -30,17 +30,17 @@ NamedStudy study_of(const StudyRunCommand& options) {
   const SearchMethod& method = method_of(spec.search);
   if (!options.sampler.empty()) {
     if (!method.proposes())
-      throw_input("--sampler is given, but the study is searched in another way", options.file,
+      throw_input("--sampler requires a search with method \"sampler\"", options.file,
                   "[search] method = \"sampler\" and metric = \"validation_loss\"");
     spec.search.options[std::string(method.program)] = options.sampler;
   }
   if (method.proposes() && option<std::string>(spec.search.options, method.program).empty())
-    throw_input("there is no sampler", options.file,
-                "--sampler \"PROGRAM ARGUMENT ...\"; or command in [search]");
+    throw_input("no sampler", options.file,
+                "--sampler \"PROGRAM ARGUMENT ...\", or command in [search]");
   return study;
 }
 
-/// What `run` would launch: refuses what that refuses, and leaves out trials that have ended.
+/// Prints what `run` would launch: makes the same checks and skips finished trials.
 void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) {
   std::map<int, TrialState> states = states_of(spec, paths.root);
   std::string text;
@@ -51,7 +51,7 @@ void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) 
     text += fmt::format("{}: {}\n   {}\n", trial.number, settings_text(trial.settings),
                         launch_line(spec, paths, trial, own_program()));
   }
-  print_once(text.empty() ? "no trial is left\n" : text);
+  print_once(text.empty() ? "no trials left\n" : text);
 }
 
 nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummary& summary) {
@@ -86,19 +86,17 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
                         cell_text(cell_of(*summary.best, spec.search.metric)), summary.best->number,
                         settings_text(summary.best->settings));
   if (!summary.unlike.empty())
-    text += fmt::format("{}: no best trial: {}\n", spec.search.metric, summary.unlike);
+    text += fmt::format("no best trial by {}: {}\n", spec.search.metric, summary.unlike);
   if (!summary.elsewhere.empty()) {
     std::vector<int> numbers;
     for (const auto& [number, who] : summary.elsewhere) numbers.push_back(number);
     text += fmt::format(
-        "left out, as other processes run them: {}; once they have ended: "
-        "concertina study collect {}\n",
+        "skipped, since other processes run them: {}; afterwards: concertina study collect {}\n",
         to_ranges(numbers), folder.paths().root);
   }
   if (summary.failed + summary.timed_out > 0)
-    text += "the same command with --retry-failed runs those that failed once more\n";
-  if (summary.interrupted)
-    text += "stopped by a signal: the same command goes on with what is left\n";
+    text += "rerun with --retry-failed to run failed trials again\n";
+  if (summary.interrupted) text += "stopped by a signal; rerun the same command to continue\n";
   return text + fmt::format("results: {}\n", folder.paths().results());
 }
 
@@ -132,22 +130,22 @@ int run_study(const StudyRunCommand& options) {
 }
 
 void add_study_run_options(CLI::App& app, StudyRunCommand& options) {
-  add_study_file_options(app, options, "run", "what would be launched; nothing is");
+  add_study_file_options(app, options, "run", "what would be launched, without launching it");
   app.add_option("--jobs", options.jobs,
-                 "trials side by side, each on cores of its own; in place of launch.jobs")
+                 "number of concurrent trials, each on separate cores (default: launch.jobs)")
       ->check(whole_number(1, 1 << 16));
   app.add_option("--time-limit", options.time_limit,
-                 "seconds of a trial, 0: none; in place of launch.time_limit")
+                 "time limit of a trial in seconds; 0: none (default: launch.time_limit)")
       ->check(number(0, 1e9));
   app.add_option("--sampler", options.sampler,
-                 "the program that says what to try; in place of search.command")
+                 "program that chooses settings to try (default: search.command)")
       ->type_name("CMD");
 }
 
 }  // namespace
 
 Command command_study_run() {
-  return make_command<StudyRunCommand>("run the trials of a study, or those that are left",
+  return make_command<StudyRunCommand>("run the trials of a study, or the remaining ones",
                                        add_study_run_options, run_study);
 }
 

@@ -36,18 +36,18 @@ std::vector<int> ascending(const std::string& text, const std::string& option) {
   return values;
 }
 
-/// The hosts of --hosts, which have equal numbers of ranks; none where the option is not given.
+/// The hosts of --hosts, which must have equal numbers of ranks; empty without the option.
 std::vector<Host> equal_hosts(const std::string& text) {
   if (text.empty()) return {};
   const std::vector<Host> hosts = parse_hosts(text, "--hosts");
   if (std::ranges::adjacent_find(hosts, std::not_equal_to(), &Host::slots) != hosts.end())
-    throw_input("hosts have different numbers of ranks", "--hosts",
-                "the same number of ranks on each: h1:2,h2:2");
+    throw_input("the hosts have different numbers of ranks", "--hosts",
+                "the same number of ranks on each host: h1:2,h2:2");
   return hosts;
 }
 
-/// The threads of a rank where the config does not say it: as many for one rank as for the most
-/// that are measured, else a speed-up would be that of the ranks that lost threads.
+/// The default threads per rank, equal for all measured numbers of ranks: otherwise the speed-up
+/// would include the threads that ranks lose.
 int equal_threads(const ScalingOptions& scaling) {
   int most = scaling.ranks.front();
   for (const int ranks : scaling.ranks)
@@ -56,7 +56,7 @@ int equal_threads(const ScalingOptions& scaling) {
   return threads_of(0, std::vector<RankCores>(static_cast<std::size_t>(most), own_cores()), 0);
 }
 
-/// Fills in what the command line leaves open.
+/// Sets defaults of omitted options.
 void complete(ScalingCommand& options) {
   ScalingOptions& scaling = options.scaling;
   scaling.ranks = ascending(options.ranks, "--ranks");
@@ -78,7 +78,7 @@ void complete(ScalingCommand& options) {
         "mpirun --host {} --map-by slot -n {{ranks}} {{program}} {{args}}", options.hosts);
 }
 
-/// The numbers of the trials that measured each point, round by round.
+/// The numbers of the trials that measured each point, by round.
 std::vector<std::vector<int>> trials_by_point(const ScalingCommand& options) {
   const std::vector<ScalingPoint> points = scaling_points(options.config, options.scaling);
   std::vector<std::vector<int>> trials(points.size());
@@ -89,7 +89,7 @@ std::vector<std::vector<int>> trials_by_point(const ScalingCommand& options) {
   return trials;
 }
 
-/// The predictions, and where their measurements are, for Python.
+/// The predictions and the places of their measurements, for Python.
 nlohmann::ordered_json report_of(const ScalingCommand& options, const StudyPaths& paths) {
   const ScalingOptions& scaling = options.scaling;
   const std::vector<std::vector<int>> trials = trials_by_point(options);
@@ -119,7 +119,7 @@ int run_scaling(const ScalingCommand& given) {
   StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
   const StudySummary summary = run.run(stop_signal, wait_for_trials);
   if (summary.interrupted) {
-    print_once("stopped by a signal: the same command goes on with what is left\n");
+    print_once("stopped by a signal; rerun the same command to continue\n");
     return static_cast<int>(Exit::preempted);
   }
   if (const int code =
@@ -134,38 +134,39 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
   app.add_option("--ranks", options.ranks, "numbers of ranks, separated by commas")
       ->type_name("N,N,...")
       ->capture_default_str();
-  app.add_option("--mode", options.mode, "strong: the batch stays; weak: it grows with the ranks")
+  app.add_option("--mode", options.mode,
+                 "strong (constant batch) or weak (batch proportional to ranks) scaling")
       ->check(CLI::IsMember({"strong", "weak"}))
       ->capture_default_str();
   app.add_option("--grow", options.grow,
-                 "what grows with the ranks: replicas (dp) or the pipeline (pp); the other one is "
-                 "the config's")
+                 "what grows with the ranks: replicas (dp) or the pipeline (pp)")
       ->check(CLI::IsMember({"dp", "pp"}))
       ->capture_default_str();
   app.add_option("--measure", options.measure,
-                 "launch up to so many ranks, predict the others; left out: as many as there are "
-                 "cores, or slots of --hosts")
+                 "maximum number of ranks to launch; larger ones are predicted (default: number of "
+                 "cores, or slots of --hosts)")
       ->check(whole_number(1, 1 << 16));
   app.add_option("--rounds", scaling.rounds,
-                 "launches of each number of ranks, by turns; the median counts")
+                 "interleaved launches per number of ranks, whose median is used")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
   app.add_option("--microbatches", options.microbatches,
-                 "further numbers of microbatches, for the line t = a + b m")
+                 "more numbers of microbatches to measure, for the fit t = a + b m")
       ->type_name("M,M,...");
-  app.add_option("--hosts", options.hosts, "hosts and their ranks, for mpirun; all alike")
+  app.add_option("--hosts", options.hosts,
+                 "hosts and their ranks for mpirun, the same number on each")
       ->type_name("HOST:RANKS,...");
   app.add_option("--launcher", scaling.launch.command,
-                 "the command of a launch, with {ranks}, {program} and {args}")
+                 "launch command, with {ranks}, {program} and {args}")
       ->type_name("CMD");
-  app.add_option("--time-limit", scaling.launch.time_limit, "seconds of a launch; 0: none")
+  app.add_option("--time-limit", scaling.launch.time_limit,
+                 "time limit of a launch in seconds; 0: none")
       ->check(number(0, 1e9))
       ->capture_default_str();
-  app.add_option(
-         "--links", scaling.links,
-         "what messages take, for predictions: a machine file or a run; left out: as measured")
+  app.add_option("--links", scaling.links,
+                 "link speeds for predictions: a machine file or a run (default: measured)")
       ->type_name("FILE|RUN");
-  app.add_option("--name", scaling.name, "of the study's folder")->capture_default_str();
+  app.add_option("--name", scaling.name, "name of the study's folder")->capture_default_str();
   add_studies_directory(app, options.directory);
   add_json_option(app, options);
 }
@@ -174,7 +175,7 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
 
 Command command_study_scaling() {
   return make_command<ScalingCommand>(
-      "one config at several numbers of ranks: measured, and predicted beyond", declare_scaling,
+      "measure a config at several numbers of ranks, and predict larger ones", declare_scaling,
       run_scaling);
 }
 

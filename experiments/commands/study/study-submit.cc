@@ -1,4 +1,5 @@
-// `concertina study submit`: its options, and the study's folder; the rest is done in Python.
+// `concertina study submit`: declares the options and creates the study's folder; Python does the
+// rest.
 #include "core/error.h"
 #include "experiments/commands/python_command.h"
 #include "experiments/commands/study/study_options.h"
@@ -28,13 +29,13 @@ int submit_study(const StudySubmitCommand& options) {
   require_no_launcher("submit");
   auto [spec, toml, directory] = read_named_study(options);
   if (!method_of(spec.search).independent())
-    throw_input("a search cannot be submitted: what it tries next follows from trials that ended",
-                options.file, "concertina study run, in one allocation for the whole study");
+    throw_input("a search cannot be submitted, since each trial depends on finished ones",
+                options.file, "`concertina study run` in one allocation for the whole study");
   set_launcher(options.launcher, spec);
   require_launcher(spec);
   const nlohmann::ordered_json study = study_json(spec, directory);
   if (options.dry_run) return call_python(*options.app, study);
-  // Errors are reported before there is a folder.
+  // Report errors before the folder is created.
   if (const int code = call_python(*options.app, study, {{"check", "true"}}); code != 0)
     return code;
   const StudyFolder folder(directory, spec, toml);
@@ -42,18 +43,18 @@ int submit_study(const StudySubmitCommand& options) {
 }
 
 void add_study_submit_options(CLI::App& app, StudySubmitCommand& options) {
-  add_study_file_options(app, options, "submit", "the script; nothing is submitted or written");
-  add_text_option(app, "--partition", "NAME", "of the cluster");
-  add_text_option(app, "--time", "MIN",
-                  "minutes of a task; a trial that takes longer commits a checkpoint and goes on "
-                  "in the next one")
+  add_study_file_options(app, options, "submit", "the script, without submitting or writing it");
+  add_text_option(app, "--partition", "NAME", "partition of the cluster");
+  add_text_option(
+      app, "--time", "MIN",
+      "minutes per task; a longer trial writes a checkpoint and resumes in the next task")
       ->check(whole_number(1, 1 << 24));
-  add_text_option(app, "--nodes", "N", "of a task")->check(whole_number(1, 1 << 20));
-  add_text_option(app, "--cpus-per-task", "C", "cores of a rank")->check(whole_number(1, 1 << 20));
-  add_text_option(app, "--at-once", "K", "how many trials run at a time at most")
+  add_text_option(app, "--nodes", "N", "number of nodes per task")->check(whole_number(1, 1 << 20));
+  add_text_option(app, "--cpus-per-task", "C", "cores per rank")->check(whole_number(1, 1 << 20));
+  add_text_option(app, "--at-once", "K", "maximum number of concurrent trials")
       ->check(whole_number(1, 1 << 20));
   add_text_option(app, "--sbatch", "OPTIONS",
-                  "more options of sbatch: \"--gres=gpu:4 --account=NAME\"");
+                  "additional options of sbatch: \"--gres=gpu:4 --account=NAME\"");
   add_launcher_option(app, options.launcher);
 }
 
@@ -61,8 +62,8 @@ void add_study_submit_options(CLI::App& app, StudySubmitCommand& options) {
 
 Command command_study_submit() {
   return make_command<StudySubmitCommand>(
-      "the same on a cluster: an array job of Slurm, a task for each trial",
-      add_study_submit_options, submit_study);
+      "run a study as a Slurm array job with one task per trial", add_study_submit_options,
+      submit_study);
 }
 
 }  // namespace concertina

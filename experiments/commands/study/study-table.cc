@@ -1,4 +1,4 @@
-// `concertina study table`: its options; the work is done in Python.
+// `concertina study table`: declares the options; the work is done in Python.
 #include "experiments/commands/group_options.h"
 
 namespace concertina {
@@ -7,20 +7,20 @@ namespace {
 int run_study_table(const CommandOptions& options) {
   require_group_options(options);
   for (const char* const option : {"--format", "--cells"})
-    options.excludes(option, "--json alone", options.json && !options.given("--out"));
+    options.excludes(option, "--json without --out", options.json && !options.given("--out"));
   require_passed_output(*options.app, "--out");
   return run_in_python(*options.app);
 }
 
 void add_study_table_options(CLI::App& app, CommandOptions& options) {
   add_group_options(app, options);
-  add_text_option(app, "--format", "FORMAT", "text, csv, markdown, latex or html")
+  add_text_option(app, "--format", "FORMAT", "output format: text, csv, markdown, latex or html")
       ->default_str("text");
   add_text_option(app, "--cells", "KIND",
-                  "mean-sd, mean-ci (interval of the mean), difference (mean-sd and the difference "
-                  "to the baseline) or full (default: full for text, else mean-sd)");
+                  "contents of cells: mean-sd, mean-ci (confidence interval), difference (mean-sd "
+                  "and difference to the baseline) or full (default: full for text, else mean-sd)");
   add_list_option(app, "--front", "COLUMN,COLUMN",
-                  "show what groups gain over the baseline in one metric, and lose in another");
+                  "show gains over the baseline in one metric against losses in another");
   add_text_option(app, "--out", "FILE", "write to this file instead of printing");
 }
 
@@ -28,7 +28,7 @@ void add_study_table_options(CLI::App& app, CommandOptions& options) {
 
 Command command_study_table() {
   return make_command<CommandOptions>(
-      "print means, spread and differences over the trials of a study", add_study_table_options,
+      "print means, spreads and differences over the trials of a study", add_study_table_options,
       run_study_table);
 }
 

@@ -17,13 +17,13 @@ struct StudyTrialCommand : CommandOptions {
   int number = 0;
 };
 
-constexpr int kMostLostNodes = 10;  // then it is the trial that fails, not the nodes
+constexpr int kMostLostNodes = 10;  // above it, the trial is at fault, not the nodes
 
 StudyRunOptions trial_options(int number) {
   StudyRunOptions options{.program = own_program(), .cores = {}, .trial = number};
   if (const std::optional<int> restarts = slurm_restarts()) {
     options.requeued = true;
-    options.grace = 1e9;  // Slurm itself ends a task that takes too long
+    options.grace = 1e9;  // Slurm itself enforces the time limit
     options.several_nodes = slurm_nodes() > 1 && *restarts < kMostLostNodes;
   }
   return options;
@@ -31,11 +31,11 @@ StudyRunOptions trial_options(int number) {
 
 void require_trial(const StudySpec& spec, const StudyTrialCommand& options) {
   if (!method_of(spec.search).independent())
-    throw_input("the trials of a search cannot run one by one: each follows from those that ended",
-                options.study, "concertina study run: one process runs a search");
+    throw_input("the trials of a search cannot run separately: each depends on finished ones",
+                options.study, "`concertina study run`, which runs a search in one process");
   const std::vector<Trial> trials = trials_of(spec);
   if (options.number > static_cast<int>(trials.size()))
-    throw_input(fmt::format("there is no trial {}", options.number), options.study,
+    throw_input(fmt::format("no trial {}", options.number), options.study,
                 fmt::format("a number from 1 to {}", trials.size()));
 }
 
@@ -49,7 +49,7 @@ int run_trial(const StudyTrialCommand& options) {
   StudyFolder folder(options.study, spec, options.number);
   if (const auto found = folder.trials().find(options.number);
       found != folder.trials().end() && found->second.state != TrialState::open) {
-    print_once(fmt::format("trial {} has ended before: {}\n", options.number,
+    print_once(fmt::format("trial {} has already finished: {}\n", options.number,
                            name_of(found->second.state)));
     return 0;
   }
@@ -58,10 +58,10 @@ int run_trial(const StudyTrialCommand& options) {
   const StudySummary summary = run.run(stop_signal, wait_for_trials);
   if (!summary.elsewhere.empty())
     throw_input(summary.elsewhere.begin()->second, folder.paths().trial(options.number),
-                "wait until it has ended, or stop it");
+                "wait until it has finished, or stop it");
   if (summary.interrupted) {
     print_once(
-        fmt::format("trial {} was stopped: the same command goes on with it\n", options.number));
+        fmt::format("trial {} was stopped; rerun the same command to resume it\n", options.number));
     requeue_slurm_job();
     return static_cast<int>(Exit::preempted);
   }
@@ -70,7 +70,7 @@ int run_trial(const StudyTrialCommand& options) {
 
 void add_study_trial_options(CLI::App& app, StudyTrialCommand& options) {
   add_study_folder(app, options.study);
-  app.add_option("number", options.number, "of the trial, from 1")
+  app.add_option("number", options.number, "number of the trial, from 1")
       ->type_name("NUMBER")
       ->check(whole_number(1, 1 << 30))
       ->required();
@@ -81,8 +81,8 @@ void add_study_trial_options(CLI::App& app, StudyTrialCommand& options) {
 
 Command command_study_trial() {
   return make_command<StudyTrialCommand>(
-      "run one trial of a study's folder, as each task of the array job does",
-      add_study_trial_options, run_trial);
+      "run one trial of a study's folder, as tasks of the array job do", add_study_trial_options,
+      run_trial);
 }
 
 }  // namespace concertina

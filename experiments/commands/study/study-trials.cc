@@ -1,5 +1,5 @@
-// `concertina study trials`: the trials of a study, or runs as trials, with all that their records
-// say. The Python package reads studies by its --json.
+// `concertina study trials`: lists the trials of a study, or runs as trials, with all recorded
+// data. The Python package reads studies from its --json output.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -66,7 +66,7 @@ void add_study_trials_options(CLI::App& app, StudyTrialsCommand& options) {
 }  // namespace
 
 Command command_study_trials() {
-  return make_command<StudyTrialsCommand>("list the trials of a study, with their settings",
+  return make_command<StudyTrialsCommand>("list the trials of a study and their settings",
                                           add_study_trials_options, run_study_trials);
 }
 

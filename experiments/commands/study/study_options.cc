@@ -31,14 +31,14 @@ sigset_t child_signal() {
 
 void add_launcher_option(CLI::App& app, std::string& launcher) {
   app.add_option("--launcher", launcher,
-                 "mpirun (default) or srun, where the study's [launch] has no command")
+                 "launcher if [launch] of the study has no command: mpirun or srun (default: "
+                 "mpirun)")
       ->type_name("NAME");
 }
 
 namespace {
 
-/// The text that the study's copy of its file has after the file's. Sorted: their order says
-/// nothing.
+/// The text to append to the study's copy of its file, sorted since its order does not matter.
 std::string overrides_text(const std::vector<std::string>& sets) {
   std::map<std::string, std::string> lines;
   for (const std::string& set : sets) {
@@ -55,30 +55,28 @@ std::string overrides_text(const std::vector<std::string>& sets) {
 }  // namespace
 
 void add_study_folder(CLI::App& app, std::string& directory) {
-  app.add_option("study", directory, "the study's folder, such as studies/NAME")
+  app.add_option("study", directory, "folder of the study, such as studies/NAME")
       ->type_name("STUDY")
       ->required();
 }
 
 void add_studies_directory(CLI::App& app, std::string& directory) {
-  app.add_option("--dir", directory, "where the study's folder is made")
+  app.add_option("--dir", directory, "directory in which to create the study's folder")
       ->type_name("DIR")
       ->capture_default_str();
 }
 
 void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std::string& does,
                             const std::string& shows) {
-  app.add_option(
-         "study", options.file,
-         "the study's file (studies.md of the guide has more), or the folder of one that began")
+  app.add_option("study", options.file,
+                 "file of the study (see studies.md), or folder of a started study")
       ->type_name("STUDY.toml|FOLDER")
       ->required();
-  app.add_option("--set,sets", options.sets,
-                 "config keys of all trials, in place of those of [set]")
+  app.add_option("--set,sets", options.sets, "config keys of all trials, replacing those of [set]")
       ->type_name("TABLE.KEY=VALUE");
   add_studies_directory(app, options.directory);
   app.add_flag("--retry-failed", options.retry_failed,
-               does + " trials that failed, or took too long, once more");
+               does + " trials again that failed or timed out");
   app.add_flag("--dry-run", options.dry_run, "print " + shows);
   add_json_option(app, options);
 }
@@ -102,15 +100,16 @@ NamedStudy read_named_study(const StudyFileOptions& options) {
   options.excludes("--dir", "the folder of a study", began);
   if (began) {
     if (!options.sets.empty())
-      throw_input("the keys of a study that has begun stay as they are", options.sets.front(),
-                  "the study's file with these keys, and another --dir or `name`");
+      throw_input("the keys of a started study cannot be changed", options.sets.front(),
+                  "use the study's file with these keys and another --dir or `name`");
     return read_folder_study(options.file);
   }
   NamedStudy study;
   study.spec = read_study_file(options.file, study.toml, overrides_text(options.sets));
   const std::string& name = study.spec.name;
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
-    throw_input(fmt::format("'{}' is no name of a folder", name), options.file, "name = \"NAME\"");
+    throw_input(fmt::format("'{}' is not a valid folder name", name), options.file,
+                "name = \"NAME\"");
   study.folder = (std::filesystem::path(options.directory) / name).string();
   if (std::filesystem::exists(study.folder + "/" + kStudyFile)) {
     study.spec = grown_from(read_study_folder_spec(study.folder), std::move(study.spec));
@@ -122,14 +121,14 @@ NamedStudy read_named_study(const StudyFileOptions& options) {
 void require_no_launcher(const std::string& command) {
   if (expected_world_size() > 1)
     throw_input(
-        "a study launches its trials itself", "command line",
-        fmt::format("concertina study {} without mpirun or srun; [launch] has their launcher",
+        "a study launches its trials", "command line",
+        fmt::format("run concertina study {} without mpirun or srun; [launch] sets the launcher",
                     command));
-  // Its trials would have these keys, whatever their own files say.
+  // They would override the keys of all trials.
   if (const Variables variables = environment_variables(); !variables.empty())
-    throw_input("the keys of a study's trials are those of its file",
+    throw_input("environment variables cannot set keys of a study's trials",
                 "environment variable " + variables[0].first,
-                fmt::format("unset {}, and the key in the study's file", variables[0].first));
+                fmt::format("unset {} and set the key in the study's file", variables[0].first));
 }
 
 void hold_study_signals() {

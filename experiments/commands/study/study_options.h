@@ -1,4 +1,4 @@
-// What commands share that launch or submit the trials of studies.
+// Shared by commands that launch or submit the trials of studies.
 #pragma once
 
 #include <map>
@@ -13,45 +13,45 @@
 
 namespace concertina {
 
-/// Adds --launcher: that with which Slurm starts trials.
+/// Adds --launcher, the command with which Slurm starts trials.
 void add_launcher_option(CLI::App& app, std::string& launcher);
 
-/// Adds the study's folder, as the first argument.
+/// Adds the study's folder as the first argument.
 void add_study_folder(CLI::App& app, std::string& directory);
 
-/// Adds --dir: where the study's folder is made.
+/// Adds --dir, the parent directory of the study's folder.
 void add_studies_directory(CLI::App& app, std::string& directory);
 
-/// The options of commands that make the study's folder from its file, or go on in it.
+/// Options of commands that create a study's folder from its file, or continue in it.
 struct StudyFileOptions : CommandOptions {
   std::string file, directory = "studies";
   std::vector<std::string> sets;
   bool retry_failed = false, dry_run = false;
 };
-/// Adds the study's file, keys of all trials, --dir, --retry-failed, --dry-run and --json. `does`:
-/// "run"; `shows`: what a dry run prints.
+/// Adds the study's file, keys for all trials, --dir, --retry-failed, --dry-run and --json. `does`
+/// is a verb such as "run"; `shows` is the output of a dry run.
 void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std::string& does,
                             const std::string& shows);
 
-/// A study and where it is, or will be.
+/// A study and its present or future folder.
 struct NamedStudy {
   StudySpec spec;
   std::string toml, folder;
 };
-/// The study of a file, which has the folder DIR/NAME, with `sets` in place of its [set]; or of the
-/// folder of a study that began.
+/// Reads a study from its file, with the folder DIR/NAME and `sets` replacing its [set], or from
+/// the folder of a started study.
 NamedStudy read_named_study(const StudyFileOptions& options);
-/// The study of a folder.
+/// Reads the study of a folder.
 NamedStudy read_folder_study(const std::string& folder);
-/// The states of the trials of a study in `folder`, by number; none if nothing is there yet. Throws
-/// Error{bad_input} if another study is.
+/// The states of a study's trials in `folder`, by number; empty if the folder does not exist.
+/// Throws Error{bad_input} if it belongs to another study.
 std::map<int, TrialState> states_of(const StudySpec& spec, const std::string& folder);
 
-/// Throws Error{bad_input} under mpirun or srun; `command`: of `concertina study`.
+/// Throws Error{bad_input} under mpirun or srun; `command` is the `concertina study` subcommand.
 void require_no_launcher(const std::string& command);
-/// Makes SIGTERM, SIGINT, SIGUSR1 and SIGCHLD wait from now on until somebody asks.
+/// Blocks SIGTERM, SIGINT, SIGUSR1 and SIGCHLD until they are polled.
 void hold_study_signals();
-/// Returns when a trial has ended, or a tenth of a second later.
+/// Returns when a trial has exited, but after a tenth of a second at the latest.
 void wait_for_trials();
 
 }  // namespace concertina

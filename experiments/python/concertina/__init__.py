@@ -1,4 +1,4 @@
-"""What runs, studies and checkpoints of Concertina have on disk, as DataFrames and arrays.
+"""Reads runs, studies and checkpoints of Concertina as DataFrames and arrays.
 
     import concertina
     run = concertina.Run("runs/first")
@@ -6,8 +6,8 @@
     weights = run.checkpoint().read("002.mlp/up.weight")
     concertina.table("studies/schedules", metrics=["loss"]).frame()
 
-Nothing here changes a run, but for `import_run`, which makes a new one of another program's log. This module needs Python alone; a name
-of it that needs numpy, scipy or pandas loads them when it is first used.
+Nothing here changes a run, except that `import_run` creates one from another program's log. This module requires only Python; names that
+require numpy, scipy or pandas import them when first used.
 """
 import typing
 

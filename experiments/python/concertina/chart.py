@@ -1,7 +1,7 @@
-"""Charts for a paper: values, of which `draw` makes a matplotlib Figure, which anybody can restyle; the same chart gives the same bytes.
+"""Charts for papers: values that `draw` turns into a matplotlib Figure, which can be restyled; equal charts give equal bytes.
 
-What is not finite, or not above 0 on a logarithmic axis, is not drawn. Series are told apart by colour (Okabe and Ito, 2008), and by
-dashes, markers or hatches too, so that a grey print can be read.
+Values that are not finite, or not above 0 on a logarithmic axis, are not drawn. Series are distinguished by colour (Okabe and Ito, 2008)
+and by dashes, markers or hatches, so that they are readable in grey.
 """
 import contextlib
 import dataclasses
@@ -33,13 +33,13 @@ BY_NAME = {"blue": "#0072b2", "orange": "#e69f00", "green": "#009e73", "vermilli
 COLOURS = tuple(BY_NAME.values())
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (2.4, 1.2)))
 MARKERS, HATCHES = "os^DvPX*", ("", "////", "xxxx", "\\\\\\\\", "----")
-LABEL, TICK, NAME, TITLE = _STYLE["axes.labelsize"], _STYLE["font.size"], 6.5, 9.0  # sizes of letters in points
+LABEL, TICK, NAME, TITLE = _STYLE["axes.labelsize"], _STYLE["font.size"], 6.5, 9.0  # font sizes in points
 Kind = typing.Literal["lines", "curves", "bars", "stacks", "heatmap", "points"]
 FORMATS = (".svg", ".pdf", ".png")
-COLUMN_INCHES = 3.25  # a column of a page that has two
+COLUMN_INCHES = 3.25  # width of one of two columns
 _TEX_LETTERS = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
             "|": r"\textbar{}", "µ": r"\ensuremath{\mu}", "×": r"\ensuremath{\times}", "…": r"\ldots{}", **{mark: "\\" + mark for mark in "{}$&#_%"}}
-_TEX_HEAD = r"""% In a document with \usepackage{pgf} or \usepackage{tikz}: \input this file. By itself:
+_TEX_HEAD = r"""% Use \input{FILE} in a document with \usepackage{pgf} or \usepackage{tikz}, or alone:
 %   \documentclass{standalone}\usepackage{pgf}\begin{document}\input{FILE}\end{document}
 """
 
@@ -48,17 +48,17 @@ _TEX_HEAD = r"""% In a document with \usepackage{pgf} or \usepackage{tikz}: \inp
 class Axis:
     label: str = ""
     unit: str = ""
-    scale: str = "linear"  # log; log2: ticks at powers of two
+    scale: str = "linear"  # or log, or log2 with ticks at powers of two
     better: Better | None = None
-    from_zero: bool = False  # 0 is on it, whatever the values
-    levels: list[float] = dataclasses.field(default_factory=list)  # of y, each a thin line across the chart
+    from_zero: bool = False  # the axis always includes 0
+    levels: list[float] = dataclasses.field(default_factory=list)  # values of y with a thin line across the chart
 
     @property
     def title(self) -> str:
         return f"{self.label} ({self.unit})" if self.label and self.unit else self.label or self.unit
 
     def numbers(self, values: typing.Iterable[float]) -> np.ndarray:
-        """NaN in place of what the axis does not hold."""
+        """NaN instead of values that the axis cannot show."""
         array = np.array(list(values), float)
         array[~np.isfinite(array) | ((array <= 0) & (self.scale != "linear"))] = math.nan
         return array
@@ -66,52 +66,52 @@ class Axis:
 
 @dataclasses.dataclass
 class Series:
-    """A line, the bars or parts of stacks of one colour, a row of a heat map, or points. `low` and `high` surround y; NaN: there is none."""
+    """A line, bars or stacked parts of one colour, a row of a heat map, or points. `low` and `high` surround y; NaN if absent."""
     name: str
-    x: list[typing.Any]  # numbers; texts of bars and heat maps
+    x: list[typing.Any]  # numbers, or texts for bars and heat maps
     y: list[float]
     low: list[float] = dataclasses.field(default_factory=list)  # as long as y, or empty
     high: list[float] = dataclasses.field(default_factory=list)
     x_low: list[float] = dataclasses.field(default_factory=list)
     x_high: list[float] = dataclasses.field(default_factory=list)
-    points: list[list[float]] = dataclasses.field(default_factory=list)  # what each bar is the mean of
-    names: list[str] = dataclasses.field(default_factory=list)  # of points, beside them
-    joined: bool = True  # by a line; not where the values are of unlike measures
-    look: int | None = None  # colour and dashes are those of this series, from 0 on; -1: grey
+    points: list[list[float]] = dataclasses.field(default_factory=list)  # the values whose mean each bar shows
+    names: list[str] = dataclasses.field(default_factory=list)  # labels of points
+    joined: bool = True  # by a line; false if the values have different measures
+    look: int | None = None  # index of the series whose colour and dashes to use; -1: grey
 
 
 @dataclasses.dataclass
 class Chart:
     kind: Kind
     x: Axis = dataclasses.field(default_factory=Axis)
-    y: Axis = dataclasses.field(default_factory=Axis)  # of a heat map: the rows
+    y: Axis = dataclasses.field(default_factory=Axis)  # for heat maps: the rows
     series: list[Series] = dataclasses.field(default_factory=list)
-    value: Axis = dataclasses.field(default_factory=Axis)  # of the colours of a heat map
+    value: Axis = dataclasses.field(default_factory=Axis)  # for the colours of heat maps
     title: str = ""
-    note: str = ""  # under the title
+    note: str = ""  # below the title
     width: float = COLUMN_INCHES
-    height: float = 0  # inches; 0: what suits the width
+    height: float = 0  # inches; 0: derived from the width
 
 
 def held(chart: Chart, series: Series) -> np.ndarray:
-    """The values that both axes hold."""
+    """The values that both axes can show."""
     axis = {"heatmap": chart.value, "stacks": chart.x}.get(chart.kind, chart.y)
     return axis.numbers(series.y) + (0 * chart.x.numbers(series.x) if chart.kind in ("lines", "curves", "points") else 0)
 
 
 def readable_on(back: typing.Any) -> str:
-    """Nearly black or white, whichever has more contrast (relative luminance of WCAG 2)."""
+    """Near-black or white, whichever has more contrast (relative luminance of WCAG 2)."""
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055)**2.4 for c in to_rgb(back)]
     return "#141414" if np.dot(linear, (0.2126, 0.7152, 0.0722)) > 0.179 else PAPER
 
 
 def text_width(text: str, size: float) -> float:
-    """In points."""
+    """Returns the width in points."""
     return float(text_to_path.get_text_width_height_descent(text, FontProperties(family="DejaVu Sans", size=size), False)[0])
 
 
 def _letters(text: str, size: float, width: float) -> int:
-    """How many letters of the text have room in `width`, about."""
+    """Approximate number of characters of the text that fit in `width`."""
     return max(2, int(len(text) * width / max(text_width(text, size), width)))
 
 
@@ -127,14 +127,14 @@ def wrapped(text: str, size: float, width: float) -> str:
 
 @contextlib.contextmanager
 def own_style() -> typing.Iterator[None]:
-    """Not the user's; a letter that the font does not have is for whoever shows the file."""
+    """A fixed style instead of the user's; missing glyphs are left to the viewer of the file."""
     with style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
 
 
 def draw(chart: Chart) -> Figure:
-    """The figure, with one Axes (a heat map has a second one with its colours)."""
+    """Draws the figure, with one Axes and, for a heat map, a second one for its colours."""
     from .chart_marks import DRAWERS, name_points
     with own_style():
         rows = {"heatmap": len(chart.series), "stacks": max((len(series.x) for series in chart.series), default=0)}.get(chart.kind, 0)
@@ -162,14 +162,14 @@ def draw(chart: Chart) -> Figure:
 
 
 class _TexRenderer(RendererPgf):  # type: ignore[misc]
-    """Measures texts without LaTeX, and writes all their letters."""
+    """Measures texts without LaTeX, and writes all their characters."""
 
     def get_text_width_height_descent(self, s: str, prop: typing.Any, ismath: typing.Any) -> tuple[float, float, float]:
         return tuple(self.points_to_pixels(1) * size for size in text_to_path.get_text_width_height_descent(s, prop, False))  # type: ignore
 
     def draw_text(self, gc: typing.Any, x: float, y: float, s: str, prop: FontProperties, *rest: typing.Any, **more: typing.Any) -> None:
         plain, font = re.sub("[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", s), prop.copy()
-        font.set_family("sans-serif")  # that of the document
+        font.set_family("sans-serif")  # the document's font
         super().draw_text(gc, x, y, "".join(_TEX_LETTERS.get(letter, letter) for letter in plain), font, *rest, **more)
 
 
@@ -183,7 +183,7 @@ def _tex(figure: Figure) -> str:
 
 
 def save(figure: Figure, kind: str) -> bytes:
-    """The bytes of a file of one of FORMATS, or of ".tex"; without a date, so that they are the same each time."""
+    """The bytes of a file in one of FORMATS or ".tex", without a date, so that they are reproducible."""
     file = io.BytesIO()
     metadata: dict[str, None] = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}.get(kind, {"Software": None})
     with own_style():
@@ -197,7 +197,7 @@ def save(figure: Figure, kind: str) -> bytes:
 
 
 def add_legend(figure: Figure, handles: typing.Sequence[typing.Any], names: typing.Sequence[str], room: float) -> Legend:
-    """In as many columns as have room, in points."""
+    """Adds a legend with as many columns as fit in `room` points."""
     for columns in range(len(names), 0, -1):
         legend = figure.legend(handles, names, loc="upper left", ncols=columns, borderpad=0, borderaxespad=0, columnspacing=1.2, handlelength=2.2,
                                handletextpad=0.5, labelspacing=0.35, handler_map={tuple: HandlerTuple(None, 0)})
@@ -209,7 +209,7 @@ def add_legend(figure: Figure, handles: typing.Sequence[typing.Any], names: typi
 
 
 def _add_header(figure: Figure, chart: Chart, handles: list[typing.Any]) -> None:
-    """Title, note and legend stand above the axes, which get the rest; a figure without a given height grows by them."""
+    """Places title, note and legend above the axes; a figure without a given height grows by them."""
     room, renderer = 72 * chart.width - 8, figure.canvas.get_renderer()  # type: ignore[attr-defined]
     parts: list[typing.Any] = []
     if chart.title:

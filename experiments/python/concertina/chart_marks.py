@@ -1,4 +1,4 @@
-"""What the kinds of charts draw into their axes: marks, ticks, and the names of points. Each returns the handles of its legend."""
+"""Draws the marks, ticks and point names of each kind of chart. Each function returns the handles of the legend."""
 import math
 import typing
 
@@ -28,7 +28,7 @@ def _number(value: float, _: int | None = None) -> str:
 
 
 def set_numbers(drawn: typing.Any, axis: Axis, room: float, whole: bool = False) -> None:
-    """As many ticks as there is room for (in points); `whole`: at whole numbers."""
+    """Sets as many ticks as fit in `room` points; `whole`: at integers."""
     drawn.set_label_text(axis.title)
     low, high = drawn.get_view_interval()
     size = TICK if drawn.axis_name == "y" else max(text_width(_number(float(f"{end:.3g}")), TICK) for end in (low, high))
@@ -43,12 +43,12 @@ def set_numbers(drawn: typing.Any, axis: Axis, room: float, whole: bool = False)
 
 
 def _spans(axis: Axis, middle: np.ndarray, low: list[float], high: list[float]) -> list[np.ndarray] | None:
-    """Sizes of error bars; None where there are none."""
+    """Sizes of error bars, or None."""
     return [middle - axis.numbers(low), axis.numbers(high) - middle] if low else None
 
 
 def _lines(axes: Axes, chart: Chart) -> Handles:
-    """Points at one x stand a little beside each other where they have error bars, which could not be told apart."""
+    """Points with error bars at the same x are shifted sideways, to keep them apart."""
     axes.margins(0.05, 0.07)
     handles: Handles = []
     with_bars = [series for series in chart.series if series.low and chart.kind == "lines"]
@@ -65,7 +65,7 @@ def _lines(axes: Axes, chart: Chart) -> Handles:
             bars = axes.errorbar(x, y, _spans(chart.y, y, series.low, series.high), fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.8,
                                  capthick=0.8)
             shift = (with_bars.index(series) - (len(with_bars) - 1) / 2) * min(3, 14 / len(with_bars))
-            for artist in (line, *bars.lines[1], *bars.lines[2]):  # after they are added: limits are of the values
+            for artist in (line, *bars.lines[1], *bars.lines[2]):  # after they are added, so that limits follow the values
                 artist.set_transform(axes.transData + ScaledTranslation(shift / 72, 0, axes.figure.dpi_scale_trans))  # type: ignore[union-attr]
     if chart.y.from_zero:
         axes.set_ylim(bottom=0)
@@ -75,7 +75,7 @@ def _lines(axes: Axes, chart: Chart) -> Handles:
 
 
 def _bars(axes: Axes, chart: Chart) -> Handles:
-    """Side by side, one for each series; circles are what a bar is the mean of, in their order."""
+    """Draws bars side by side, one per series. Circles are the values whose mean a bar shows, in their order."""
     names = list(dict.fromkeys(name for series in chart.series for name in series.x))
     drawn = [(at, series) for at, series in enumerate(chart.series) if not np.isnan(chart.y.numbers(series.y)).all()]
     slot = 58 * chart.width / len(names)  # points, roughly
@@ -104,7 +104,7 @@ def _bars(axes: Axes, chart: Chart) -> Handles:
 
 
 def _stacks(axes: Axes, chart: Chart) -> Handles:
-    """From left to right, the first bar on top; parts that are missing, or not above 0, are left out."""
+    """Stacks parts from left to right, with the first bar on top; skips parts that are missing or not above 0."""
     handles: Handles = []
     ends = np.zeros(len(chart.series[0].x))
     for at, series in enumerate(chart.series):
@@ -119,7 +119,7 @@ def _stacks(axes: Axes, chart: Chart) -> Handles:
 
 
 def _set_names(drawn: typing.Any, names: list[str], room: float, chart: Chart) -> None:
-    """Ticks with names, aslant or on end where they have no room beside each other; the figure grows by that. Of very many, some are named."""
+    """Sets ticks with names, slanted or vertical if they do not fit, which enlarges the figure. Of very many, only some are shown."""
     texts = ["\n".join(shortened(line, TICK, min(110, 34 * chart.width)) for line in name.split("\n")) for name in names]
     every = math.ceil(10 / room)
     drawn.set_ticks(range(0, len(names), every), texts[::every])
@@ -135,7 +135,7 @@ def _set_names(drawn: typing.Any, names: list[str], room: float, chart: Chart) -
 
 
 def _heat_map(axes: Axes, chart: Chart) -> Handles:
-    """Dark is better, or high where nothing is; a cell without a value is hatched. The first row is on top."""
+    """Dark is better, or high if no direction is better; cells without a value are hatched. The first row is on top."""
     columns, rows = [str(x) for x in chart.series[0].x], [series.name for series in chart.series]
     values = np.array([held(chart, series) for series in chart.series])
     axes.patch.set(facecolor=NO_VALUE, hatch="////", edgecolor=LINE, linewidth=0)
@@ -159,25 +159,25 @@ def _heat_map(axes: Axes, chart: Chart) -> Handles:
 
 
 def _spots(chart: Chart, series: Series) -> np.ndarray:
-    """The points of a series; NaN in both where one axis does not hold it."""
+    """The points of a series; both coordinates are NaN if an axis cannot show one."""
     spots = np.column_stack([chart.x.numbers(series.x), chart.y.numbers(series.y)])
     spots[np.isnan(spots).any(axis=1)] = math.nan
     return spots
 
 
 def _all_spots(chart: Chart) -> tuple[np.ndarray, list[int]]:
-    """The points of all series, and those that no other one beats."""
+    """The points of all series, and the indices of those that no other point dominates."""
     spots = np.concatenate([_spots(chart, series) for series in chart.series])
     return spots, pareto_front([(x, y) for x, y in spots], chart.x.better, chart.y.better)
 
 
 def _points(axes: Axes, chart: Chart) -> Handles:
-    """Where both axes have a better end, the points that no other one beats are joined by steps, and the others are pale."""
+    """If both axes have a better direction, steps join the points on the front and the others are pale."""
     axes.margins(0.12)
     for level in chart.y.levels:
         axes.axhline(level, color=SOFT, linewidth=0.5)
     every, front = _all_spots(chart)
-    # Between two points of the front lies what the worse one of each axis still reaches.
+    # The area between two points of the front is reached by the worse value of each axis.
     axes.step(*every[front].T, where="post" if chart.x.better == "lower" else "pre", color=INK, linewidth=0.9)
     handles: Handles = []
     before = 0
@@ -204,7 +204,7 @@ _PLACES = [(far * x, far * y) for far in (4.5, 12, 20) for x, y in _WAYS]
 
 
 def name_points(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Names near their points, those of the front first, where they lie on no point, line or other name; one without room is left out."""
+    """Places names near their points, those of the front first, without covering a point, line or other name; skips names without room."""
     renderer, (spots, front) = figure.canvas.get_renderer(), _all_spots(chart)  # type: ignore[attr-defined]
     inside, size, unit = axes.get_window_extent(), NAME * figure.dpi / 72, figure.dpi / 72
     at = axes.transData.transform(spots)

@@ -1,4 +1,4 @@
-"""Checkpoints: any tensor by itself, and no byte of it that is not what was written (io/README.md, "A checkpoint")."""
+"""Checkpoints: reads single tensors and verifies every byte (io/README.md, "A checkpoint")."""
 import hashlib
 import math
 import pathlib
@@ -15,7 +15,7 @@ _CHUNK = 16 << 20  # bytes that are read and hashed at once
 
 
 class DamagedCheckpoint(ValueError):
-    """A checkpoint is not as it was written; the message names file, tensor and what is wrong."""
+    """A checkpoint is damaged; the message names the file, the tensor and the fault."""
 
 
 class _Piece(typing.NamedTuple):
@@ -27,7 +27,7 @@ class _Piece(typing.NamedTuple):
 
 
 class Checkpoint:
-    """A commit, the directory `step-NNNNNNNN`. Opening it reads the manifest alone, `read` the bytes of one tensor."""
+    """A commit, the directory `step-NNNNNNNN`. Opening it only reads the manifest; `read` reads one tensor."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
@@ -35,10 +35,10 @@ class Checkpoint:
         text = self._manifest_bytes()
         manifest = parse_json(text)
         if (manifest.get("format"), manifest.get("version"), manifest.get("dtype")) != ("concertina-checkpoint", 1, "float32"):
-            raise DamagedCheckpoint(f"{self.path}/manifest.json is of another format: is this package older than the run?")
+            raise DamagedCheckpoint(f"{self.path}/manifest.json has another format; this package may be older than the run")
         self.step: int = manifest["step"]
         if named and int(named[1]) != self.step:
-            raise DamagedCheckpoint(f"{self.path} is of step {self.step}: the directory was renamed")
+            raise DamagedCheckpoint(f"{self.path} belongs to step {self.step}; the directory was renamed")
         self.metadata: dict[str, str] = manifest["metadata"]
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._pieces: dict[str, list[_Piece]] = {}
@@ -50,67 +50,67 @@ class Checkpoint:
     def _manifest_bytes(self) -> bytes:
         manifest = self.path / "manifest.json"
         if not manifest.is_file():
-            raise FileNotFoundError(f"{self.path} is not a checkpoint: it has no manifest.json")
+            raise FileNotFoundError(f"{self.path} is not a checkpoint: manifest.json is missing")
         try:
             text, written = read_bytes(manifest, _MOST_MANIFEST_BYTES), read_bytes(self.path / "manifest.sha256", 1024)
         except ValueError as error:
             raise DamagedCheckpoint(str(error)) from error
         if written != f"{hashlib.sha256(text).hexdigest()}  manifest.json\n".encode():
-            raise DamagedCheckpoint(f"{manifest} is not what manifest.sha256 was written of")
+            raise DamagedCheckpoint(f"{manifest} does not match manifest.sha256")
         return text
 
     def _add(self, shard: dict) -> None:
         for piece in shard["pieces"]:
             name, shape = piece["tensor"], tuple(piece["shape"])
             if self._shapes.setdefault(name, shape) != shape:
-                raise DamagedCheckpoint(f"{self.path}: the pieces of {name} have several shapes")
+                raise DamagedCheckpoint(f"{self.path}: the pieces of {name} have different shapes")
             parts = {part["name"]: (part["at"], part["sha256"]) for part in piece["parts"]}
             self._pieces.setdefault(name, []).append(
                 _Piece(self.path / pathlib.PurePath(shard["file"]).name, shard["bytes"], piece["offset"], piece["count"], parts))
 
     def _check(self, name: str) -> None:
-        """Pieces have the same parts, and cover each element once."""
+        """Checks that the pieces have the same parts and cover each element once."""
         pieces, end = sorted(self._pieces[name], key=lambda piece: piece.offset), 0
         for piece in pieces:
             if piece.offset != end or piece.parts.keys() != pieces[0].parts.keys():
                 raise DamagedCheckpoint(f"{self.path}: the pieces of {name} do not fit together")
             end += piece.elements
         if end != math.prod(self._shapes[name]):
-            raise DamagedCheckpoint(f"{self.path}: the pieces of {name} have {end} elements, not those of {self._shapes[name]}")
+            raise DamagedCheckpoint(f"{self.path}: the pieces of {name} have {end} elements, which does not match the shape {self._shapes[name]}")
         self._pieces[name] = pieces
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each tensor, by name in ascending order."""
+        """The shape of each tensor, sorted by name."""
         return dict(sorted(self._shapes.items()))
 
     def parts(self, tensor: str) -> list[str]:
-        """`weight`, then what the optimizer keeps of it, such as `m` and `v`; of a frozen tensor `weight` alone."""
+        """`weight` and the parts of the optimizer's state, such as `m` and `v`; a frozen tensor only has `weight`."""
         return list(self._of(tensor)[0].parts)
 
     def read(self, tensor: str, part: str = "weight") -> np.ndarray:
-        """A part of a tensor as float32, verified. Other tensors are not read, so the memory is that of this one."""
+        """Reads and verifies a part of a tensor as float32. Other tensors are not read and use no memory."""
         pieces = self._of(tensor)
         if part not in pieces[0].parts:
-            raise KeyError(f"{tensor} has no part {part!r}, but {', '.join(pieces[0].parts)}")
+            raise KeyError(f"{tensor} has no part {part!r}; it has {', '.join(pieces[0].parts)}")
         out = np.empty(math.prod(self._shapes[tensor]), "<f4")
         for piece in pieces:
             self._read_piece(tensor, part, piece, out[piece.offset:piece.offset + piece.elements])
         return out.reshape(self._shapes[tensor])
 
     def torch(self, tensor: str, part: str = "weight"):
-        """`read` as a torch tensor, which shares its memory."""
+        """Like `read`, as a torch tensor that shares the array's memory."""
         import torch
         return torch.from_numpy(self.read(tensor, part))
 
     def state_dict(self, torch: bool = False) -> dict:
-        """All weights by name; as torch tensors, or arrays."""
+        """All weights by name, as torch tensors or arrays."""
         return {name: self.torch(name) if torch else self.read(name) for name in self.tensors}
 
     def _of(self, tensor: str) -> list[_Piece]:
         if tensor not in self._pieces:
             near = nearest(tensor, self._pieces)
-            raise KeyError(f"{self.path} has no tensor {tensor!r}" + f"; near: {near!r}" * bool(near))
+            raise KeyError(f"{self.path} has no tensor {tensor!r}" + f"; did you mean {near!r}?" * bool(near))
         return self._pieces[tensor]
 
     @staticmethod
@@ -119,10 +119,10 @@ class Checkpoint:
         bytes_ = memoryview(out.data).cast("B")
         digest = hashlib.sha256()
         if not piece.file.is_file():
-            raise DamagedCheckpoint(f"{piece.file} is no regular file")
+            raise DamagedCheckpoint(f"{piece.file} is not a regular file")
         with open(piece.file, "rb") as file:
             if file.seek(0, 2) != piece.file_bytes or at + len(bytes_) > piece.file_bytes:
-                raise DamagedCheckpoint(f"{piece.file} has not the {piece.file_bytes} bytes that were written")
+                raise DamagedCheckpoint(f"{piece.file} does not have the expected {piece.file_bytes} bytes")
             file.seek(at)
             for begin in range(0, len(bytes_), _CHUNK):
                 chunk = bytes_[begin:begin + _CHUNK]
@@ -130,7 +130,7 @@ class Checkpoint:
                     raise DamagedCheckpoint(f"{piece.file} ends within {tensor}/{part}")
                 digest.update(chunk)
         if digest.hexdigest() != wanted:
-            raise DamagedCheckpoint(f"{piece.file}: {tensor}/{part} is not what was written")
+            raise DamagedCheckpoint(f"{piece.file}: SHA-256 mismatch in {tensor}/{part}")
 
     def __repr__(self) -> str:
         return f"Checkpoint(step={self.step}, {len(self._shapes)} tensors, {self.path})"

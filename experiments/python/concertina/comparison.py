@@ -1,4 +1,4 @@
-"""Which groups of runs differ in a metric, by runs that pair up where there are such; and the seconds that runs took to a target (--to)."""
+"""Which groups of runs differ in a metric, using pairs of runs where possible; and training time to a target (--to)."""
 import dataclasses
 import typing
 
@@ -10,25 +10,25 @@ from .run_log import HELD_OUT, RunLog, read_log
 from .statistic import NO_TEST, PAIRED, WELCH, WILCOXON, Difference, Pairs, compare_pairs, compare_samples, holm, summarize
 
 _SETTINGS = ("seed", "ranks", "batch", "microbatches")  # numbers of a result that are settings
-_MOST_COMPARED = 12  # groups that are compared without being asked
+_MOST_COMPARED = 12  # groups that are compared by default
 
 
 @dataclasses.dataclass
 class Comparison:
-    """How groups are compared: runs with the same values in `pairing` pair up."""
+    """How groups are compared: runs with equal values in `pairing` form pairs."""
     pairing: list[str]
-    test: str = PAIRED  # of pairs
+    test: str = PAIRED  # test of pairs
     confidence: float = 0.95
 
     def difference(self, first: Group, second: Group, metric: str) -> Difference:
-        """Second minus first; Welch's test of all values where fewer than two pairs are found."""
+        """Second minus first, by Welch's test of all values if there are fewer than two pairs."""
         pairs = self.pairs(first, second, metric)
         if len(pairs) >= 2:
             return compare_pairs(pairs, self.test, self.confidence)
         return compare_samples(figures_of(first.done, metric), figures_of(second.done, metric), self.confidence)
 
     def pairs(self, first: Group, second: Group, metric: str) -> Pairs:
-        """None where groups are unlike, or where some run never reached the target: the others would stand for all."""
+        """None if groups are not comparable, or if a run never reached the target, since the remaining runs would be biased."""
         if never_came(first, metric) or never_came(second, metric) or why_unlike([*first.done, *second.done], metric):
             return []
         mine, theirs = self._means(first, metric), self._means(second, metric)
@@ -43,30 +43,30 @@ class Comparison:
 
 
 def pooled_axes(results: StudyResults, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
-    """The axes, without those in `by`, of which some group has several values."""
+    """The axes, except those in `by`, of which some group has several values."""
     return [axis for axis in results.axes if axis not in by and any(len({run.text(axis) for run in group.done}) > 1 for group in groups)]
 
 
 def pairing_columns(results: StudyResults, pair: str, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
-    """`pair`, where runs have it, and the pooled axes. InputError for a column of no run, or for a result."""
+    """`pair`, if runs have it, and the pooled axes. InputError for a column that no run has, or for a result."""
     if pair != SEED:
         results.require(pair, "--pair")
     if pair not in _SETTINGS and any(pair in run.figures and pair not in run.settings for run in results.runs):
-        raise InputError(f"trials cannot pair up by '{pair}': it is a result, not a setting", "--pair",
+        raise InputError(f"trials cannot be paired by '{pair}': it is a result, not a setting", "--pair",
                          f"one of: {', '.join(results.axes)}" if results.axes else SEED)
     own = [pair] if results.has(pair) and pair not in by else []
     return own + [axis for axis in pooled_axes(results, by, groups) if axis != pair]
 
 
 def corrected(p: typing.Sequence[float | None], correction: str) -> list[float | None]:
-    """The p values as they are printed; those that are absent do not count."""
+    """Corrected p-values; absent ones are ignored."""
     there = [value for value in p if value is not None]
     found = iter(holm(there) if correction == "holm" else there)
     return [None if value is None else next(found) for value in p]
 
 
 def default_baseline(results: StudyResults, by: list[str], groups: list[Group]) -> list[str]:
-    """The first group with several runs, where a test is possible, the groups are few, and the study is not a search."""
+    """The first group with several runs, if a test is possible, the groups are few, and the study is not a search."""
     repeated = [group for group in groups if len(group.done) > 1]
     if results.metric or len(groups) > _MOST_COMPARED or len(repeated) < 2:
         return []
@@ -76,12 +76,12 @@ def default_baseline(results: StudyResults, by: list[str], groups: list[Group]) 
 
 
 def baseline_values(results: StudyResults, by: list[str], groups: list[Group], baseline: list[str]) -> dict[int, str]:
-    """The values that the baseline has in columns of `by`, by position there."""
+    """The baseline's values in columns of `by`, by position in `by`."""
     wanted = {}
     for text in baseline:
         column, value = results.column_value(text, "--baseline")
         if column not in by:
-            raise InputError(f"the baseline names {column}, by which trials are not grouped", "--baseline",
+            raise InputError(f"the baseline names {column}, but trials are not grouped by it", "--baseline",
                              f"one of: {', '.join(by)}" if by else f"--by {column}")
         known = sorted({group.values[by.index(column)] for group in groups})
         found = (one for one in known if one == value or same_value(number_or_text(one), value))
@@ -98,13 +98,13 @@ def comparison_text(differences: list[list[Difference]], pairing: list[str], cor
         return "too few trials for a test"
     count = " to ".join(map(str, dict.fromkeys([*pairs[:1], *pairs[-1:]])))
     parts = [f"{test} over {count} pairs of the same {titles(pairing)}" for test in (PAIRED, WILCOXON) if test in used]
-    parts += [WELCH + " where there are fewer than two pairs" * (len(used) > 1)] * (WELCH in used)
+    parts += [WELCH + " for fewer than two pairs" * (len(used) > 1)] * (WELCH in used)
     most, how = max(map(len, tested)), "with Holm's correction" if correction == "holm" else "without correction"
     return "; ".join(parts) + "; two-sided p" + f" {how} for {most} comparisons per metric" * (most > 1)
 
 
 def _parse(target: str) -> tuple[str, str, bool, float]:
-    """Metric, its target as text, whether that is the baseline's, and the number that it is, or that is added to it."""
+    """The metric, its target as text, whether the target is the baseline's, and the number that it is, or that is added to it."""
     metric, _, text = target.partition("=")
     of_baseline = text.startswith(BASELINE_TARGET)
     figure = text.removeprefix(BASELINE_TARGET) if of_baseline else text
@@ -118,7 +118,7 @@ def _parse(target: str) -> tuple[str, str, bool, float]:
 
 def _last_of_baseline(results: StudyResults, run: RunSummary, logs: list[tuple[RunSummary, RunLog]], baseline: list[tuple[str, str]],
                       metric: str) -> float | None:
-    """The mean of the last values of the runs that have the baseline's values, and those of `run` in all other axes."""
+    """The mean of the last values of the runs that have the baseline's values and those of `run` in all other axes."""
     named = [column for column, _ in baseline]
     last = []
     for other, log in logs:
@@ -130,14 +130,14 @@ def _last_of_baseline(results: StudyResults, run: RunSummary, logs: list[tuple[R
 
 
 def add_times_to(results: StudyResults, targets: list[str], baseline: list[str]) -> list[str]:
-    """Adds the column of each target, "METRIC=NUMBER", "METRIC=baseline" or "METRIC=baseline-NUMBER", to runs that are done."""
+    """Adds the column of each target, "METRIC=NUMBER", "METRIC=baseline" or "METRIC=baseline-NUMBER", to completed runs."""
     wanted = [results.column_value(text, "--baseline") for text in baseline] if targets else []
     logs = [(run, read_log(run.directory)) for run in results.runs if run.state == "done"] if targets else []
     columns = []
     for target in targets:
         metric, text, of_baseline, number = _parse(target)
         if of_baseline and not wanted:
-            raise InputError("there is no baseline whose last value is the target", "--to", "--baseline COLUMN=VALUE")
+            raise InputError("there is no baseline for the target", "--to", "--baseline COLUMN=VALUE")
         columns.append(time_to(metric, text))
         for run, log in logs:
             base = _last_of_baseline(results, run, logs, wanted, metric) if of_baseline else 0

@@ -1,4 +1,4 @@
-"""Files of runs and studies, which may be another user's: what is not a regular file is refused, at once."""
+"""Reads and writes files of runs and studies, which may be another user's: refuses everything but regular files."""
 import errno
 import json
 import math
@@ -11,22 +11,22 @@ import typing
 from .errors import InputError
 
 _MOST_BYTES = 1 << 30
-_MOST_READ = 64 << 20  # bytes of a followed file at a time
-_WARNED: set[pathlib.Path] = set()  # files of which lines were skipped
-_ADVICE = {errno.ENOSPC: "free space on this file system, or another place", errno.EDQUOT: "free space within the quota, or another place",
-           errno.EACCES: "a place that you may write to", errno.EROFS: "a place that you may write to"}
+_MOST_READ = 64 << 20  # bytes of a followed file to read at a time
+_WARNED: set[pathlib.Path] = set()  # files with skipped lines
+_ADVICE = {errno.ENOSPC: "free space there, or choose another place", errno.EDQUOT: "free space within the quota, or choose another place",
+           errno.EACCES: "a writable place", errno.EROFS: "a writable place"}
 
 
 def open_regular(path: pathlib.Path, most: int = _MOST_BYTES) -> typing.BinaryIO:
-    """The file, for reading. ValueError, with its name: it is a link, a pipe, a device, or larger than `most`."""
+    """Opens the file for reading. Raises ValueError with its name if it is a link, a pipe, a device, or larger than `most`."""
     if path.is_symlink():
-        raise ValueError(f"{path} is a link: name the file that is meant")
+        raise ValueError(f"{path} is a link; name the file itself")
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     status = os.fstat(file)
     if stat.S_ISREG(status.st_mode) and status.st_size <= most:
         return open(file, "rb")
     os.close(file)
-    raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} allowed here" if stat.S_ISREG(status.st_mode)
+    raise ValueError(f"{path} has {status.st_size} bytes, more than the limit of {most}" if stat.S_ISREG(status.st_mode)
                      else f"{path} is not a regular file")
 
 
@@ -36,7 +36,7 @@ def read_bytes(path: pathlib.Path, most: int = _MOST_BYTES) -> bytes:
 
 
 def read_tail(path: pathlib.Path, most: int) -> str:
-    """The last lines, of `most` bytes together; empty where there is no file."""
+    """The last lines, with `most` bytes in total; empty if the file does not exist."""
     if not path.exists():
         return ""
     with open_regular(path) as file:
@@ -51,35 +51,35 @@ def read_text(path: pathlib.Path) -> str:
 
 
 class TooDeep(ValueError):
-    """Lists and objects are nested deeper than Python reads."""
+    """Lists and objects are nested too deeply for Python."""
 
 
 def parse_json(text: str | bytes, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
-    """ValueError also where lists and objects are nested deeper than Python reads."""
+    """Parses JSON. Raises ValueError also for lists and objects that are nested too deeply for Python."""
     try:
         return loads(text)
     except RecursionError as error:
-        raise TooDeep("lists and objects are nested too deep") from error
+        raise TooDeep("lists and objects are nested too deeply") from error
 
 
 def read_json(path: pathlib.Path, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
-    """The value of a file of JSON, or of what `loads` reads."""
+    """The value of a JSON file, or of another format that `loads` parses."""
     text = read_text(path)
     try:
         return parse_json(text, loads)
     except ValueError as error:
-        raise InputError(f"this file cannot be read: {error}", str(path), "the file as it was written") from error
+        raise InputError(f"cannot read this file: {error}", str(path), "the original file") from error
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 _LOADS = json.JSONDecoder(parse_constant=_refuse).decode  # NaN and Infinity are not JSON
 
 
 def objects_in(text: str, path: pathlib.Path) -> list[dict[str, typing.Any]]:
-    """The lines that are JSON objects. Others are skipped with a warning, once for each file, but for the end of a file that was cut off."""
+    """The lines that are JSON objects. Skips others with one warning per file, but without one for a truncated end."""
     found, lines = [], text.split("\n")
     for count, line in enumerate(lines, 1):
         why = "it is not a JSON object"
@@ -91,25 +91,25 @@ def objects_in(text: str, path: pathlib.Path) -> list[dict[str, typing.Any]]:
             found += [value] if value else []
         elif count < len(lines) and path not in _WARNED:
             _WARNED.add(path)
-            sys.stderr.write(f"concertina: warning: {path}: a line is skipped: {why}: {line[:60]!r}\n")
+            sys.stderr.write(f"concertina: warning: {path}: skipped a line: {why}: {line[:60]!r}\n")
     return found
 
 
 def read_lines(path: pathlib.Path) -> list[dict[str, typing.Any]]:
-    """The lines of a file that are JSON objects: the last one may be cut off, and there may be no file."""
+    """The lines of a file that are JSON objects. The last one may be truncated, and the file may be missing."""
     return objects_in(read_text(path), path) if path.exists() or path.is_symlink() else []
 
 
 class Follower:
-    """Sees each line of a file that is being written once, when it is whole; `cuts` counts how often the file began again, as that of a
-    run does which is resumed, and `written` is the time of the last change."""
+    """Returns each line of a growing file once, when it is complete. `cuts` counts how often the file was restarted, as by a resumed run,
+    and `written` is the time of the last change."""
 
     def __init__(self, path: pathlib.Path):
         self.path, self.cuts, self.written = path, 0, math.nan
         self._file, self._at = 0, 0
 
     def look(self) -> list[dict[str, typing.Any]]:
-        """The objects that are new; none while there is no file."""
+        """The new objects; none if the file does not exist."""
         found: list[dict[str, typing.Any]] = []
         if not self.path.exists() and not self.path.is_symlink():
             return found
@@ -119,7 +119,7 @@ class Follower:
                 self.cuts, self._at, self._file = self.cuts + 1, 0, status.st_ino
             self.written = status.st_mtime
             file.seek(self._at)
-            while chunk := file.read(min(_MOST_READ, status.st_size - self._at)):  # not what is written meanwhile
+            while chunk := file.read(min(_MOST_READ, status.st_size - self._at)):  # without data written meanwhile
                 whole = chunk.rfind(b"\n") + 1
                 if not whole:
                     break
@@ -130,7 +130,7 @@ class Follower:
 
 
 def flat(table: dict[str, typing.Any], path: str = "", mark: str = ".") -> dict[str, typing.Any]:
-    """{"parallel": {"pp": 2}} as {"parallel.pp": 2}."""
+    """Flattens {"parallel": {"pp": 2}} to {"parallel.pp": 2}."""
     keys: dict[str, typing.Any] = {}
     for key, value in table.items():
         name = f"{path}{mark}{key}" if path else key
@@ -139,7 +139,7 @@ def flat(table: dict[str, typing.Any], path: str = "", mark: str = ".") -> dict[
 
 
 def json_text(value: object) -> str:
-    """JSON, in which a number that is not finite is null."""
+    """JSON text in which non-finite numbers are null."""
     def clean(one: object) -> object:
         if isinstance(one, float) and not math.isfinite(one):
             return None
@@ -151,12 +151,12 @@ def json_text(value: object) -> str:
 
 
 def replace_file(path: str | os.PathLike[str], data: str | bytes) -> None:
-    """Writes the whole file, or leaves it as it was."""
+    """Writes the whole file, or leaves it unchanged on an error."""
     temporary = pathlib.Path(path).with_name(f".{pathlib.Path(path).name}.{os.getpid()}")
     try:
         temporary.write_bytes(data if isinstance(data, bytes) else data.encode())
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise InputError(f"this file cannot be written: {error.strerror}", str(path),
+        raise InputError(f"cannot write this file: {error.strerror}", str(path),
                          _ADVICE.get(error.errno or 0, "a file in an existing directory")) from error

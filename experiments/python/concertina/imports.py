@@ -1,6 +1,6 @@
-"""Logs of other programs as runs, so that `concertina compare` and this package put them beside one's own.
+"""Imports logs of other programs as runs, so that `concertina compare` and this package can compare them.
 
-What is known stands in log_forms.toml. Everything else is left out with a count, or refused: nothing is guessed.
+The known formats are in log_forms.toml. Everything else is skipped and counted, or refused; nothing is guessed.
 """
 import collections
 import datetime
@@ -14,43 +14,43 @@ import typing
 from . import log_files
 from .log_forms import COLUMNS, FIGURES, TIMES, Columns, Line, by_step, check_epochs, known_line, last_run, once
 
-_NO_STAGE = "losses of -1, which ranks without the last stage print"
+_NO_STAGE = "losses of -1, printed by ranks without the last stage"
 _METRICS = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "batches")
 
 
 class Options(typing.NamedTuple):
-    """What a log does not say of itself; `python -m concertina import` has an option for each."""
-    columns: dict[str, str] = {}  # what the log calls a figure: {"loss": "my/ce"}
+    """Information that a log may lack; `python -m concertina import` has an option for each."""
+    columns: dict[str, str] = {}  # names of metrics in the log: {"loss": "my/ce"}
     program: str | None = None    # one of log_forms.PROGRAMS
     decimal: str | None = None    # "." or ","
-    devices: int | None = None    # by which a rate per device is multiplied
-    run: str | None = None        # of a file with several
+    devices: int | None = None    # factor for a rate per device
+    run: str | None = None        # name of one of several runs in a file
 
 
 def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, columns: dict[str, str] | None = None,
                say: typing.Callable[[str], object] = lambda text: print(text, file=sys.stderr), **options) -> pathlib.Path:
-    """Makes the new run `directory` of the log `source`: a file, or a folder of event files or of MLflow.
+    """Creates the new run `directory` from the log `source`: a file, or a folder of event files or of MLflow.
 
-    `options` are those of `Options`. `say` gets a sentence on each thing that was taken or left out, which imported.json has too.
+    `options` are those of `Options`. `say` is called with a sentence on everything imported or skipped, also stored in imported.json.
     """
     source, directory, asked = pathlib.Path(source), pathlib.Path(directory), Options(columns or {}, **options)
     if directory.exists():
-        raise FileExistsError(f"{directory} exists already: name a new directory, such as runs/NAME")
+        raise FileExistsError(f"{directory} already exists; name a new directory, such as runs/NAME")
     rows, notes = _rows_of(source, asked)
     steps, evaluations = by_step(rows, "loss", notes), by_step(rows, "validation_loss", notes)
     if not steps and not evaluations:
-        raise ValueError(f"{source} has no losses by step in a form that is known (a CSV is read where its name ends in .csv or .tsv)"
+        raise ValueError(f"{source} has no losses by step in a known form (a CSV must be named .csv or .tsv)"
                          + "".join(f"; {note}" for note in notes))
     if steps and evaluations and evaluations[-1]["step"] < steps[-1]["step"]:
-        notes.append(f"the last held-out loss is that of step {evaluations[-1]['step']}; training goes to step {steps[-1]['step']}")
+        notes.append(f"the last held-out loss is from step {evaluations[-1]['step']}; training ends at step {steps[-1]['step']}")
     if rates := [row for row in steps if "device_tokens_per_s" in row]:
-        notes.append(f"tokens/s is the figure of a device times {asked.devices}" if asked.devices else
-                     "left out: tokens/s, which is the figure of a single device; --devices N makes it the run's")
+        notes.append(f"tokens/s per device was multiplied by {asked.devices}" if asked.devices else
+                     "skipped: tokens/s, which is per device; --devices N converts it")
     for row in rates if asked.devices else []:
         row["tokens_per_s"] = row["device_tokens_per_s"] * typing.cast(int, asked.devices)
-    notes += ["no figure of the log is per device, so --devices is without effect"] if asked.devices and not rates else []
+    notes += ["no metric of the log is per device, so --devices has no effect"] if asked.devices and not rates else []
     done = 0
-    for row in steps:  # one with a rate stands for all steps since the row before
+    for row in steps:  # a row with a rate represents all steps since the previous one
         batches = max(1, row["step"] - done)
         done += batches
         row |= {"batches": batches} if batches > 1 and {"step_ms", "tokens_per_s"} & set(row) else {}
@@ -86,15 +86,15 @@ def _rows_of(source: pathlib.Path, asked: Options) -> tuple[list[dict], list[str
 def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
     """The rows of the lines that a program printed."""
     if asked.columns:
-        raise ValueError("--column names a column of a table, and the log is printed text; a CSV is read where its name ends in .csv or .tsv")
+        raise ValueError("--column requires a table, but the log is printed text; a CSV must be named .csv or .tsv")
     rows: list[dict[str, typing.Any]] = []
     forms: dict[str, Line] = {}
     taken: collections.Counter[str] = collections.Counter()
     left: collections.Counter[str] = collections.Counter()
     before: int | None = None        # the last training step
-    stepless: list[tuple] = []       # llm.c's "val loss", with the step before
+    stepless: list[tuple] = []       # llm.c's "val loss", with the previous step
     *lines, last = log_files.lines_of(text)
-    left["lines at the end of the log, which may be cut off as no line end follows"] += bool(last.strip())
+    left["incomplete last lines, without a line end"] += bool(last.strip())
     for line in filter(str.strip, lines):
         found = known_line(line)
         if found is None or asked.program not in (None, found[0].program):
@@ -112,23 +112,23 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
         row["step"] = int(row["step"]) + form.add
         if "loss" in row:
             rows += [held | {"step": row["step"] - 1} for held, after in stepless if after in (None, row["step"] - 1)]
-            left["held-out losses whose step the lines around them do not tell"] += sum(
+            left["held-out losses without a known step"] += sum(
                 after not in (None, row["step"] - 1) for _, after in stepless)
             before, stepless = int(row["step"]), []
         rows.append(row)
     rows += [held | {"step": after} for held, after in stepless if after is not None]
     if len(programs := sorted({form.program for form in forms.values()})) > 1:
-        raise ValueError(f"the log has lines of {' and '.join(programs)}: --program chooses one")
+        raise ValueError(f"the log has lines of {' and '.join(programs)}: choose one with --program")
     evaluated = {row["step"] for row in rows if "validation_loss" in row} if programs == ["nanogpt"] else set()
     rows = [{name: value for name, value in row.items() if name != "step_ms" or row["step"] - 1 not in evaluated} for row in rows]
     notes = [f"{taken[name]} lines of {form.program} in the form {re.sub(':[^} ]+}', '}', name)!r}: {form.kind} losses"
              + (", 1 added to the step" if form.add else "") + (f". {form.means}" if form.means else "") for name, form in forms.items()]
-    notes += [f"left out: {count} {why}" for why, count in left.items() if count]
+    notes += [f"skipped: {count} {why}" for why, count in left.items() if count]
     return last_run(once(rows, notes), notes), notes
 
 
 def _left_out(form: Line, row: dict[str, typing.Any]) -> str:
-    """Why a known line is left out; empty where it is taken."""
+    """Why a known line is skipped, or empty."""
     if form.kind not in ("training", "held-out"):
         return form.kind
     if not {"loss", "validation_loss"} & set(row) or row.get("skipped") and row.get("loss") == 0:
@@ -137,7 +137,7 @@ def _left_out(form: Line, row: dict[str, typing.Any]) -> str:
 
 
 def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tuple[list[dict], list[str]]:
-    """The figures of a table's rows under the names that they have here."""
+    """The values of a table's rows under the names used here."""
     if not table.rows:
         raise ValueError("; ".join([f"{source} has no rows", *table.notes]))
     names = list(dict.fromkeys(name for row in table.rows for name in row))
@@ -147,7 +147,7 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
     known = next((row for row in COLUMNS if asked.program == row.program or asked.program is None and any(
         set(signs) <= set(names) for signs in row.signs)), None)
     if known is None:
-        raise ValueError(f"--program {asked.program}: no columns of it are known")
+        raise ValueError(f"--program {asked.program}: its columns are not known")
     chosen = _chosen(source, known, names, table.counter, asked)
     _check_rows(source, known.program, table, chosen, asked)
     place = lambda row, name: f"{source}, {row.get('@at', 'step ' + str(row.get('@step')))}, column {name}"
@@ -173,18 +173,18 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
     notes = [f"columns of {known.program}: " + ", ".join(f"{name.strip('@')} as {figure}" for figure, name in chosen.items())
              + (f". {known.means}" if known.means else ""), *table.notes]
     unused = [name for name in names if name not in chosen.values() and not name.startswith("@")]
-    notes += [f"left out: the columns {', '.join(unused)}"] if unused else []
-    notes += [f"left out: {count} {what}" for count, what in ((stepless, "rows without a step"), (no_stage, _NO_STAGE)) if count]
+    notes += [f"skipped: the columns {', '.join(unused)}"] if unused else []
+    notes += [f"skipped: {count} {what}" for count, what in ((stepless, "rows without a step"), (no_stage, _NO_STAGE)) if count]
     unsure = known.program in ("plain", "lightning") or chosen.get("loss") == "loss" and "@log_history" not in names
     return last_run(rows, notes, source if unsure else None), notes
 
 
 def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str, asked: Options) -> dict[str, str]:
-    """The column of each figure that the log has."""
+    """The column of each metric that the log has."""
     there = ", ".join(name for name in names if not name.startswith("@"))
     chosen: dict[str, str] = dict(asked.columns)
     if wrong := [f"{figure}={name}" for figure, name in chosen.items() if figure not in FIGURES or name not in names]:
-        raise ValueError(f"--column {wrong[0]}: one of {', '.join(FIGURES)}, and a column of {source}: {there}")
+        raise ValueError(f"--column {wrong[0]}: expected one of {', '.join(FIGURES)}, and a column of {source}: {there}")
     for figure, spellings in {**known.names, "time": TIMES}.items():
         by_word = figure != "time" and known.program in ("plain", "lightning")
         found = [name for name in names if log_files.words(name) in spellings and name != counter] if by_word else [
@@ -194,18 +194,18 @@ def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str
         found = ["@step"] if figure == "step" and "@step" in names else found or (
             [counter] if figure == "step" and "_step" in spellings and counter in names else [])
         if len(found) > 1 and by_word and figure not in chosen:
-            raise ValueError(f"{source}: {' and '.join(found)} may each be {figure}: --column {figure}=NAME chooses one")
+            raise ValueError(f"{source}: {' and '.join(found)} may each be {figure}; choose one with --column {figure}=NAME")
         if found:
             chosen.setdefault(figure, found[0])
     if "step" not in chosen or not {"loss", "validation_loss"} & set(chosen):
-        raise ValueError(f"{source} has no {'losses' if 'step' in chosen else 'steps'} under a name that is known, but {there}: "
-                         "--column step=NAME and --column loss=NAME name them. W&B's Step and _step count calls of its log()"
-                         + (f". {known.means}" if "left out" in known.means else ""))
+        raise ValueError(f"{source} has no {'losses' if 'step' in chosen else 'steps'} under a known name, but {there}: "
+                         "name them with --column step=NAME and --column loss=NAME. W&B's Step and _step count calls of its log()"
+                         + (f". {known.means}" if "skipped" in known.means else ""))
     return chosen
 
 
 def _is_lightning(source: pathlib.Path, rows: list[dict], names: list[str]) -> bool:
-    """Whether losses stand beside whole epochs and steps that count the updates before: 49 and 99, or all from 0."""
+    """Whether losses appear with whole epochs and steps that count the previous updates: 49 and 99, or all from 0."""
     lightning = next(row.names for row in COLUMNS if row.program == "lightning")
     place, epoch = (next((name for name in names if log_files.words(name) in words), "@") for words in (("@step", "step"), ("epoch",)))
     epochs = [str(row[epoch]) for row in rows if row.get(epoch) not in (None, "")]
@@ -219,30 +219,30 @@ def _is_lightning(source: pathlib.Path, rows: list[dict], names: list[str]) -> b
     counts = sorted(map(int, steps))
     gap = math.gcd(*(step - counts[0] for step in counts)) or 10
     if gap == 1 and counts[0] > 1:
-        raise ValueError(f"{source} may be of Lightning, which counts steps from 0: --program lightning or --program plain")
+        raise ValueError(f"{source} may be from Lightning, which counts steps from 0; add --program lightning or --program plain")
     return counts[0] == 0 if gap == 1 else (counts[0] + 1) % gap == 0
 
 
 def _check_rows(source: pathlib.Path, program: str, table: log_files.Table, chosen: dict[str, str], asked: Options) -> None:
-    """Refuses losses of several parts of the data or runs in one column, of held-out data as if of training, and means of an epoch."""
+    """Refuses columns that mix parts of the data or runs, held-out losses that look like training losses, and means over epochs."""
     has = lambda row, name: row.get(name) not in (None, "")
     rows = [row for row in table.rows if any(has(row, chosen.get(figure, "@")) for figure in ("loss", "validation_loss"))]
     for name in dict.fromkeys(name for row in rows for name in row if not name.startswith("@") and name not in chosen.values()):
         kinds = sorted({str(row[name]) if has(row, name) else "" for row in rows})
         if log_files.are_mixed(name, kinds):
-            raise ValueError(f"{source}: the rows are of several kinds by their column {name} ({', '.join(kinds[:4])}): keep those of training")
+            raise ValueError(f"{source}: the column {name} has several kinds of rows ({', '.join(kinds[:4])}); keep those of training")
     only_loss = program in ("plain", "lightning") and chosen.keys() & {"loss", "validation_loss"} - asked.columns.keys() == {"loss"}
     if only_loss and "train" not in log_files.words(chosen["loss"]) and (held_out := log_files.held_out_place(table.place or source)):
-        raise ValueError(f"{source}: {chosen['loss']} may be of held-out data, as it is in {held_out}: --column loss={chosen['loss']} takes it as "
+        raise ValueError(f"{source}: {chosen['loss']} may be held-out data, since it is in {held_out}; --column loss={chosen['loss']} imports it as "
                          f"the training loss, --column validation_loss={chosen['loss']} as the held-out one")
     losses = [row for row in rows if has(row, chosen.get("loss", "@")) and has(row, "epoch")]
     epochs = [str(row["epoch"]).removesuffix(".0") for row in losses]
     if len(losses) > 1 and all(map(str.isdigit, epochs)) and len(set(epochs)) == len(epochs) and "loss" not in asked.columns:
-        raise ValueError(f"{source} has one {chosen['loss']} per epoch, perhaps the mean of the epoch: --column loss={chosen['loss']} takes it")
+        raise ValueError(f"{source} has one {chosen['loss']} per epoch, perhaps the mean of the epoch; --column loss={chosen['loss']} imports it")
 
 
 def _time_of(row: dict) -> dict:
-    """As utc_text() writes it; nothing where the log has no time, or one without a zone or in another unit."""
+    """The time in the format of utc_text(); nothing if the log has no time, or one without a zone or in another unit."""
     text = str(row.get("time")).strip()
     try:
         if re.fullmatch(r"[\d.]+", text):

@@ -1,7 +1,7 @@
-"""concertina report --serve: a page that follows a run, or a study with its runs. It reads what was added to logs, and once.
+"""concertina report --serve: a live page of a run, or of a study with its runs. Reads only new data of logs.
 
-The server is for this machine alone: it answers GET below an address that has a random token, and only reads. Slow and silent clients
-hold up nobody: each has a thread, and few seconds for its one request.
+The server only listens on this machine, answers GET requests below an address with a random token, and only reads. Slow clients block
+nobody: each has a thread and a few seconds for its request.
 """
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .run_log import Curve, Line, config_texts, is_run, number, positive, text
 from .run_page import CURVES, change_marks, plain_text, report_page, training_charts
 from .names import clock_text, counted, figure_text, settings_text
 
-_NOW = "the report on it, as of now"
+_NOW = "current report"
 MOST_NOTES, MOST_NOTE_TEXT, TAIL, CLIENT_SECONDS = 30, 240, 8 << 10, 10
 Answer = tuple[int, str, str]  # status, type and text
-Handler = typing.Callable[[str, dict[str, str]], Answer]  # of the path below the token, and the query
+Handler = typing.Callable[[str, dict[str, str]], Answer]  # receives the path below the token, and the query
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY"}
 
 
@@ -73,7 +73,7 @@ class LiveRun:
 
     @property
     def left(self) -> str:
-        """The time left by the median of the last steps; a dash where that is not known."""
+        """The estimated time left, from the median of the last steps, or a dash."""
         times = [one for one in list(self.curves["step_ms"].values())[-50:] if math.isfinite(one)]
         if self.ended or not times or math.isnan(self.steps):
             return "–"
@@ -82,7 +82,7 @@ class LiveRun:
     def content(self, name: str, more: typing.Sequence[Block] = ()) -> Block:
         held = [line for line in self.events if line.get("event") == "validation" and not math.isnan(number(line, "step"))]
         restarts = len(read_lines(self.path / "restarts.jsonl"))
-        said = ["ended" if self.ended else f"the last step was written {clock_text(max(0, round(time.time() - self._metrics.written)))} ago"
+        said = ["finished" if self.ended else f"the last step was written {clock_text(max(0, round(time.time() - self._metrics.written)))} ago"
                 if self.last else "no step yet", text(self.last, "layout"), f"restarts: {restarts}" if restarts else ""]
         tiles = [(f"{int(self.done):,} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
                  (_value(self.last, "loss"), "loss"), (_value(self.last, "tokens_per_s"), "tokens per second")]
@@ -111,7 +111,7 @@ def _count(value: float) -> str:
 
 
 def _value(line: Line, key: str) -> str:
-    """A number that was written as null is not finite; one that is not there, or zero that was not measured, is a dash."""
+    """A dash if the number is absent or 0, that is, not measured; null is not finite."""
     value = (number if key == "loss" else positive)(line, key)
     return figure_text(value) if math.isfinite(value) or line.get(key, "") is None else "–"
 
@@ -121,21 +121,21 @@ def _load() -> list[tuple[str, str]]:
 
 
 class Served:
-    """What is served of one run, or one study."""
+    """Serves one run or study."""
 
     def __init__(self, directory: str):
         self.path = pathlib.Path(directory)
         self.is_study = (self.path / "study.toml").is_file()
         self.runs: dict[int, LiveRun] = {}
         if not self.is_study and not is_run(self.path):
-            raise InputError("this is neither a run nor a study", directory, "runs/NAME or studies/NAME")
+            raise InputError("neither a run nor a study", directory, "runs/NAME or studies/NAME")
 
     def answer(self, path: str, query: dict[str, str]) -> Answer:
         trial = query.get("trial", "")
         if path not in ("", "state", "report") or (trial and not (self.is_study and re.fullmatch("[1-9][0-9]{0,8}", trial))):
             return 404, "text/plain", "not found\n"
         if not path:
-            waits = content(self.path.resolve().name, "asks for its state", [], live=True)
+            waits = content(self.path.resolve().name, "loading", [], live=True)
             return 200, "text/html", page(waits)
         if path == "report":
             return 200, "text/html", self._report(trial)
@@ -159,8 +159,8 @@ class Served:
     def _trial(self, number_of: int) -> Block:
         folder = self.path / str(number_of)
         if not (folder / "run" / "config.toml").exists():
-            raise InputError(f"trial {number_of} has no run yet", str(folder), "a trial that has begun")
-        log: Block = {"kind": "fold", "summary": "the end of its log", "text": read_tail(folder / "log.txt", TAIL), "blocks": []}
+            raise InputError(f"trial {number_of} has no run yet", str(folder), "a trial that has started")
+        log: Block = {"kind": "fold", "summary": "end of its log", "text": read_tail(folder / "log.txt", TAIL), "blocks": []}
         return self._live(number_of, folder / "run").content(f"trial {number_of}", [log] * bool(log["text"]) + [
             _link(_NOW, f"report?trial={number_of}"), _link("all trials", "#")])
 
@@ -177,9 +177,9 @@ class Served:
                 rest = [f"{int(run.done):,} of {_count(run.steps)}", _value(run.last, "loss"), run.left]
             settings = settings_text(trial.settings, trial.settings.values())
             rows.append([first, {"text": settings, "look": "text"}, {"text": state, "look": "text"}, *rest])
-        return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have ended", [
+        return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have finished", [
             {"kind": "progress", "share": ended / max(1, len(rows))}, {"kind": "tiles", "tiles": _load()}, words("heading", "Trials"),
-            table(["trial", "settings", "state", "steps", "loss", "left"], rows, left=3), _link("the page of the study, as of now", "report")])
+            table(["trial", "settings", "state", "steps", "loss", "left"], rows, left=3), _link("current page of the study", "report")])
 
 
 def _link(label: str, href: str) -> Block:
@@ -191,7 +191,7 @@ class _Request(http.server.BaseHTTPRequestHandler):
     timeout = CLIENT_SECONDS
 
     def setup(self) -> None:
-        """A client that sends its request byte by byte is cut off, too."""
+        """Also drops clients that send their request byte by byte."""
         super().setup()
         self._end = threading.Timer(CLIENT_SECONDS, self.server.shutdown_request, [self.connection])
         self._end.daemon = True
@@ -216,9 +216,9 @@ class _Request(http.server.BaseHTTPRequestHandler):
     def _answer(self) -> Answer:
         server = self.server
         if self.headers.get_all("Host") not in [[f"{name}:{server.server_port}"] for name in ("127.0.0.1", "localhost")]:
-            return 403, "text/plain", "another host was asked for\n"
+            return 403, "text/plain", "wrong host\n"
         if self.command not in ("GET", "HEAD"):
-            return 405, "text/plain", "this only reads\n"
+            return 405, "text/plain", "only GET is supported\n"
         path, _, query = self.path.partition("?")
         token, _, path = path.removeprefix("/").partition("/")
         if not secrets.compare_digest(token.encode(errors="replace"), server.token.encode()):
@@ -226,7 +226,7 @@ class _Request(http.server.BaseHTTPRequestHandler):
         try:
             with server.lock:
                 return server.handler(path, dict(urllib.parse.parse_qsl(query, max_num_fields=8)))
-        except Exception as error:  # noqa: BLE001 - of one request: others are answered
+        except Exception as error:  # affects only one request
             return 500, "text/plain", f"{error or type(error).__name__}\n"
 
     def version_string(self) -> str:
@@ -237,17 +237,17 @@ class _Request(http.server.BaseHTTPRequestHandler):
 
 
 class PageServer(http.server.ThreadingHTTPServer):
-    """Answers with `handler`, one request at a time."""
+    """Answers requests with `handler`, one at a time."""
     block_on_close = False
-    request_queue_size = 128  # connections that wait to be accepted
+    request_queue_size = 128  # connections waiting to be accepted
 
     def __init__(self, port: int, handler: Handler):
         self.handler, self.token, self.lock = handler, secrets.token_hex(16), threading.Lock()
         try:
             super().__init__(("127.0.0.1", port), _Request)
         except OSError as error:
-            raise InputError(f"port {port} of 127.0.0.1 cannot be had: {error.strerror}", "--port",
-                             "--port 0, which takes any that is free") from error
+            raise InputError(f"cannot use port {port} of 127.0.0.1: {error.strerror}", "--port",
+                             "--port 0 for any free port") from error
 
     @property
     def address(self) -> str:
@@ -256,20 +256,20 @@ class PageServer(http.server.ThreadingHTTPServer):
     def get_request(self) -> typing.Any:
         try:
             return super().get_request()
-        except OSError:  # no descriptor is free: clients have to leave first
+        except OSError:  # no free file descriptor: clients must leave first
             time.sleep(0.25)
             raise
 
     def handle_error(self, request: typing.Any, client_address: typing.Any) -> None:
-        pass  # a client that left
+        pass  # a client left
 
     def serve(self, of: str) -> None:
-        """Prints the address, and answers until a signal says to stop."""
+        """Prints the address and answers until a signal arrives."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
             signal.signal(number, lambda *_: threading.Thread(target=self.shutdown).start())
         port = self.server_port
-        sys.stderr.write(f"{of} is at the address below, for this machine alone; from another one: ssh -L {port}:127.0.0.1:{port} HOST; "
-                         "Ctrl-C ends it\n")
+        sys.stderr.write(f"{of} is served at the address below, on this machine only; to forward it: ssh -L {port}:127.0.0.1:{port} HOST; "
+                         "Ctrl-C stops it\n")
         print(self.address, flush=True)
         self.serve_forever(0.2)
         self.server_close()
@@ -279,12 +279,12 @@ def newest_run() -> str:
     """The run in runs/ whose log was written last."""
     written = [(path.stat().st_mtime, str(path.parent)) for path in pathlib.Path("runs").glob("*/metrics.jsonl") if path.is_file()]
     if not written:
-        raise InputError("there is no run in runs/", "command line", "concertina report --serve RUN, or the folder of a study")
+        raise InputError("no run in runs/", "command line", "concertina report --serve RUN, or the folder of a study")
     return max(written)[1]
 
 
 def serve(directory: str = "", port: int = 0) -> int:
-    """Serves a page that follows the run or study, until a signal says to stop."""
+    """Serves a live page of the run or study until a signal arrives."""
     chosen = directory or newest_run()
     PageServer(port, Served(chosen).answer).serve(chosen)
     return 0

@@ -1,4 +1,4 @@
-"""The files of logs as rows of named figures: CSV of any locale, JSON, TensorBoard's event files, MLflow's stores, W&B's exports."""
+"""Reads log files as rows of named values: CSV in any locale, JSON, TensorBoard event files, MLflow stores and W&B exports."""
 import codecs
 import csv
 import json
@@ -17,19 +17,19 @@ class Table(typing.NamedTuple):
     notes: list[str]
     counter: str = ""    # the column that counts calls of a logger
     delimiter: str = ""
-    place: pathlib.Path | None = None  # the folder below what was named
+    place: pathlib.Path | None = None  # the folder below the given one
 
 
 _HELD_OUT = r"(val(id)?(ation|ate)?|eval(uat(ion|e|ing))?|test(ing)?|dev|h[eo]ld_?out)\d*"
 
 
 def words(name: str) -> str:
-    """`trainLoss`, `Train Loss` and `train/loss` as train_loss."""
+    """Converts `trainLoss`, `Train Loss` and `train/loss` to train_loss."""
     return re.sub("[/ .-]", "_", re.sub("(?<=[a-z])(?=[A-Z])", "_", name)).lower()
 
 
 def are_mixed(name: str, kinds: list[str]) -> bool:
-    """Whether the values of a column say that its rows are of several parts of the data or runs, or of held-out data; "": of none."""
+    """Whether a column's values show that rows mix parts of the data or runs, or are held-out; "" means none."""
     held_out = [kind for kind in kinds if re.search(rf"(^|_){_HELD_OUT}(_|$)", words(kind))]
     part = rf"is|in|for|do|mode|phase|train(ing)?|{_HELD_OUT}"
     if words(name).split("_")[-1] in KINDS:
@@ -42,7 +42,7 @@ def are_mixed(name: str, kinds: list[str]) -> bool:
 
 
 def held_out_place(place: pathlib.Path) -> str:
-    """The folder or file whose name says that a log is of held-out data; "test" and "dev" say it of folders alone."""
+    """The folder or file whose name marks a log as held-out; "test" and "dev" only count for folders."""
     is_file = place.is_file() and not place.name.startswith("events.out")
     for name in [place.stem] * is_file + [place.resolve().name if place.is_dir() else place.resolve().parent.name]:
         found = re.search(rf"(^|_){_HELD_OUT}(_|$)", words(name))
@@ -58,21 +58,21 @@ def text_of(source: pathlib.Path) -> str:
     data = source.read_bytes()
     text = data.decode("utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig", errors="replace")
     if "\0" in text:
-        raise ValueError(f"{source} has NUL bytes: a log is text in UTF-8, or in UTF-16 with its byte order mark")
+        raise ValueError(f"{source} contains NUL bytes; expected UTF-8, or UTF-16 with a byte order mark")
     return text
 
 
 def lines_of(text: str) -> list[str]:
-    """Its lines; a carriage return ends one too, as progress bars print them."""
+    """Splits into lines. A carriage return ends a line too, as printed by progress bars."""
     return re.split(r"\r\n|\r|\n", text)
 
 
 def json_table(text: str) -> Table | None:
-    """A trainer_state.json, a list of rows, or a row per line; None where there are no rows."""
+    """Reads a trainer_state.json, a list of rows, or a row per line; None without rows."""
     def read(part: str) -> typing.Any:
         try:
             return json.loads(part)
-        except (ValueError, RecursionError):  # cut off, or of something else
+        except (ValueError, RecursionError):  # truncated, or not JSON
             return None
     whole = read(text)
     if isinstance(whole, dict) and isinstance(history := whole.get("log_history"), list):
@@ -81,11 +81,11 @@ def json_table(text: str) -> Table | None:
         (f"line {n}", read(line)) for n, line in enumerate(lines_of(text), 1) if line.strip()]
     rows = [flat(row, mark="/") | {"@at": place} for place, row in read_rows if isinstance(row, dict)]
     others = len(read_rows) - len(rows)
-    return Table(rows, [f"left out: {others} lines that are no JSON objects"] if others else []) if rows else None
+    return Table(rows, [f"skipped: {others} lines that are not JSON objects"] if others else []) if rows else None
 
 
 def csv_table(source: pathlib.Path, text: str) -> Table:
-    """Rows of a CSV with a header; `sep=;` before it, as Excel writes, names the delimiter."""
+    """The rows of a CSV with a header; a first line `sep=;`, as written by Excel, names the delimiter."""
     lines = lines_of(text)
     named = re.fullmatch(r"sep=(.)", lines[0].strip())
     header = next((line for line in lines[bool(named):] if line.strip()), "")
@@ -98,17 +98,17 @@ def csv_table(source: pathlib.Path, text: str) -> Table:
         raise ValueError(f"{source} is not a CSV: {error}") from error
     notes = []
     if rows and lines[-1] and (len(rows[-1][1]) < len(names[1]) or not lines[-1].endswith('"')):
-        notes.append(f"left out: {rows.pop()[0]}, which may be cut off as no line end follows")
+        notes.append(f"skipped: {rows.pop()[0]}, which may be incomplete, without a line end")
     for place, row in rows:
         if len(row) != len(names[1]):
-            raise ValueError(f"{source}, {place}: {len(row)} cells, but {len(names[1])} columns. A cell with {delimiter!r} in it needs quotes")
+            raise ValueError(f"{source}, {place}: {len(row)} cells, but {len(names[1])} columns. Quote cells that contain {delimiter!r}")
     if twice := {name for name in names[1] if name and names[1].count(name) > 1}:
         raise ValueError(f"{source} has several columns {twice.pop()!r}")
     return Table([dict(zip(names[1], row)) | {"@at": place} for place, row in rows], notes, "", delimiter)
 
 
 def wandb_export(table: Table, wanted: str | None) -> Table:
-    """A chart's CSV of W&B, with columns "RUN - NAME" and their __MIN and __MAX, as a table with columns NAME."""
+    """Converts W&B's CSV of a chart, with columns "RUN - NAME" and their __MIN and __MAX, to columns NAME."""
     named = [name.rpartition(" - ") for name in (table.rows or [{}])[0] if f"{name}__MIN" in table.rows[0]]
     if not named:
         return table
@@ -120,29 +120,29 @@ def wandb_export(table: Table, wanted: str | None) -> Table:
                   if {row[f"{run} - {name}__MIN"], row.get(f"{run} - {name}__MAX")} == {value}}
         means += len(values) - len(single)
         rows.append({name: value for name, value in row.items() if " - " not in name} | single)
-    note = [f"left out: {means} values that stand for several points, as __MIN and __MAX differ"] if means else []
+    note = [f"skipped: {means} values that represent several points, since __MIN and __MAX differ"] if means else []
     return Table(rows, [*table.notes, f"run {run!r} of the export", *note], "Step", table.delimiter)
 
 
 def _one_run(runs: dict[str, str], wanted: str | None, what: str) -> str:
-    """The key of the run whose key or name is wanted, or of the only one."""
+    """The key of the run whose key or name is `wanted`, or of the only run."""
     found = [key for key, name in runs.items() if wanted in (None, key, name)]
     if len(found) != 1:
-        raise ValueError(f"{what} has the runs {', '.join(map(repr, list(runs.values())[:8])) or 'none'}: --run NAME chooses one")
+        raise ValueError(f"{what} has the runs {', '.join(map(repr, list(runs.values())[:8])) or 'none'}: choose one with --run NAME")
     return found[0]
 
 
 def event_table(source: pathlib.Path) -> Table:
-    """TensorBoard's event files of one folder, or one of them."""
+    """Reads the TensorBoard event files of one folder, or one file."""
     try:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     except ImportError as error:
-        raise ImportError("reading event files needs TensorBoard: pip install tensorboard") from error
+        raise ImportError("reading event files requires TensorBoard: pip install tensorboard") from error
     folders = sorted({path.parent for path in source.rglob("events.out.tfevents*")}) if source.is_dir() else [source.parent]
     if not folders:
-        raise ValueError(f"{source} has neither event files nor a run of MLflow that is not deleted")
+        raise ValueError(f"{source} has neither event files nor an active MLflow run")
     if len(folders) != 1:
-        raise ValueError(f"{source} has event files in {len(folders)} folders; one is imported at a time: {', '.join(map(str, folders[:8]))}")
+        raise ValueError(f"{source} has event files in {len(folders)} folders; import one at a time: {', '.join(map(str, folders[:8]))}")
     events = EventAccumulator(str(folders[0] if source.is_dir() else source), size_guidance={"scalars": 0})
     events.Reload()
     points = [(one.step, tag, one.wall_time, one.value) for tag in events.Tags()["scalars"] for one in events.Scalars(tag)]
@@ -151,34 +151,34 @@ def event_table(source: pathlib.Path) -> Table:
 
 
 def _rows(points: list[tuple[int, str, float, float]], **mark: int) -> list[dict]:
-    """A row for each point (step, name, seconds since 1970, value), in the order of time."""
+    """Converts points (step, name, seconds since 1970, value) to rows in time order."""
     return [{"@step": step, "@time": seconds, name: value, **mark} for step, name, seconds, value in sorted(
         points, key=lambda point: (point[2], point[0]))]
 
 
 def mlflow_folders(source: pathlib.Path) -> list[pathlib.Path]:
-    """The folders of the runs in a folder of MLflow: of a run, an experiment or `mlruns`."""
+    """The run folders in a folder of MLflow: a run, an experiment or `mlruns`."""
     found = [path.parent for pattern in ("metrics", "*/metrics", "*/*/metrics") for path in source.glob(pattern)]
     return sorted(path for path in found if (path / "meta.yaml").is_file() and ".trash" not in path.parts and not re.search(
         r"(?m)^lifecycle_stage: *deleted", (path / "meta.yaml").read_text(encoding="utf-8")))
 
 
 def _mlflow_points(folder: pathlib.Path, notes: list[str]) -> typing.Iterator[tuple[int, str, float, float]]:
-    """The points of a run: a file per metric, of lines "MILLISECONDS VALUE STEP", and perhaps a dataset and its digest."""
+    """The points of a run, from a file per metric with lines "MILLISECONDS VALUE STEP" and possibly a dataset and its digest."""
     for path in (path for path in folder.rglob("*") if path.is_file()):
         *lines, last = path.read_text(encoding="utf-8").split("\n")
         if last:
-            notes.append(f"left out: the last line of {path.relative_to(folder)}, which may be cut off as no line end follows")
+            notes.append(f"skipped: the last line of {path.relative_to(folder)}, which may be incomplete, without a line end")
         for at, line in enumerate(lines, 1):
             try:
                 time, value, step, *_ = line.split(" ")
                 yield int(step), path.relative_to(folder).as_posix(), int(time) / 1e3, float(value)
             except ValueError as error:
-                raise ValueError(f"{path}, line {at}: {line!r} is not a time, a value and a step, as MLflow writes them") from error
+                raise ValueError(f"{path}, line {at}: {line!r} is not a time, a value and a step in MLflow's format") from error
 
 
 def mlflow_table(source: pathlib.Path, wanted: str | None) -> Table:
-    """A run of MLflow's database file or folder."""
+    """Reads a run from MLflow's database file or folder."""
     notes: list[str] = []
     if source.is_file():
         try:
@@ -187,8 +187,8 @@ def mlflow_table(source: pathlib.Path, wanted: str | None) -> Table:
             run = _one_run(names, wanted, str(source))
             stored = database.execute("select step, key, timestamp, value, is_nan from metrics where run_uuid = ?", (run,)).fetchall()
         except sqlite3.Error as error:
-            raise ValueError(f"{source} is not a database of MLflow: {error}") from error
-        # A value that is not finite is stored as 0 with is_nan, or as the largest number.
+            raise ValueError(f"{source} is not an MLflow database: {error}") from error
+        # Non-finite values are stored as 0 with is_nan, or as the largest number.
         points = [(step, key, time / 1e3, math.nan if nan else math.copysign(math.inf, value) if abs(value) > 1.79e308 else value)
                   for step, key, time, value, nan in stored]
     else:
@@ -198,7 +198,7 @@ def mlflow_table(source: pathlib.Path, wanted: str | None) -> Table:
         run = _one_run(names, wanted, str(source))
         points = list(_mlflow_points(folders[run] / "metrics", notes))
     if len(points) > len({point[1] for point in points}) and not any(point[0] for point in points):
-        raise ValueError(f"the metrics of run {names[run]} have no steps: log_metric() was called without step=")
+        raise ValueError(f"the metrics of run {names[run]} have no steps, because log_metric() was called without step=")
     return Table(_rows(points), [f"run {names[run]!r} of MLflow", *notes])
 
 
@@ -206,7 +206,7 @@ _GROUP = " \u00a0\u2009\u202f'\u2019"
 
 
 def _reads(text: str, decimal: str) -> float | None:
-    """The number with this decimal mark, in groups of three or without; None where it is none."""
+    """The number with this decimal mark, with or without groups of three digits, or None."""
     other = "," if decimal == "." else "."
     whole = rf"(?:[1-9]\d{{0,2}}(?P<mark>[{other}{_GROUP}])\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)(?:[{decimal}]\d*)?|[{decimal}]\d+"
     if not re.fullmatch(rf"[-+]?(?:{whole})(?:[eE][-+]?\d+)?", text, re.ASCII):
@@ -215,7 +215,7 @@ def _reads(text: str, decimal: str) -> float | None:
 
 
 def decimal_mark(cells: list[tuple[str, str, str]], delimiter: str) -> str:
-    """The decimal mark of the cells (place, text, figure), where one of them can be read one way alone."""
+    """The decimal mark of the cells (place, text, metric), if any of them is unambiguous."""
     certain: dict[str, str] = {}
     unsure: list[str] = []
     for place, text, figure in cells:
@@ -227,14 +227,14 @@ def decimal_mark(cells: list[tuple[str, str, str]], delimiter: str) -> str:
     if len(certain) == 2:
         raise ValueError(f"{certain['.']} and {certain[',']}: two decimal marks in one file")
     if unsure and (not certain or delimiter == ";" and "." in certain and any("," in text for text in unsure)):
-        raise ValueError(f"{unsure[0]}, another number with a decimal comma than with a decimal point, and no other cell decides"
+        raise ValueError(f"{unsure[0]}, which is ambiguous between a decimal comma and a decimal point, and no other cell decides"
                          + (f" (but {certain['.']})" if certain else "") + ": "
                          "--decimal , or --decimal .")
     return next(iter(certain), ".")
 
 
 def number(place: str, value: typing.Any, decimal: str) -> float | None:
-    """The number of a cell or a JSON value; None where it is empty."""
+    """The number of a cell or JSON value; None if it is empty."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     text = str(value).strip()

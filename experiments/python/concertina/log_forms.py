@@ -1,4 +1,4 @@
-"""The lines and columns of other programs' logs that are known (log_forms.toml), and what of a log's rows counts."""
+"""Known lines and columns of other programs' logs (log_forms.toml), and which rows of a log count."""
 import collections
 import itertools
 import math
@@ -26,14 +26,14 @@ _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|NAN|inf|INF)"
 _KINDS = {"step": r"\d+", "device_tokens_per_s": r"(?:\d{1,3}(?:,\d{3})+|\d+)", ",": r"(?:\d{1,3}(?:,\d{3})*|\d+)(?:\.\d*)?",
           "%": r"(?:[\d.]+%|nan%|inf%|N/A)"}
 _PAIR = re.compile(r" *([^|:]+): *([^|]*?) *\|")
-# What launchers and loggers put before a line: the rank, a time, the logger's name and level.
+# Prefixes that launchers and loggers add to a line: rank, time, logger name and level.
 _PREFIX = re.compile(r"""\[(?:rank|default)(\d+)\]:\s* | (\d+):\ + | \[\d+,(\d+)\]<std(?:out|err)>:\s* | \[titan\]\s+ | \s+
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[-+]\d\d:?\d\d)?\]?\s+ | (?:-\ [\w.]+\ )?-\ INFO\ -\ + | \[?INFO\]?:?\s+""", re.X)
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def _number(name: str) -> tuple[str, str]:
-    """The figure of `FIGURE:DECIMALS`, and what its number looks like."""
+    """The metric of `FIGURE:DECIMALS` and the pattern of its number."""
     figure, _, decimals = name.partition(":")
     digits = "|".join(rf"\d{{{count}}}" for count in decimals.rstrip("E").split("|")) + (r"E[-+]\d\d+" if decimals.endswith("E") else "")
     return figure, rf"[-+]?(?:\d+\.(?:{digits})|(?i:nan|inf))" if decimals else _KINDS.get(figure, _NUMBER)
@@ -57,7 +57,7 @@ _COMPILED = [(line, _compiled(line.form)) for line in LINES]
 
 
 def known_line(text: str) -> tuple[Line, str, dict[str, float]] | None:
-    """The form of a printed line, the rank before it ("" without), and its figures; None where it is not known."""
+    """The form of a printed line, the rank in front of it ("" if absent) and its values; None for other lines."""
     text, rank, at = _COLOURS.sub("", text).rstrip(), "", 0
     while (found := _PREFIX.match(text, at)) is not None:
         rank, at = next(filter(None, found.groups()), rank), found.end()
@@ -68,7 +68,7 @@ def known_line(text: str) -> tuple[Line, str, dict[str, float]] | None:
         pairs = _PAIR.findall(named.pop("pairs", None) or "")
         taken = [(*_number(line.fields[name]), value) for name, value in pairs if name in line.fields]
         if len(dict(pairs)) < len(pairs) or not all(re.fullmatch(number, value) for _, number, value in taken) or pairs and len(
-                re.findall(r"\biteration +\d", text)) > 1:  # two lines that ranks wrote into each other
+                re.findall(r"\biteration +\d", text)) > 1:  # two lines that ranks interleaved
             return None
         listed = {figure: value for figure, _, value in taken}
         return line, rank, {name: float(value.replace(",", "")) for name, value in {**named, **listed}.items() if value}
@@ -90,43 +90,43 @@ PROGRAMS = sorted({row.program for row in COLUMNS} | {line.program for line in L
 
 
 def once(rows: list[dict], notes: list[str]) -> list[dict]:
-    """Of lines that several ranks printed, each loss once; refused where ranks printed different ones for a step."""
+    """Merges losses that several ranks printed; refuses different losses for the same step."""
     ranks = sorted({row["@rank"] for row in rows}, key=lambda rank: (len(rank), rank))
     names = ", ".join(rank or "(none)" for rank in ranks[:8]) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
     printed: dict[tuple[str, int], dict[str, str]] = collections.defaultdict(dict)
-    for row in rows:  # of a rank that printed a step twice, after a resume, the later line counts
+    for row in rows:  # if a rank printed a step twice, after a resume, the later line counts
         for name in {"loss", "validation_loss"} & set(row):
             printed[name, row["step"]][row["@rank"]] = str(row[name])
     if differ := [step for (_, step), values in printed.items() if len(set(values.values())) > 1]:
         raise ValueError(f"ranks {names} printed different losses for step {min(differ)}: keep the lines of one rank, for example with grep")
     single = sum(len(values) == 1 for values in printed.values())
     if len(ranks) > 1:
-        notes.append(f"ranks {names} printed the same losses; the lines of rank {ranks[0]} count"
+        notes.append(f"ranks {names} printed the same losses; using the lines of rank {ranks[0]}"
                      if all(len(values) == len(ranks) for values in printed.values()) else
-                     f"the lines of ranks {names} are one curve: {single} losses were printed by one rank, {len(printed) - single} by several, which agree")
+                     f"merged the lines of ranks {names}: {single} losses were printed by one rank, {len(printed) - single} by several, which agree")
     first = {key: min(values, key=lambda rank: (len(rank), rank)) for key, values in printed.items()}
     return [row for row in rows if any(first.get((name, row["step"])) == row["@rank"] for name in ("loss", "validation_loss") if name in row)]
 
 
 def last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = None) -> list[dict]:
-    """The rows without what a resume did again, and without earlier runs in the same log; these are refused where `source` is given."""
+    """Removes rows that a resume repeated and earlier runs in the same log; if `source` is given, refuses the latter."""
     losses = [row["step"] for row in rows if "loss" in row]
     if len(losses) > 2 and all(one > other for one, other in itertools.pairwise(losses)):
-        rows = rows[::-1]  # the newest first
+        rows = rows[::-1]  # newest first
     falls, runs = _falls(rows)
     for figure in ("loss", "validation_loss"):
         count, times = sum(figure in row for row in rows), sum(figure in rows[at] and ("loss" in rows[at] or figure in rows[at - 1]) for at in falls)
         if times and (2 * times >= count or times > 1 and 4 * times >= count):
-            raise ValueError(f"steps have two {figure} in succession or fall back, {times} times in {count}: lines of several ranks or runs? "
-                             "Keep those of one")
+            raise ValueError(f"steps have two {figure} in succession or fall back, {times} times in {count}: the log may mix ranks or runs. "
+                             "Keep one of them")
     if not falls:
         return rows
     again = f"the steps fall back {len(falls)} times, the last time to {rows[max(falls)]['step']}"
     if runs and source is not None:
-        raise ValueError(f"{source}: {again}, where another run or epoch begins: keep the rows of one run (of TensorBoard, one event file), "
+        raise ValueError(f"{source}: {again}, where another run or epoch starts; keep the rows of one run (of TensorBoard, one event file), "
                          "or name the step of the run with --column step=NAME")
     kept: list[dict] = []
-    near = floor = held_out = math.inf  # steps that were done again later begin here; `near` holds back to the loss before
+    near = floor = held_out = math.inf  # steps that were repeated later start here; `near` applies back to the previous loss
     for at in range(len(rows) - 1, -1, -1):
         row, step = rows[at], rows[at]["step"]
         floor = near if "loss" in row else floor
@@ -136,13 +136,13 @@ def last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = N
             near = -step if at in runs else min(near, step)
         elif at in falls:
             held_out = min(held_out, step)
-    notes.append(again + (f": the run that begins at step {rows[max(runs)]['step']} counts alone" if runs else
-                          ": the later lines count, as after a resume") + f"; left out: {len(rows) - len(kept)} earlier lines")
+    notes.append(again + (f": only the run that starts at step {rows[max(runs)]['step']} counts" if runs else
+                          ": the later lines count, as after a resume") + f"; skipped: {len(rows) - len(kept)} earlier lines")
     return kept[::-1]
 
 
 def _falls(rows: list[dict]) -> tuple[set[int], set[int]]:
-    """Which rows do a step again with another result: all of them, and those that begin another run, at the first steps of the log."""
+    """The rows that repeat a step with another result, and those of them that start another run at the first steps of the log."""
     falls: set[int] = set()
     runs: set[int] = set()
     held_out: dict[int, str] = {}
@@ -163,25 +163,25 @@ def _falls(rows: list[dict]) -> tuple[set[int], set[int]]:
 
 
 def check_epochs(source: pathlib.Path, rows: list[dict], name: str) -> None:
-    """Refuses steps that count within an epoch: they fall back, or stay, where the epoch grows."""
+    """Refuses steps that count within an epoch: they fall back, or stay equal, when the epoch grows."""
     for figure in ("loss", "validation_loss"):
         points = [(float(found[0].replace(",", ".")), row["step"]) for row in rows if figure in row and (
             found := re.match(r"\d+([.,]\d+)?", str(row.get("@epoch"))))]
         for (before, last), (epoch, step) in itertools.pairwise(points):
             if epoch > before and step <= last:
-                raise ValueError(f"{source}: {name} counts within an epoch, as it goes from {last} to {step} where the epoch grows: "
-                                 "--column step=NAME names the step of the run")
+                raise ValueError(f"{source}: {name} counts within an epoch, since it goes from {last} to {step} when the epoch grows; "
+                                 "name the step of the run with --column step=NAME")
 
 
 def by_step(rows: list[dict], figure: str, notes: list[str]) -> list[dict]:
-    """The rows that have a figure, by step, with what else the log has of the step."""
+    """The rows that have a metric, by step, with the other values of the step."""
     found: dict[int, dict] = {}
     for row in rows:
-        if figure in row or not {"loss", "validation_loss"} & set(row):  # the latter is an event of TensorBoard, a call of W&B's log()
+        if figure in row or not {"loss", "validation_loss"} & set(row):  # the latter is a TensorBoard event or a W&B log() call
             found[row["step"]] = found.get(row["step"], {}) | {name: value for name, value in row.items() if name != "time" or figure in row}
     result = [row for _, row in sorted(found.items()) if figure in row]
     name = {"loss": "training", "validation_loss": "held-out"}[figure]
     bad = [row["step"] for row in result if not math.isfinite(row[figure])]
     notes.append(f"{len(result)} {name} losses" + (f" of steps {result[0]['step']} to {result[-1]['step']}" if result else "")
-                 + (f", of which {len(bad)} are not finite" + (", the last one too" if bad[-1] == result[-1]["step"] else "") if bad else ""))
+                 + (f", of which {len(bad)} are not finite" + (", including the last one" if bad[-1] == result[-1]["step"] else "") if bad else ""))
     return result

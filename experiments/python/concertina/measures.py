@@ -1,7 +1,6 @@
-"""Whether numbers of runs are of one measure, of one program and machine, and notes that a reader must see beside them.
+"""Whether values of runs have the same measure, program and machine, and notes to show with them.
 
-Numbers of which it is not known that they are of the same data, in the same unit, are not compared: no best is marked and no difference is
-shown.
+Values that are not known to be of the same data and in the same unit are not compared: no best is marked and no difference is shown.
 """
 import json
 import typing
@@ -12,7 +11,7 @@ from .results import BITS_PER_BYTE, NO_CONFIG, SEED, Group, RunSummary, Runs, St
 
 _DATA, _MEASURE = "validation_data", "validation_measure"
 _OTHER_UNIT = "the tasks or the tokenizers differ"
-# Of what a task counts beside its loss, tables show the first that there is.
+# Tables show the first of these task metrics that exists.
 _OF_TASKS = ("validation_accuracy", "validation_exact_match", "validation_entity_f1", "validation_subset_accuracy",
              "validation_pearson_correlation")
 
@@ -26,13 +25,13 @@ def _all_know(runs: Runs, column: str) -> bool:
 
 
 def _why_other_config(runs: Runs) -> str:
-    """Files with the same content, and tokenizers that make the same tokens, may have other paths."""
+    """Files with equal content and tokenizers with equal tokens may have different paths."""
     if any(NO_CONFIG in run.facts for run in runs):
-        return "it is not recorded which data they are of"
+        return "their data is not recorded"
     if _differ(runs, "text"):
-        return "the data differ"
+        return "the data differs"
     same_text, same_unit = _all_know(runs, "text"), _all_know(runs, _MEASURE)
-    # The keys that a loss depends on, besides how well the model was trained.
+    # Keys that affect a loss in other ways than through the quality of the training.
     of_data = ("data.", "eval.", "model.task", "model.label_smoothing")
     for key in sorted({key for run in runs for key in run.settings if key.startswith(of_data)}):
         is_path = key == "data.text" or key.endswith("files")
@@ -48,16 +47,16 @@ def _why_other_evaluation(runs: Runs, metric: str) -> str:
         if why := _why_other_config(runs):
             return why
     elif _differ(runs, _DATA):
-        return "the held-out data differ"
+        return "the held-out data differs"
     if metric == BITS_PER_BYTE:
         return ""
     if _differ(runs, _MEASURE):
         return _OTHER_UNIT
-    return "the evaluations are over different parts of the held-out data" if _differ(runs, "validation_tokens") else ""
+    return "the evaluations use different parts of the held-out data" if _differ(runs, "validation_tokens") else ""
 
 
 def why_unlike(runs: typing.Iterable[RunSummary], column: str) -> str:
-    """Why the numbers in `column` cannot be compared between the runs that have one; empty: they can."""
+    """Why the values in `column` are not comparable between the runs that have one; empty if they are."""
     metric = metric_of_time_to(column)
     held_out = metric.startswith("validation_")
     if not held_out and metric not in ("loss", "tokens_per_s"):
@@ -72,21 +71,21 @@ def why_unlike(runs: typing.Iterable[RunSummary], column: str) -> str:
     if metric == "loss":
         return _why_other_config(having)
     if any(NO_CONFIG in run.facts for run in having) and not _all_know(having, _MEASURE):
-        return "it is not recorded what their tokens are"
+        return "their tokens are not recorded"
     return "the tokenizers differ" if _differ(having, "data.tokenizer") and not _all_know(having, _MEASURE) else ""
 
 
 def unlike_notes(runs: Runs, metrics: typing.Iterable[Metric]) -> list[str]:
-    """A line for the metrics that these runs cannot be compared in, for each reason."""
+    """For each reason, a line with the metrics in which these runs are not comparable."""
     by_reason: dict[str, list[str]] = {}
     for metric in metrics:
         if why := why_unlike(runs, metric.name):
             by_reason.setdefault(why, []).append(metric.short)
-    return [f"{', '.join(names)}: not compared, no best is marked: {why}" for why, names in sorted(by_reason.items())]
+    return [f"{', '.join(names)}: not comparable, so no best is marked: {why}" for why, names in sorted(by_reason.items())]
 
 
 def default_metrics(results: StudyResults) -> list[Metric]:
-    """Bits per byte where tokenizers differ; the study's metric, else the held-out loss; what the task counts; loss and speed."""
+    """Bits per byte if tokenizers differ; the study's metric, or the held-out loss; the task's metric; loss and speed."""
     done = [run for run in results.runs if run.state == "done"]
     by_text = why_unlike(done, "validation_loss") and not why_unlike(done, BITS_PER_BYTE)
     words = [BITS_PER_BYTE if by_text else "", results.metric or "validation_loss", next(filter(results.has, _OF_TASKS), ""),
@@ -94,15 +93,15 @@ def default_metrics(results: StudyResults) -> list[Metric]:
     return [results.metric_of(word) for word in dict.fromkeys(words) if word and results.has(word)]
 
 
-# Facts, and the config key that sets each: figures of different ones of the first four stand in one table only on request.
+# Facts, and the config key that sets each. Values with different facts among the first four are only combined on request.
 _STRICT = {"version": "", "commit": "", "processor": "", "text": "data.text"}
 _WARNED = {"program": "", "isa": "numerics.isa", "libraries": "", "onednn": "", "device": "run.device", "compute": "numerics.compute"}
 _BIT_COLUMNS = ("loss", "validation_loss", "grad_norm", "state_sha256")
-_MOST_ODD = 8  # layouts that a line names
+_MOST_ODD = 8  # layouts named in a line
 
 
 def is_layout_key(key: str) -> bool:
-    """Whether the key says how a step is computed and not what."""
+    """Whether the key affects how a step is computed, not its result."""
     return key.startswith("parallel.") or key in ("ranks", "run.threads")
 
 
@@ -125,21 +124,21 @@ def _kinds(runs: Runs, values: typing.Iterable[str]) -> str:
 
 
 def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str]:
-    """InputError if runs differ in program, processor or text, unless `mixed`: then a line on each.
+    """Raises InputError if runs differ in program, processor or text, unless `mixed`, which returns a line on each.
 
-    Runs that record none of this, such as those of other programs, are named once.
+    Runs that record none of these, such as those of other programs, are named once.
     """
     notes, where = [], results.directory or results.name
     unknown = [run.number for run in runs if not any(run.text(fact) for fact in _STRICT | _WARNED)]
     if unknown and len(unknown) < len(runs):
         which = f"{trials_text(unknown)} {'does' if len(unknown) == 1 else 'do'} not record a program or a machine, as others do"
         if not mixed:
-            raise InputError(which, where, "--mixed for all in one table")
+            raise InputError(which, where, "--mixed to combine all")
         notes.append(f"mixed: {which}")
         runs = [run for run in runs if run.number not in unknown]
     for fact, key in (_STRICT | _WARNED).items():
         if key and (key in results.axes or any(key in run.settings for run in results.runs)):
-            continue  # the study asks for it
+            continue  # the study requests it
         values = {fact: [run.text(fact) for run in runs]}
         if fact == "libraries":
             libraries = list(map(_libraries, values[fact]))
@@ -147,9 +146,9 @@ def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str
         for name in values:
             kinds = _kinds(runs, values[name])
             if kinds and fact in _STRICT and not mixed:
-                raise InputError(f"these trials differ in {fact}: {kinds}", where,
-                                 f"--where {fact}=... for some of them, or --mixed for all in one table")
-            notes += [f"{'mixed' if fact in _STRICT else 'warning'}: these trials differ in {name}: {kinds}"] * bool(kinds)
+                raise InputError(f"the trials differ in {fact}: {kinds}", where,
+                                 f"--where {fact}=... to select some, or --mixed to combine all")
+            notes += [f"{'mixed' if fact in _STRICT else 'warning'}: the trials differ in {name}: {kinds}"] * bool(kinds)
     return notes
 
 
@@ -163,7 +162,7 @@ def _short(bits: str) -> str:
 
 
 def _odd_ones(group: Group, layout: list[str], column: str) -> str:
-    """Names the runs of the group that have other bits than most; empty if there are none."""
+    """Names the runs of the group whose bits differ from most; empty if there are none."""
     by_bits: dict[str, Runs] = {}
     for run in group.done:
         by_bits.setdefault(run.text(column) or "nothing", []).append(run)
@@ -187,7 +186,7 @@ def _same_line(columns: list[str], layout: list[str], others: list[str], groups:
 
 
 def same_bits(runs: Runs, axes: list[str]) -> list[str]:
-    """A line on what is the same in all layouts, and one for each value of the other axes at which something differs."""
+    """A line on what is equal in all layouts, and one for each combination of the other axes at which something differs."""
     layout, others = [axis for axis in axes if is_layout_key(axis)], [axis for axis in axes if not is_layout_key(axis)]
     groups = [group for group in groups_of(runs, others) if len(groups_of(group.done, layout)) > 1]
     if not layout or not groups:

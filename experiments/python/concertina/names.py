@@ -1,4 +1,4 @@
-"""How metrics, settings, numbers and lists read: titles, units, the better direction, and as many digits as an uncertainty bears."""
+"""Presentation of metrics, settings, numbers and lists: titles, units, better directions, and digits that fit an uncertainty."""
 import dataclasses
 import functools
 import itertools
@@ -10,7 +10,7 @@ import typing
 
 Better = typing.Literal["lower", "higher"]
 
-BASELINE_TARGET = "baseline"  # the target that is the baseline's last value; a number with its sign may follow
+BASELINE_TARGET = "baseline"  # the target that is the baseline's last value; a signed number may follow
 _TIME_TO = "time_to_"
 
 _NAMES: dict[str, dict[str, str]] = tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -21,10 +21,10 @@ _LOWER = ("loss", "bits_per_byte", "_error", "_ms", "_s", "_bytes")
 
 @dataclasses.dataclass(frozen=True)
 class Metric:
-    """A column, and how it reads. `factor`: from the recorded number to the unit, as from bytes to MiB; `better`: where that is known."""
+    """A column and its presentation. `factor`: from the recorded number to the unit, such as bytes to MiB; `better`: if known."""
     name: str
-    title: str  # of a table's column, with a unit that is needed there
-    label: str  # beside an axis, whose unit stands apart
+    title: str  # of a table's column, including a unit if needed
+    label: str  # of an axis, whose unit is separate
     unit: str = ""
     factor: float = 1
     better: Better | None = None
@@ -49,7 +49,7 @@ def is_time_to(column: str) -> bool:
 
 
 def metric_of_time_to(column: str) -> str:
-    """The metric whose target a time_to() is of; of any other column itself."""
+    """The metric of a time_to() column; other columns are returned unchanged."""
     if not is_time_to(column):
         return column
     rest = column[len(_TIME_TO):-2]
@@ -64,7 +64,7 @@ def _better(column: str) -> Better | None:
 
 @functools.lru_cache(maxsize=4096)
 def metric_named(column: str) -> Metric:
-    """How a column reads; one that is not known is its own title, and its ending tells unit and direction."""
+    """The presentation of a column. An unknown column is its title, and its suffix determines unit and direction."""
     if is_time_to(column):
         return _time_to_named(column)
     if known := _NAMES.get(column):
@@ -88,20 +88,20 @@ def _time_to_named(column: str) -> Metric:
 
 
 class Digits(typing.NamedTuple):
-    """How the numbers of a column are written: with so many decimals, or as powers of ten."""
+    """Format of the numbers of a column: a number of decimals, or powers of ten."""
     decimals: int
     powers: bool = False
 
 
 def _magnitude(value: float) -> int:
-    """The power of ten of the first digit: 2 of 123, -1 of 0.5."""
+    """The power of ten of the first digit: 2 for 123, -1 for 0.5."""
     return math.floor(math.log10(value))
 
 
 def digits_for(values: typing.Iterable[float], uncertainties: typing.Iterable[float]) -> Digits:
-    """Two digits of the median uncertainty above zero, and up to two more where the smallest would be zero.
+    """Two digits of the median uncertainty above zero, and up to two more if the smallest would be zero.
 
-    Without uncertainties: five digits of the largest value, none after the point if all values are whole.
+    Without uncertainties: five digits of the largest value, without decimals if all values are integers.
     """
     finite = [value for value in values if math.isfinite(value)]
     largest = max(map(abs, finite), default=0.0)
@@ -118,7 +118,7 @@ def digits_for(values: typing.Iterable[float], uncertainties: typing.Iterable[fl
 
 
 def number_text(value: float, digits: Digits) -> str:
-    """ "26,431.5"; a value that these decimals would round to zero as "1e-17"; NaN and infinity by name."""
+    """ "26,431.5"; a value that would round to zero as "1e-17"; NaN and infinity by name."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
     if digits.powers and value != 0:
@@ -130,7 +130,8 @@ def number_text(value: float, digits: Digits) -> str:
 
 
 def pareto_front(points: list[tuple[float, float]], x: Better | None, y: Better | None) -> list[int]:
-    """The points that no other one beats, by x: as good in both and better in one. The first of equal points stays."""
+    """The indices of points that no other point dominates, sorted by x: as good in both and better in one. The first of equal points
+    stays."""
     if not x or not y:
         return []
     costs = [(a if x == "lower" else -a, b if y == "lower" else -b, at) for at, (a, b) in enumerate(points) if math.isfinite(a + b)]
@@ -147,7 +148,7 @@ _NUMBER = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?(?:i
 
 @functools.lru_cache(maxsize=1 << 16)
 def number_or_text(text: str) -> float | str:
-    """A number where `text` is one that a double can hold, as "0.001" or "inf"; else the text."""
+    """The number if `text` is one that a double can represent, such as "0.001" or "inf"; otherwise the text."""
     if not _NUMBER.fullmatch(text):
         return text
     value = float(text)
@@ -157,7 +158,7 @@ def number_or_text(text: str) -> float | str:
 
 
 def plain(value: float) -> str:
-    """The shortest text that reads back to the same number: 3, 0.1, 1e-05."""
+    """The shortest text that reads back as the same number: 3, 0.1, 1e-05."""
     return repr(float(value)).removesuffix(".0")
 
 
@@ -185,7 +186,7 @@ def bytes_text(count: float) -> str:
 
 
 def figure_text(value: float) -> str:
-    """Five digits, or all of a large whole number: "0.57333", "26,431"; NaN and infinity by name."""
+    """Five digits, or all of a large integer: "0.57333", "26,431"; NaN and infinity by name."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.5g}"
@@ -197,7 +198,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def ranges(numbers: typing.Sequence[int]) -> str:
-    """ "1-3,5" of 1, 2, 3, 5."""
+    """ "1-3,5" for 1, 2, 3, 5."""
     runs = (list(run) for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
     return ",".join("-".join(map(str, dict.fromkeys((run[0][1], run[-1][1])))) for run in runs)
 
@@ -212,7 +213,7 @@ def settings_text(columns: typing.Iterable[str], values: typing.Iterable[str]) -
 
 
 def text_table(rows: typing.Sequence[typing.Sequence[str]], left: int) -> str:
-    """A line for each row; the first `left` columns begin at one place each, the others end at one."""
+    """A line for each row; the first `left` columns are left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ("  ".join(cell.ljust(width) if c < left else cell.rjust(width) for c, (cell, width) in enumerate(zip(row, widths)))
              for row in rows)

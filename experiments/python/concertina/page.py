@@ -1,7 +1,7 @@
-"""Pages of runs: one HTML file with its data as JSON, which the script in it draws. It needs nothing beside it.
+"""Pages of runs: single HTML files with their data as JSON, which a script in the file draws.
 
-A page is a title and blocks. A block is a dictionary, of which page.html knows how each "kind" is drawn; all of its texts are shown as
-they are, whatever characters they have. A number that is absent or not finite is null there, and a gap in a chart.
+A page is a title and blocks. A block is a dictionary; page.html draws each "kind". All texts are escaped. Numbers that are absent or not
+finite are null, and gaps in charts.
 """
 import base64
 import hashlib
@@ -14,16 +14,16 @@ import typing
 from .files import json_text
 
 Block = dict[str, typing.Any]
-Mark = tuple[float, str, str]  # where, its label and what it says
+Mark = tuple[float, str, str]  # position, label and text
 
-MOST_POINTS = 1600  # of a series: a chart is less than 1,300 pixels wide
-LEAST_SMOOTHED = 40  # points; fewer are read as they are
+MOST_POINTS = 1600  # per series; a chart is less than 1,300 pixels wide
+LEAST_SMOOTHED = 40  # points; shorter series are not smoothed
 
 SERIES = ["blue", "orange", "green", "vermillion", "sky", "pink", "dark", "yellow"]
 
 
 def chart(title: str, series: typing.Sequence[Block], *, x: str = "step", note: str = "", **more: typing.Any) -> Block:
-    """Lines over `x`. More: marks, bands (from, to, share of the height), zero (y begins there), share (in percent), high, wide, range."""
+    """Lines over `x`. More: marks, bands (from, to, share of the height), zero (y includes 0), share (in percent), high, wide, range."""
     return {"kind": "chart", "title": title, "x": x, "series": [one for one in series if one["x"]], "note": note, **more}
 
 
@@ -34,32 +34,32 @@ def line(name: str, x: typing.Sequence[float], y: typing.Sequence[float], colour
 
 
 def unzipped(points: typing.Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """x and y."""
+    """Returns x and y."""
     return [x for x, _ in points], [y for _, y in points]
 
 
 def table(head: typing.Sequence[str], rows: typing.Iterable[typing.Sequence[typing.Any]], left: int = 1, **more: typing.Any) -> Block:
-    """The first `left` columns begin at one place. A cell is a text, or an object with text, href, title and look."""
+    """The first `left` columns are left-aligned. A cell is a text, or an object with text, href, title and look."""
     return {"kind": "table", "head": list(head), "rows": [list(row) for row in rows], "left": left, **more}
 
 
 def words(kind: str, text: str) -> Block:
-    """kind: heading, lead or note."""
+    """`kind`: heading, lead or note."""
     return {"kind": kind, "text": text}
 
 
 def section(heading: str, blocks: typing.Iterable[Block], lead: str = "") -> list[Block]:
-    """Blocks below a heading; nothing where there are none."""
+    """Blocks below a heading; nothing if there are none."""
     return [words("heading", heading), *[words("lead", lead)] * bool(lead), *shown] if (shown := list(blocks)) else []
 
 
 def folded(summary: str, text: str = "", blocks: typing.Sequence[Block] = ()) -> list[Block]:
-    """A text or blocks behind a line that opens them; nothing where there is nothing."""
+    """Text or blocks that a summary line expands; nothing if there are none."""
     return [{"kind": "fold", "summary": summary, "text": text, "blocks": list(blocks)}] if text or blocks else []
 
 
 def reduced(x: typing.Sequence[float], y: typing.Sequence[float], most: int = MOST_POINTS) -> tuple[list[float], list[float | None]]:
-    """Of each of most / 2 equal parts the lowest and the highest value, in order, and a gap where some value is not finite."""
+    """The lowest and highest value of each of most / 2 equal parts, in order, with gaps for non-finite values."""
     values = [one if math.isfinite(one) else None for one in y]
     size, kept = -(-len(values) // (most // 2)), {0, len(values) - 1}
     if len(values) <= most:
@@ -75,7 +75,7 @@ def reduced(x: typing.Sequence[float], y: typing.Sequence[float], most: int = MO
 
 
 def smoothed(y: typing.Sequence[float], span: float, rates: bool = False) -> list[float]:
-    """The exponential mean over about `span` values; of `rates` that of their reciprocals: all that was done over all that it took."""
+    """The exponential mean over about `span` values; for `rates`, of their reciprocals: total work over total time."""
     keep, total, weight, means = 1 - 1 / span if span > 1 else 0.0, 0.0, 0.0, []
     for one in y:
         value = 1 / one if rates and one else one
@@ -88,7 +88,7 @@ def smoothed(y: typing.Sequence[float], span: float, rates: bool = False) -> lis
 
 
 def write_json(value: object) -> str:
-    """JSON that may stand in HTML."""
+    """JSON that is safe within HTML."""
     return json_text(value).replace("<", "\\u003c")
 
 
@@ -97,7 +97,7 @@ def content(title: str, sub: str, blocks: typing.Sequence[Block], **more: typing
 
 
 def page(what: Block) -> str:
-    """The HTML of content(). With "live": it asks the server that sent it for its content."""
+    """The HTML of content(). With "live", it polls the server that sent it."""
     folder = pathlib.Path(__file__).parent
     text, library, style, licence = ((folder / name).read_text(encoding="utf-8") for name in (
         "page.html", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css", "uplot/LICENSE"))

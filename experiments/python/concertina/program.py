@@ -1,7 +1,7 @@
-"""The program from Python: schedules of one's own, proven, predicted and drawn, and runs of them.
+"""Runs the program from Python: user-defined schedules, validated, predicted and drawn, and runs that use them.
 
-Everything goes through the command line, whose JSON is what scripts rely on too: any `concertina` that is on the PATH serves, or the
-one that the environment variable CONCERTINA names.
+Everything uses the command line and its JSON output. The program is the `concertina` on the PATH, or the one that the environment variable
+CONCERTINA names.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
 
 
 class ProgramError(InputError):
-    """What the program refused, in its words: what, where, and what to try. `code`: its exit code."""
+    """The program's error message: what, where, and what to try. `code`: its exit code."""
 
     def __init__(self, said: str, code: int = 2):
         super().__init__(said.removeprefix("concertina: error: "), code=code)
@@ -33,32 +33,32 @@ class ProgramError(InputError):
 def program() -> str:
     found = os.environ.get("CONCERTINA") or shutil.which("concertina")
     if not found:
-        raise FileNotFoundError("no program `concertina` on the PATH; CONCERTINA=/path/to/concertina names it")
+        raise FileNotFoundError("`concertina` is not on the PATH; set CONCERTINA=/path/to/concertina")
     return found
 
 
 def call(*words: object) -> str:
-    """What `concertina WORDS` prints. Throws ProgramError where it fails."""
+    """Returns the output of `concertina WORDS`. Raises ProgramError if it fails."""
     done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         if "--json" in words:
-            call(*(word for word in words if word != "--json"))  # throws the same refusal in words
+            call(*(word for word in words if word != "--json"))  # raises the same error as text
         raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}", done.returncode)
     return done.stdout
 
 
 class Picture(str):
-    """An SVG, which a notebook shows."""
+    """An SVG that a notebook displays."""
 
     def _repr_svg_(self) -> str:
         return str(self)
 
 
 class Schedule:
-    """The order of actions on each rank: a name with ranks and microbatches, or rows of one's own.
+    """The order of actions on each rank: a schedule name with ranks and microbatches, or rows.
 
-    `rows`: for each rank its actions, such as "0F0" (stage, F, microbatch), as in experiments/guide/schedules.md, "A schedule of your
-    own"; those of compute alone get their transfers.
+    `rows`: the actions of each rank, such as "0F0" (stage, F, microbatch); see experiments/guide/schedules.md, "Running your own schedule".
+    Transfers are added to rows with only computations.
     """
 
     def __init__(self, name: str = "own", rows: typing.Sequence[typing.Sequence[str]] | None = None, **sizes: int):
@@ -69,7 +69,7 @@ class Schedule:
         self.rows = [list(row) for row in rows]
 
     def to_csv(self, path: str | pathlib.Path | None = None) -> str:
-        """The file that `parallel.schedule` takes."""
+        """The text of a file for `parallel.schedule`."""
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(self.rows)
         if path is not None:
@@ -77,21 +77,21 @@ class Schedule:
         return text.getvalue()
 
     def check(self) -> dict:
-        """Proves it complete and free of deadlock; throws ProgramError with the first action that cannot be."""
+        """Proves that the schedule is complete and free of deadlocks. Raises ProgramError with the first impossible action."""
         return json.loads(self._call("check", "--json"))
 
     def simulate(self, costs: object = "1,1,1", **options: object) -> dict:
-        """Makespan, bubble, memory, critical path and timeline. `costs`: seconds "F,I,W", a file, or a run's directory."""
+        """Predicts makespan, bubble, memory, critical path and timeline. `costs`: seconds "F,I,W", a file, or a run directory."""
         return json.loads(self._call("simulate", "--json", "--costs", costs, *_options(options)))
 
     def timeline(self, costs: object = "1,1,1", **options: object) -> pd.DataFrame:
-        """A row per action of the prediction: rank, action, start, end."""
+        """The predicted timeline with a row per action: rank, action, start, end."""
         rows = self.simulate(costs, **options)["timeline"]
         return library("pandas").DataFrame([(rank, *action) for rank, row in enumerate(rows) for action in row],
                                            columns=["rank", "action", "start", "end"])
 
     def draw(self, costs: object = "1,1,1", **options: object) -> Picture:
-        """The predicted timeline as SVG."""
+        """Draws the predicted timeline as SVG."""
         with tempfile.TemporaryDirectory() as folder:
             self._call("draw", "--out", f"{folder}/picture.svg", "--costs", costs, *_options(options))
             text = pathlib.Path(folder, "picture.svg").read_text(encoding="utf-8")
@@ -110,10 +110,10 @@ class Schedule:
 
 
 def train(name: str, *configs: object, ranks: int = 1, launcher: str | None = None, **keys: object) -> Run:
-    """Trains to the end, and starts again after faults (`concertina run`). Returns the run.
+    """Trains to the end with restarts after faults (`concertina run`). Returns the run.
 
-    `configs`: "@file.toml", run directories, and "table.key=value"; `keys` the same with "__" for the point: parallel__pp=2. A
-    `Schedule` as parallel__schedule is kept as NAME.csv in run.dir. `launcher`: a template as of `concertina run --launcher`.
+    `configs`: "@file.toml", run directories and "table.key=value"; `keys`: keys with "__" for the dot, such as parallel__pp=2. A `Schedule`
+    passed as parallel__schedule is saved as NAME.csv in run.dir. `launcher`: a template as for `concertina run --launcher`.
     """
     from .run import Run
     words = [str(word) for word in configs]
@@ -129,5 +129,5 @@ def train(name: str, *configs: object, ranks: int = 1, launcher: str | None = No
 
 
 def _options(options: dict[str, object]) -> list[str]:
-    """{"boundary_bytes": 8} as ["--boundary-bytes", "8"]."""
+    """Converts {"boundary_bytes": 8} to ["--boundary-bytes", "8"]."""
     return [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", str(value))]

@@ -1,4 +1,4 @@
-"""The sections on the recorded steps of a run: timelines, the bubble by cause, and memory over a step."""
+"""The sections on recorded steps of a run: timelines, bubble by cause, and memory over a step."""
 import math
 
 from .names import bytes_text
@@ -8,17 +8,17 @@ from .steps import timeline_block
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
 # The colour and meaning of each cause of parallel/simulate/idle_causes.h.
-CAUSES = {"schedule": ("grey", "warm-up and drain: what the plan idles with equal stages and instant transfers"),
-          "imbalance": ("yellow", "waiting for stages that cost more than the mean of their pipeline, or for slower replicas"),
-          "variation": ("sky", "waiting because equal actions did not take equal time"),
-          "transfer": ("vermillion", "activations and gradients under way between ranks, and the time-sharing of cores by ranks"),
-          "reduction": ("green", "gradients of other holders under way, and their addition"),
-          "optimizer": ("pink", "losses, norms and updated weights of other ranks under way"),
+CAUSES = {"schedule": ("grey", "warm-up and drain: idle time of the plan with equal stages and instant transfers"),
+          "imbalance": ("yellow", "waiting for stages that are slower than the mean of their pipeline, or for slower replicas"),
+          "variation": ("sky", "waiting because equal actions had different durations"),
+          "transfer": ("vermillion", "transfers of activations and gradients between ranks, and time-sharing of cores"),
+          "reduction": ("green", "transfers and addition of gradients from other holders"),
+          "optimizer": ("pink", "transfers of losses, norms and updated weights from other ranks"),
           "other": ("dark", "data loading, late starts and bookkeeping")}
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """Ranks at equal distances."""
+    """Equally spaced ranks."""
     return list(range(count)) if count <= most else [at * (count - 1) // (most - 1) for at in range(most)]
 
 
@@ -26,15 +26,15 @@ def timeline(run: RunFiles) -> list[Block]:
     missing = run.recorded.get("costs_missing", "")
     if "timeline" not in run.recorded:
         return []
-    how = "" if missing else ", and messages as costs.json says"
-    note = [words("note", f"The prediction leaves out the reduction of gradients, and a message takes the median of the recorded ones: {missing}.")]
+    how = "" if missing else ", and message durations from costs.json"
+    note = [words("note", f"The prediction omits the reduction of gradients, and uses the median duration of recorded messages: {missing}.")]
     return section("Timeline", [*note[:bool(missing)], timeline_block(run.recorded["timeline"])],
-                   f"The same plan twice on one axis: above, simulated with what actions took in the mean of the recorded steps{how}; below, the "
-                   "recorded step of median length: it lasts from the first rank's start to the last rank's end.")
+                   f"The same plan twice on one axis: above, simulated with the mean durations of recorded actions{how}; below, the "
+                   "recorded step of median duration, from the first rank's start to the last rank's end.")
 
 
 def cause_bars(rows: list[Block], unit: str) -> Block:
-    """Idle time by cause; each row has name, values (computing, idle without a cause, CAUSES), text and mark."""
+    """Idle time by cause. Each row has name, values (computing, idle without a cause, CAUSES), text and mark."""
     parts = [("computing and updating", "blue"), ("idle", "line"), *((name, look[0]) for name, look in CAUSES.items())]
     used = [at for at in range(len(parts)) if any(row["values"][at] > 0 for row in rows)]
     return {"kind": "bars", "unit": unit, "parts": [parts[at] for at in used],
@@ -49,9 +49,9 @@ def bubble(run: RunFiles) -> list[Block]:
     rows = [[f"rank {at}", *(f"{100 * share:.2f}%" for share in (*(rank["causes"].get(cause, math.nan) for cause in CAUSES), rank["bubble"],
                                                                 rank["predicted_bubble"]))] for at, rank in ranks]
     blocks = [cause_bars(bars, "%"), words("note", "; ".join(f"{name}: {look[1]}" for name, look in CAUSES.items()) + "."),
-              *folded("Figures by rank", blocks=[table(["share of the step", *CAUSES, "bubble", "predicted"], rows)])]
-    return section("Bubble, by cause", blocks, "The share of a step in which a rank neither computes nor updates, mean of the recorded steps. Who "
-                   "waits for a rank that is still computing waits for that computation (schedule, imbalance, variation); from its end on, for "
+              *folded("Values by rank", blocks=[table(["share of the step", *CAUSES, "bubble", "predicted"], rows)])]
+    return section("Bubble, by cause", blocks, "The share of a step in which a rank neither computes nor updates, mean of the recorded steps. A rank "
+                   "that waits for another that is still computing waits for that computation (schedule, imbalance, variation); after it, for "
                    "the transfer.")
 
 
@@ -73,7 +73,7 @@ def memory(run: RunFiles) -> list[Block]:
                   "look": "same" if peak["saved_bytes"] == predicted["saved_bytes"] else "differs"} for one in (peak, predicted)]
         rows.append([f"rank {at}", str(peak["activations"]), str(predicted["activations"]), *exact, bytes_text(peak["boundary_bytes"]),
                      bytes_text(predicted["boundary_bytes"])])
-    some = [words("note", f"{len(drawn)} of {len(run.ranks)} ranks are drawn, at equal distances.")] * (len(drawn) < len(run.ranks))
+    some = [words("note", f"{len(drawn)} of {len(run.ranks)} ranks are shown, equally spaced.")] * (len(drawn) < len(run.ranks))
     head = ["peak", "microbatch-stages", "predicted", "saved", "predicted", "boundary buffers", "reserved"]
     return section("Memory", [*(_memory_chart(run, at, high) for at in drawn), *some, *folded("Peaks by rank", blocks=[table(head, rows)])],
                    "Saved activations (with gradients between I and W) and buffers between stages in use over the step; weights, optimizer state "

@@ -1,7 +1,7 @@
-"""The results of a study as values: what each run was set to, what came of it, and the columns by which tables ask for both.
+"""The results of a study as values: the settings and outcome of each run, and the columns under which tables find both.
 
-Everything that reads, tabulates or draws results shares these types. A number that a run does not have is absent: `cell` returns None,
-and no zero stands for it. A NaN is a number that a run has.
+Everything that reads, tabulates or draws results shares these types. A value that a run does not have is absent: `cell` returns None, never
+zero. NaN is a value.
 """
 import dataclasses
 import json
@@ -16,15 +16,15 @@ from .run_log import is_run
 
 SEED = "run.seed"
 RUN_COLUMN = "run"  # the name of a run that no study launched: the last parts of its path
-NO_CONFIG = "config"  # the fact of a run that has no config, such as one of another program
-BITS_PER_BYTE = "validation_bits_per_byte"  # the held-out loss that can be compared between tokenizers
+NO_CONFIG = "config"  # marks a run without a config, such as one of another program
+BITS_PER_BYTE = "validation_bits_per_byte"  # the held-out loss that is comparable between tokenizers
 
 Cell = float | str | None
 
 
 @dataclasses.dataclass
 class RunSummary:
-    """A run, or a trial of a study: settings, and what came of it."""
+    """A run, or a trial of a study: its settings and outcome."""
     number: int
     settings: dict[str, str] = dataclasses.field(default_factory=dict)  # config keys (and "ranks"), values as text
     state: str = "open"
@@ -34,7 +34,7 @@ class RunSummary:
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def cell(self, column: str) -> Cell:
-        """A setting (a number where its text is one), figure or fact, or "trial", "state", "error"; None where there is none."""
+        """A setting (as a number if its text is one), metric or fact, or "trial", "state", "error"; None if absent."""
         if column in self.settings:
             return number_or_text(self.settings[column])
         own: dict[str, Cell] = {"trial": float(self.number), "state": self.state, "error": self.error or None}
@@ -44,7 +44,7 @@ class RunSummary:
         return cell_text(self.cell(column))
 
     def number_in(self, column: str) -> float | None:
-        """The number in `column`. InputError if there is a text."""
+        """The number in `column`. Raises InputError if it is a text."""
         cell = self.cell(column)
         if isinstance(cell, str):
             raise InputError(f"the column '{column}' is not a number in trial {self.number}: '{cell[:80]}'", "--metric",
@@ -61,11 +61,11 @@ Runs = list[RunSummary]
 
 @dataclasses.dataclass
 class Claim:
-    """That groups are as good as their baseline in a metric, within a margin in the metric's own unit."""
+    """The claim that groups are as good as their baseline in a metric, within a margin in the metric's own unit."""
     metric: str
     margin: float
     alpha: float = 0.05
-    baseline: list[str] = dataclasses.field(default_factory=list)  # "COLUMN=VALUE"s; none: the table's
+    baseline: list[str] = dataclasses.field(default_factory=list)  # "COLUMN=VALUE"s; empty: the table's
 
 
 @dataclasses.dataclass
@@ -73,7 +73,7 @@ class Group:
     """Runs with the same values in some columns."""
     values: tuple[str, ...]
     done: Runs = dataclasses.field(default_factory=list)
-    others: Runs = dataclasses.field(default_factory=list)  # failed, stopped, out of time, open
+    others: Runs = dataclasses.field(default_factory=list)  # failed, stopped, timed out, open
 
 
 @dataclasses.dataclass
@@ -82,18 +82,18 @@ class StudyResults:
     name: str
     directory: str = ""
     loose: bool = False
-    axes: list[str] = dataclasses.field(default_factory=list)  # keys that differ, in order; run.seed last
+    axes: list[str] = dataclasses.field(default_factory=list)  # keys that differ, run.seed last
     runs: Runs = dataclasses.field(default_factory=list)
-    metric: str = ""  # what the study minimises or maximises
+    metric: str = ""  # objective of the study
     minimise: bool = True
     claim: Claim | None = None
     rung_steps: list[int] = dataclasses.field(default_factory=list)  # of successive halving, ascending
     rungs: dict[int, list[tuple[int, float]]] = dataclasses.field(default_factory=dict)  # steps and metric, by run
-    notes: list[str] = dataclasses.field(default_factory=list)  # that belong beside any of these numbers
+    notes: list[str] = dataclasses.field(default_factory=list)  # shown with any of these values
 
     @property
     def columns(self) -> list[str]:
-        """All columns that some run has: trial, state, axes, figures, facts, error."""
+        """All columns that any run has: trial, state, axes, metrics, facts, error."""
         figures = sorted({name for run in self.runs for name in run.figures})
         facts = sorted({name for run in self.runs for name in run.facts})
         return list(dict.fromkeys(["trial", "state", *self.axes, *figures, *facts])) + ["error"]
@@ -102,14 +102,14 @@ class StudyResults:
         return any(run.cell(column) is not None for run in self.runs)
 
     def require(self, column: str, option: str) -> None:
-        """InputError that names `option` if no run has a value in `column`."""
+        """Raises InputError that names `option` if no run has a value in `column`."""
         if not self.has(column):
             known = list(dict.fromkeys([*self.columns, *(key for run in self.runs for key in run.settings)]))
             what = "a value in the column" if column in known else "the column"
             raise InputError(f"no trial has {what} '{column}'", option, _advice("" if column in known else column, known))
 
     def column_value(self, text: str, option: str) -> tuple[str, str]:
-        """The parts of "COLUMN=VALUE"."""
+        """Splits "COLUMN=VALUE"."""
         column, equals, value = text.partition("=")
         if not column or not equals:
             raise InputError(f"'{text}' is not COLUMN=VALUE", option, f"{option} parallel.schedule=1f1b")
@@ -117,7 +117,7 @@ class StudyResults:
         return column, value
 
     def metric_of(self, word: str) -> Metric:
-        """ "loss", or "loss:min" and "loss:max", where the word says which direction is better."""
+        """ "loss", or "loss:min" and "loss:max" to set the better direction."""
         column, colon, way = word.rpartition(":")
         ways: dict[str, Better] = {"min": "lower", "max": "higher"}
         if colon and way not in ways and self.has(column):
@@ -128,7 +128,7 @@ class StudyResults:
         return dataclasses.replace(metric_named(column), better=ways[way]) if way else metric_named(column)
 
     def chosen(self, where: typing.Iterable[str] = ()) -> Runs:
-        """The runs that have all of these "COLUMN=VALUE"s, by number; several values of one column: any of them."""
+        """The runs that match all of these "COLUMN=VALUE"s, sorted by number; for several values of one column, any of them."""
         runs = sorted(self.runs, key=lambda run: run.number)
         filters: dict[str, list[str]] = {}
         for text in where:
@@ -138,19 +138,19 @@ class StudyResults:
             known = list(dict.fromkeys(run.text(column) for run in runs))
             runs = [run for run in runs if any(same_value(run.cell(column), value) for value in values)]
             if not runs and self.runs:
-                raise InputError(f"no trial is left with {column}={' or '.join(values)}", "--where", _advice(values[0], known))
+                raise InputError(f"no trial has {column}={' or '.join(values)}", "--where", _advice(values[0], known))
         return runs
 
     def include_stopped(self) -> None:
-        """Lets trials that a search has stopped count as done, with the numbers of the steps that they did."""
+        """Counts trials that a search stopped as done, with the metrics of their completed steps."""
         if stopped := [run for run in self.runs if run.state == "stopped"]:
             for run in stopped:
                 run.state = "done"
             self.rung_steps, self.rungs = [], {}
-            self.notes.append(f"trials {ranges([run.number for run in stopped])} were stopped: their figures are of the steps that they did")
+            self.notes.append(f"trials {ranges([run.number for run in stopped])} were stopped; their metrics cover their completed steps")
 
     def frame(self) -> typing.Any:
-        """A pandas.DataFrame with a row for each run, by number."""
+        """A pandas.DataFrame with a row for each run, sorted by number."""
         pandas = library("pandas")
         columns = dict.fromkeys([*self.columns[1:-1], *(key for run in self.runs for key in run.settings), "error"])
         rows = [{column: int(text) if (text := run.settings.get(column, "")).isdecimal() else run.cell(column) for column in columns}
@@ -159,17 +159,16 @@ class StudyResults:
 
 
 def study_results(*places: str | pathlib.Path, loose: bool = False) -> StudyResults:
-    """The study of one folder or file, or the runs in several folders, as `concertina study trials` reads them.
+    """The study of one folder or file, or the runs in several folders, as read by `concertina study trials`.
 
-    A number of a run's settings is text there, as is each value of its config. `loose`: the runs of a study beside each other. JSON has
-    no NaN: null stands for it.
+    Settings and config values are texts. `loose`: treat the runs of a study as separate runs. JSON has no NaN; null represents it.
     """
     said = json.loads(call("study", "trials", *places, "--json"))
     runs = [RunSummary(one["trial"], one["settings"], one["state"], one["error"], one["directory"],
                        {name: float("nan" if value is None else value) for name, value in one["figures"].items()}, one["facts"]) for one in said["trials"]]
     if loose and not said["loose"]:
         if not (found := [run.directory for run in runs if run.directory and is_run(pathlib.Path(run.directory))]):
-            raise InputError("there is no run in this folder", str(places[0]), "directories of runs, such as runs/NAME, or the folder of a study")
+            raise InputError("no run in this folder", str(places[0]), "run directories, such as runs/NAME, or the folder of a study")
         return study_results(*found)
     rungs = {one["trial"]: [(rung["steps"], float("nan" if rung["metric"] is None else rung["metric"])) for rung in one["rungs"]]
              for one in said["trials"] if "rungs" in one}
@@ -179,7 +178,7 @@ def study_results(*places: str | pathlib.Path, loose: bool = False) -> StudyResu
 
 
 def _advice(word: str, names: list[str], most: int = 12) -> str:
-    """The nearest name, else those that contain `word`, else the first few: a long list would hide the one that is meant."""
+    """The nearest name, otherwise names that contain `word`, otherwise the first few, since a long list would hide the right one."""
     if len(names) <= most:
         return one_of(word, names)
     if near := nearest(word, names):
@@ -189,7 +188,7 @@ def _advice(word: str, names: list[str], most: int = 12) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    """Numbers with all their digits; empty if absent."""
+    """Numbers with all digits; empty if absent."""
     return plain(cell) if isinstance(cell, float) else cell or ""
 
 
@@ -204,7 +203,7 @@ def figures_of(runs: typing.Iterable[RunSummary], column: str) -> list[float]:
 
 
 def groups_of(runs: typing.Iterable[RunSummary], columns: typing.Sequence[str]) -> list[Group]:
-    """Groups in the order of the first run of each."""
+    """Groups in the order of their first runs."""
     groups: dict[tuple[str, ...], Group] = {}
     for run in runs:
         values = tuple(run.text(column) for column in columns)
@@ -214,7 +213,7 @@ def groups_of(runs: typing.Iterable[RunSummary], columns: typing.Sequence[str]) 
 
 
 def group_label(columns: typing.Sequence[str], values: typing.Sequence[str]) -> str:
-    """A name as short as a legend needs it: "zb-v pp=2" for parallel.schedule and parallel.pp."""
+    """A short name for a legend: "zb-v pp=2" for parallel.schedule and parallel.pp."""
     def part(column: str, value: str) -> str:
         named = isinstance(number_or_text(value), float) or value in ("", "true", "false")
         return (f"{column.rpartition('.')[2]}=" if named else "") + (value or "none")
@@ -227,5 +226,5 @@ def titles(columns: typing.Iterable[str]) -> str:
 
 
 def never_came(group: Group, metric: str) -> int:
-    """How many runs of the group never reached the target of a time_to(); 0 of other metrics."""
+    """The number of runs of the group that never reached the target of a time_to(); 0 for other metrics."""
     return sum(map(math.isinf, figures_of(group.done, metric))) if metric.startswith("time_to_") else 0

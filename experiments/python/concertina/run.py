@@ -1,4 +1,4 @@
-"""Runs: their config, logs, traces and checkpoints (experiments/guide/run-directory.md has the formats), and in the form of other tools."""
+"""Runs: their config, logs, traces and checkpoints (formats in experiments/guide/run-directory.md), and exports to other tools."""
 import functools
 import math
 import numbers
@@ -16,11 +16,11 @@ from .run_log import PLACES, is_run, read_log
 
 
 class NotARun(ValueError):
-    """A directory has no log of a training run."""
+    """The directory has no log of a training run."""
 
 
 class Run:
-    """A run directory. It is read when something is asked for, and once; another `Run(path)` sees what was added since."""
+    """A run directory. Data is read once, on first use; create another `Run(path)` to see new data."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
@@ -39,16 +39,16 @@ class Run:
 
     @functools.cached_property
     def metrics(self) -> pd.DataFrame:
-        """A row per step, by step: the columns of metrics.jsonl, `tokens` and `seconds` of training so far.
+        """A row per step, sorted: the columns of metrics.jsonl, and `tokens` and `seconds` of training so far.
 
-        Of a step that was done twice, the last time counts. `seconds` are as in `concertina report`: without evaluations,
-        the time between launches, and the first step of each.
+        For a repeated step the last one counts. `seconds` are as in `concertina report`: without evaluations, the time between launches,
+        and the first step of each.
         """
         log = read_log(self.path)
         frame = _by_step(pd.DataFrame(log.metrics), ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"))
         if "time" in frame:
             frame["time"] = pd.to_datetime(frame["time"], utc=True)
-            if log.seconds:  # else a line, or an evaluation, does not say its time
+            if log.seconds:  # otherwise the time of a line or an evaluation is missing
                 frame["seconds"] = frame.index.map(log.seconds)
         if {"tokens_per_s", "step_ms"} <= set(frame):
             batches = frame["batches"].fillna(1) if "batches" in frame else 1
@@ -59,18 +59,18 @@ class Run:
 
     @functools.cached_property
     def events(self) -> pd.DataFrame:
-        """events.jsonl, a row per event; figures that an event does not have are NaN."""
+        """events.jsonl, with a row per event; absent values are NaN."""
         return self._lines("events")
 
     @functools.cached_property
     def validations(self) -> pd.DataFrame:
-        """A row per evaluation, by step: `loss`, and what the task counts."""
+        """A row per evaluation, sorted by step: `loss`, and the task's metrics."""
         lines = pd.DataFrame(read_log(self.path).validations)
         return _by_step(lines.drop(columns="event", errors="ignore") if len(lines) else pd.DataFrame(columns=["step", "loss"]), ("loss",))
 
     @functools.cached_property
     def launches(self) -> pd.DataFrame:
-        """A row per launch: where it ran, with which program, and how it ended."""
+        """A row per launch: its hosts, program and exit."""
         return self._lines("launches")
 
     @functools.cached_property
@@ -80,19 +80,19 @@ class Run:
 
     @functools.cached_property
     def result(self) -> dict[str, typing.Any]:
-        """result.json; empty of a run that has not ended."""
+        """result.json; empty if the run has not finished."""
         file = self.path / "result.json"
         return read_json(file) if file.exists() else {}
 
     @property
     def checkpoints(self) -> dict[int, pathlib.Path]:
-        """The directories of its commits, by step."""
+        """The directories of the run's commits, by step."""
         folder = pathlib.Path(self.config.get("checkpoint.dir") or self.path / "checkpoints")
         found = {int(path.name[5:]): path for path in folder.glob("step-*") if path.name[5:].isdigit()}
         return dict(sorted(found.items()))
 
     def checkpoint(self, step: int | None = None) -> Checkpoint:
-        """That of `step`, or the newest."""
+        """The checkpoint of `step`, or the newest."""
         found = self.checkpoints
         if not found or (step is not None and step not in found):
             there = ", ".join(map(str, found)) or "none"
@@ -100,9 +100,9 @@ class Run:
         return Checkpoint(found[max(found) if step is None else step])
 
     def trace(self, step: int | None = None) -> pd.DataFrame:
-        """A row per action of the recorded steps: rank, kind, stage, microbatch, start and seconds (of rank 0's clock).
+        """A row per action of the recorded steps: rank, kind, stage, microbatch, start and seconds (on rank 0's clock).
 
-        `step`: the trace that begins there (`log.trace_at`); else the last one.
+        `step`: the first step of the trace (`log.trace_at`); default: the last trace.
         """
         file = self.path / ("trace.json" if step is None else f"trace-{step:08}.json")
         events = read_json(file)["traceEvents"]
@@ -112,12 +112,12 @@ class Run:
 
     def __repr__(self) -> str:
         last = self.metrics.index.max() if len(self.metrics) else 0
-        state = "ended" if self.result else "not ended"
+        state = "finished" if self.result else "not finished"
         return f"Run({self.name}: {last} steps, {state}, {self.path})"
 
 
 def _by_step(frame: pd.DataFrame, columns: typing.Iterable[str]) -> pd.DataFrame:
-    """Of a step that has several lines, the last one. `columns`: those that are null where they are not finite."""
+    """Keeps the last of several lines of a step. `columns`: those that are null if not finite."""
     if "step" not in frame:
         return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
     nulls = frame.columns[frame.isna().all()]
@@ -126,16 +126,16 @@ def _by_step(frame: pd.DataFrame, columns: typing.Iterable[str]) -> pd.DataFrame
 
 
 def _named(runs: typing.Iterable[Run | str | pathlib.Path]) -> dict[str, Run]:
-    """By name; by path where two have the same name."""
+    """Runs by name, or by path if two have the same name."""
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
     names = [run.name for run in opened]
     return {run.name if names.count(run.name) == 1 else str(run.path): run for run in opened}
 
 
 def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFrame:
-    """A row per config key in which runs differ, a column per run; but for where the runs are.
+    """A row per config key that differs between runs, a column per run; ignores where the runs are stored.
 
-    A run of another program has no config, and no column.
+    A run of another program has no config, and thus no column.
     """
     frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()} for name, run in _named(runs).items() if run.config})
     differ = [key for key in frame.index if key not in PLACES and frame.loc[key].nunique(dropna=False) > 1]
@@ -143,9 +143,9 @@ def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFr
 
 
 def curves(runs: typing.Iterable[Run | str | pathlib.Path], column: str = "loss", by: str = "step") -> pd.DataFrame:
-    """A column per run, by `step`, `tokens` or `seconds`. "validation_loss": evaluations."""
+    """A column per run, indexed by `step`, `tokens` or `seconds`. "validation_loss" uses evaluations."""
     if by not in ("step", "tokens", "seconds"):
-        raise ValueError(f"by={by!r}: step, tokens or seconds")
+        raise ValueError(f"by={by!r} is not one of step, tokens, seconds")
     found = {}
     for name, run in _named(runs).items():
         held_out = column.startswith("validation_")
@@ -154,7 +154,7 @@ def curves(runs: typing.Iterable[Run | str | pathlib.Path], column: str = "loss"
             continue
         curve = frame[figure]
         if by != "step":
-            if by not in run.metrics:  # its log does not say them
+            if by not in run.metrics:  # its log lacks them
                 continue
             clock = run.metrics[by]
             curve = curve[curve.index.isin(clock.index)]
@@ -173,18 +173,18 @@ class Study:
 
     @functools.cached_property
     def results(self) -> StudyResults:
-        """All trials, with those that are open, and what the study claims and searches."""
+        """All trials, including open ones, and the study's claim and search."""
         return study_results(self.path)
 
     @property
     def trials(self) -> pd.DataFrame:
-        """A row per trial that has ended, by number: state, settings, figures, facts and why it failed."""
+        """A row per finished trial, sorted by number: state, settings, metrics, facts and error."""
         frame = self.results.frame()
         return frame[frame["state"] != "open"]
 
     @property
     def runs(self) -> dict[int, Run]:
-        """The runs of all trials that began one, by number."""
+        """The runs of all started trials, by number."""
         begun = ((run.number, self.path / str(run.number) / "run") for run in self.results.runs)
         return {number: Run(folder) for number, folder in begun if (folder / "config.toml").is_file()}
 
@@ -192,11 +192,11 @@ class Study:
         return f"Study({self.path.name}: {len(self.trials)} trials, {self.path})"
 
 
-_OTHER = ("batches", "seconds", "time", "layout")  # columns of a step that are not metrics of it
+_OTHER = ("batches", "seconds", "time", "layout")  # columns of a step that are not metrics
 
 
 def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
-    """Step, seconds since 1970 (0: not known), and the figures of the step that are finite, with those of an evaluation."""
+    """Step, seconds since 1970 (0: unknown), and the finite metrics of the step and its evaluation."""
     validations = run.validations
     for step, row in run.metrics.iterrows():
         figures = {f"train/{name}": float(value) for name, value in row.items() if name not in _OTHER and isinstance(value, numbers.Real)}
@@ -208,7 +208,7 @@ def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
 
 
 def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathlib.Path = ".") -> pathlib.Path:
-    """An offline run in DIRECTORY/wandb, which `wandb sync` sends. Returns its folder."""
+    """Creates an offline run in DIRECTORY/wandb for `wandb sync`. Returns its folder."""
     wandb = library("wandb")
     run = run if isinstance(run, Run) else Run(run)
     log = wandb.init(project=project, name=run.name, dir=str(directory), mode="offline", config=run.config, reinit=True)
@@ -221,14 +221,14 @@ def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathl
 
 
 def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite:///mlflow.db") -> str:
-    """A run in the tracking store `uri`, which `mlflow ui --backend-store-uri URI` shows. Returns its id."""
+    """Creates a run in the tracking store `uri` for `mlflow ui --backend-store-uri URI`. Returns its id."""
     entities, tracking = (library(module) for module in ("mlflow.entities", "mlflow.tracking"))
     run = run if isinstance(run, Run) else Run(run)
     client = tracking.MlflowClient(uri)
     found = client.get_experiment_by_name(experiment)
     number = found.experiment_id if found else client.create_experiment(experiment)
     log = client.create_run(number, run_name=run.name)
-    identity, most = log.info.run_id, 500  # of a batch
+    identity, most = log.info.run_id, 500  # maximum per batch
     params = [entities.Param(key, str(value)[:most]) for key, value in run.config.items()]
     for begin in range(0, len(params), 100):
         client.log_batch(identity, params=params[begin:begin + 100])
@@ -247,7 +247,7 @@ def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite
 
 
 def to_tensorboard(runs: typing.Iterable[Run | str], directory: str | pathlib.Path) -> pathlib.Path:
-    """A folder with the curves of runs, and their keys and last figures for TensorBoard's HParams page."""
+    """Writes a folder with the curves of runs, and their keys and last metrics for TensorBoard's HParams page."""
     writers = library("tensorboardX")
     directory = pathlib.Path(directory)
     for one in runs:
@@ -259,5 +259,5 @@ def to_tensorboard(runs: typing.Iterable[Run | str], directory: str | pathlib.Pa
                     writer.add_scalar(name, value, step, walltime=time or None)
                 last |= figures
             params = {key: value if isinstance(value, (int, float, str, bool)) else str(value) for key, value in run.config.items()}
-            writer.add_hparams(params, last, name="hparams")  # a folder of its own: files are named by the second
+            writer.add_hparams(params, last, name="hparams")  # a separate folder, since file names only differ by the second
     return directory

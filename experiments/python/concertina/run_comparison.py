@@ -1,7 +1,7 @@
-"""Runs beside each other, whoever launched them: configs, metrics, and where their bits first differ.
+"""Compares runs of any program: configs, metrics, and where their bits first differ.
 
-Bits are compared by logs, final states and checkpoints. A checkpoint counts where both runs still have one of the step; a damaged one is
-an error and never a difference.
+Bits are compared by logs, final states and checkpoints. Only checkpoints of steps that both runs still have count; a damaged one is an
+error, not a difference.
 """
 import dataclasses
 import math
@@ -23,13 +23,13 @@ from .names import counted, plain, text_table
 @dataclasses.dataclass
 class Bits:
     same: bool = True
-    steps: int = 0  # that both have in their logs
+    steps: int = 0  # in both logs
     last_steps: list[int] = dataclasses.field(default_factory=list)
     log: dict[str, typing.Any] | None = None  # step, figure, one, other: the first difference of the logs
-    same_state: bool | None = None  # None where one of them does not say
+    same_state: bool | None = None  # None if one of them lacks it
     checkpoints: int = 0  # of the same step
     tensor: dict[str, typing.Any] | None = None  # step, name, part, element, one, other: the first difference; tensors that differ, of how many
-    why: str | None = None  # the models differ, so that no tensor is compared
+    why: str | None = None  # why no tensor is compared: the models differ
     state: str = ""
 
     def json(self) -> dict[str, typing.Any]:
@@ -40,20 +40,20 @@ class Bits:
         if self.log:
             text = f"{self.log['figure']} differs from step {self.log['step']} on: {plain(self.log['one'])} against {plain(self.log['other'])}"
         last, other = self.last_steps
-        text += (f"; one is shorter: {other} steps against {last}" if last != other else "; another final state" if self.same_state is False
+        text += (f"; different lengths: {other} and {last} steps" if last != other else "; another final state" if self.same_state is False
                  else "")
         if self.same_state:
             text += f"; the same final state ({self.state[:12]}...)"
         if found := self.tensor:
-            text += (f"; in the checkpoints of step {found['step']} {found['tensors']} of {counted(found['of'], 'tensor')} differ, the first of "
-                     f"them in element {found['element']} of {found['name']} ({found['part']}): {plain(found['one'])} against {plain(found['other'])}")
+            text += (f"; in the checkpoints of step {found['step']} {found['tensors']} of {counted(found['of'], 'tensor')} differ, the first at "
+                     f"element {found['element']} of {found['name']} ({found['part']}): {plain(found['one'])} against {plain(found['other'])}")
         elif self.why or self.checkpoints:
             text += f"; {self.why or 'the same bits in ' + counted(self.checkpoints, 'checkpoint')}"
         return text
 
 
 def _compare_logs(one: str, other: str, bits: Bits) -> None:
-    # Of a step that was done twice, the last time.
+    # The last record of a repeated step.
     mine, theirs = ({int(number(line, "step")): line for line in read_log(directory).metrics} for directory in (one, other))
     bits.last_steps = [max(mine, default=0), max(theirs, default=0)]
     common = sorted(mine.keys() & theirs.keys())
@@ -72,12 +72,12 @@ def _commits(directory: str) -> dict[int, pathlib.Path]:
 
 
 def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[dict[str, typing.Any] | None, str | None]:
-    """The first difference, or why there is nothing to compare. A tensor of each is in memory at a time."""
+    """The first difference, or why nothing can be compared. Only one tensor of each is in memory."""
     if one.tensors.keys() != other.tensors.keys():
-        return None, "the models have other tensors"
+        return None, "the models have different tensors"
     for name in one.tensors:
         if one.tensors[name] != other.tensors[name]:
-            return None, f"the models' {name} have other shapes"
+            return None, f"the shapes of {name} differ between the models"
     first: dict[str, typing.Any] | None = None
     differing = set()
     for name in one.tensors:
@@ -92,7 +92,7 @@ def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[dict[str, typi
 
 
 def compare_bits(one: RunSummary, other: RunSummary) -> Bits:
-    """Where two runs of read_runs() first differ. Steps are compared by log; then checkpoints from the first one on."""
+    """Where two runs of read_runs() first differ. Compares steps by log, then checkpoints in order."""
     bits = Bits()
     _compare_logs(one.directory, other.directory, bits)
     states = one.text("state_sha256"), other.text("state_sha256")
@@ -104,7 +104,7 @@ def compare_bits(one: RunSummary, other: RunSummary) -> Bits:
             if not bits.tensor and bits.why is None:
                 bits.tensor, bits.why = _compare_commits(Checkpoint(mine[step]), Checkpoint(theirs[step]))
             bits.checkpoints += 1
-        except (OSError, ValueError):  # a run that trains removes its old commits
+        except (OSError, ValueError):  # a training run removes its old commits
             if mine[step].exists() and theirs[step].exists():
                 raise
     bits.same = not bits.log and not bits.tensor and bits.same_state is not False
@@ -113,7 +113,7 @@ def compare_bits(one: RunSummary, other: RunSummary) -> Bits:
 
 @dataclasses.dataclass
 class RunComparison:
-    """`bits`: of each run but the first, beside the first."""
+    """`bits`: of each run but the first, compared with the first."""
     runs: StudyResults
     table: StudyTable
     bits: dict[str, Bits]
@@ -124,15 +124,15 @@ class RunComparison:
 
     @property
     def differences(self) -> dict[str, dict[str, str]]:
-        """The values of each key in which configs differ, by run; empty where a run does not have it."""
+        """The values of each config key that differs, by run; empty if a run does not have it."""
         return {key: {run.name: run.text(key) for run in self.runs.runs} for key in self.runs.axes}
 
     @property
     def config_note(self) -> str:
-        """What is known of the configs where no difference says it."""
+        """A note on the configs if there are no differences to show."""
         without = [run.name for run in self.runs.runs if NO_CONFIG in run.facts]
         if not without:
-            return "" if self.runs.axes else "no key of the configs differs, but for where the runs are"
+            return "" if self.runs.axes else "the configs are equal, except for where the runs are stored"
         has, its = ("has", "its") if len(without) == 1 else ("have", "their")
         return f"{', '.join(without)} {has} no config: {its} keys cannot be compared"
 
@@ -140,7 +140,7 @@ class RunComparison:
         return [f"{name} against {self.runs.runs[0].name}: {bits.text()}" for name, bits in self.bits.items()]
 
     def rows(self) -> list[list[str]]:
-        """Head and lines of a table of the differing keys; none if no key differs."""
+        """Head and lines of a table of the differing keys; empty if none differ."""
         rows = [[key, *(text or "-" for text in values.values())] for key, values in self.differences.items()]
         return [["key", *(run.name for run in self.runs.runs)], *rows] if rows else []
 
@@ -155,7 +155,7 @@ class RunComparison:
 
 
 def _common_target(runs: StudyResults) -> list[str]:
-    """The worst of the runs' last held-out losses, which all of them reached; rounded up. None where they cannot be compared."""
+    """The worst of the runs' last held-out losses, rounded up, which all of them reached. Empty if they are not comparable."""
     every = runs.chosen()
     metric = BITS_PER_BYTE if why_unlike(every, "validation_loss") else "validation_loss"
     if why_unlike(every, metric) or not all(metric in run.figures for run in every):
@@ -166,10 +166,10 @@ def _common_target(runs: StudyResults) -> list[str]:
 
 
 def compare(*folders: str | pathlib.Path, options: TableOptions | None = None) -> RunComparison:
-    """The runs in `folders`: directories of runs, or folders that have several."""
+    """Compares the runs in `folders`: run directories, or folders that contain several."""
     runs = study_results(*folders, loose=True)
     if len(runs.runs) < 2:
-        raise InputError("a comparison needs at least two runs", str(folders[0]), "two directories of runs, or a folder that has several")
+        raise InputError("a comparison needs at least two runs", str(folders[0]), "two run directories, or a folder that contains several")
     asked = options or TableOptions()
     asked = dataclasses.replace(asked, mixed=True, contests=False, targets=asked.targets or _common_target(runs),
                                 baseline=asked.baseline or ([] if asked.by else ["none"]))

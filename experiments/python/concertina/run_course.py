@@ -1,6 +1,6 @@
-"""How a run went on: what changed between its steps (frozen layers, layout), what that cost, and how fast the steps were in between.
+"""The course of a run: what changed between its steps (frozen layers, layout), the cost, and the speed of the steps in between.
 
-What is not known is NaN or an empty text, so that the lines of any version of the program make a course.
+Unknown values are NaN or an empty text, so that logs of any version of the program can be read.
 """
 import bisect
 import dataclasses
@@ -17,8 +17,8 @@ NAN = math.nan
 
 @dataclasses.dataclass
 class Change:
-    """All that changed between two steps: frozen layers and layouts, before and after. Costs and steps are in seconds."""
-    step: float  # after which it changed
+    """All changes between two steps: frozen layers and layouts, before and after. Costs and steps are in seconds."""
+    step: float  # the step before the change
     frozen_before: float = NAN
     frozen: float = NAN
     layout_before: str = ""
@@ -29,16 +29,16 @@ class Change:
     moved_bytes: float = NAN  # between ranks
     predicted_step_before: float = NAN
     predicted_step: float = NAN
-    measured_step: float = NAN  # some steps later, as the run compared it with the prediction
+    measured_step: float = NAN  # some steps later, as compared with the prediction
 
     def take(self, **known: typing.Any) -> None:
-        """Takes the values that are known."""
+        """Sets the values that are known."""
         for name, value in known.items():
             if value != "" and value == value:
                 setattr(self, name, value)
 
     def fill(self, **known: typing.Any) -> None:
-        """Takes those of the values that were not known."""
+        """Sets values that were unknown."""
         self.take(**{name: value for name, value in known.items() if (now := getattr(self, name)) == "" or now != now})
 
     def add(self, **known: float) -> None:
@@ -49,25 +49,25 @@ class Change:
 
 @dataclasses.dataclass
 class Segment:
-    """The steps between two changes, both ends included; those without a time do not count."""
+    """The steps between two changes, both ends included; steps without a time do not count."""
     first: float
     last: float
     steps: int
     frozen: float  # layers
     layout: str
     seconds: float
-    mean: float  # of a step; without the first one where there are others: it touches new memory
+    mean: float  # of a step, without the first one if there are others, since it touches new memory
     median: float
     speed_up: float = 1  # the mean of the first segment over this one's
 
 
 @dataclasses.dataclass
 class Course:
-    """`layers`: of the model, 0 where that is not known. `cache`: what the last launch read of the cache."""
+    """`layers`: of the model, 0 if unknown. `cache`: the last launch's use of the cache."""
     layers: int = 0
     changes: list[Change] = dataclasses.field(default_factory=list)
     segments: list[Segment] = dataclasses.field(default_factory=list)
-    notes: list[tuple[float, str]] = dataclasses.field(default_factory=list)  # what was decided besides, after which step
+    notes: list[tuple[float, str]] = dataclasses.field(default_factory=list)  # other decisions, with the step before each
     cache: str = ""
 
     @property
@@ -80,7 +80,7 @@ class Course:
 
     @property
     def seconds(self) -> float:
-        """Of all steps and changes, of which the run's first step counts as a mean one."""
+        """Total of all steps and changes; the run's first step counts as a mean one."""
         first = self.segments[0].mean * self.segments[0].steps if self.segments else 0
         return first + sum(segment.seconds for segment in self.segments[1:]) + self.change_seconds
 
@@ -89,7 +89,7 @@ class Course:
         return self.segments[0].mean * self.steps / self.seconds if self.segments else NAN
 
     def segment_after(self, change: Change) -> Segment | None:
-        """The segment that begins with the step after `change`; None: no step came before the next one."""
+        """The segment that starts with the step after `change`; None if another change follows directly."""
         segment = next((one for one in self.segments if one.first > change.step), None)
         return None if not segment or any(change.step < other.step < segment.first for other in self.changes) else segment
 
@@ -113,19 +113,19 @@ class Course:
                 why = f" ({change.why})" if change.why else ""
                 lines += [f"  after step {change.step:.0f}: {self.change_text(change)}{why}", *self._effect(change)]
             if self.segments:
-                lines.append(f"  the whole run, changes included: {self.speed_up:.2f}x as fast as at first")
+                lines.append(f"  the whole run, including changes: {self.speed_up:.2f}x as fast as at first")
         return "".join(line + "\n" for line in lines)
 
     def _effect(self, change: Change) -> list[str]:
         segment = self.segment_after(change)
-        said = [("took", change.cost), ("took, as predicted,", change.predicted_cost), ("steps of", segment.mean if segment else NAN),
-                ("steps, as predicted, of", change.predicted_step)]
+        said = [("took", change.cost), ("predicted to take", change.predicted_cost), ("steps of", segment.mean if segment else NAN),
+                ("predicted steps of", change.predicted_step)]
         parts = [f"{word} {duration_text(value)}" for word, value in said if not math.isnan(value)]
         parts += [f"{segment.speed_up:.2f}x as fast as at first"] if segment else []
         return [f"    {'; '.join(parts)}"] if parts else []
 
     def json(self) -> dict[str, typing.Any]:
-        """What is not known is NaN, which JSON writes as null."""
+        """Unknown values are NaN, which JSON writes as null."""
         changes = [{"step": whole(one.step), "frozen_layers_before": whole(one.frozen_before), "frozen_layers": whole(one.frozen),
                     "layout_before": one.layout_before, "layout": one.layout, "why": one.why, "seconds": one.cost,
                     "predicted_s": one.predicted_cost, "moved_bytes": one.moved_bytes,
@@ -151,14 +151,14 @@ def _layers(units: float, ends: list[int]) -> float:
 
 
 def _is_change(event: Line) -> bool:
-    """Whether the event is of a change, and no decision to leave all as it is."""
+    """Whether the event is a change, not a decision to keep everything."""
     if text(event, "event") == "freeze":
         return "units_before" in event
     return text(event, "event") == "layout" and (text(event, "from") != text(event, "to") or number(event, "seconds") > 0)
 
 
 def _add_event(event: Line, ends: list[int], change: Change) -> None:
-    """A change; or a decision to keep the layout after a freeze, which predicts the next steps all the same."""
+    """Adds a change; or a decision to keep the layout after a freeze, which also predicts the next steps."""
     change.take(why="; ".join(filter(None, (change.why, text(event, "why")))), predicted_step=number(event, "predicted_step_s"))
     if not _is_change(event):
         return
@@ -173,7 +173,7 @@ def _add_event(event: Line, ends: list[int], change: Change) -> None:
 
 
 def changes_in(events: list[Line], ends: list[int]) -> dict[float, Change]:
-    """The changes that events say, by the step after which they were; without those that were refused."""
+    """The changes in events, by the step before each, without refused ones."""
     stepped = [event for event in events if not math.isnan(number(event, "step"))]
     refused = {number(event, "step") for event in stepped if text(event, "event") == "refused"}
     steps = {step for event in stepped if _is_change(event) and (step := number(event, "step")) not in refused}
@@ -182,7 +182,7 @@ def changes_in(events: list[Line], ends: list[int]) -> dict[float, Change]:
         kind, step = text(event, "event"), number(event, "step")
         if step in changes and (_is_change(event) or kind == "layout"):
             _add_event(event, ends, changes[step])
-        if kind == "layout outcome" and (before := [at for at in changes if at < step]):  # how the last prediction did
+        if kind == "layout outcome" and (before := [at for at in changes if at < step]):  # the result of the last prediction
             change = changes[max(before)]
             if math.isnan(change.measured_step):
                 change.take(predicted_step=number(event, "predicted_step_s"), measured_step=number(event, "measured_step_s"))
@@ -190,7 +190,7 @@ def changes_in(events: list[Line], ends: list[int]) -> dict[float, Change]:
 
 
 def _add_seen(lines: list[Line], launches: list[Line], ends: list[int], changes: dict[float, Change]) -> None:
-    """Adds changes that only the steps show, such as a launch that resumes at another layout, and what was before and after each."""
+    """Adds changes that only appear in steps, such as a launch that resumes with another layout, and the states before and after each."""
     resumed = {number(launch, "from") for launch in launches}
     known = sorted(changes)
     for before, after in itertools.pairwise(lines):
@@ -246,7 +246,7 @@ def _decision(event: Line, ends: list[int]) -> str:
 
 
 def _notes(events: list[Line], ends: list[int]) -> list[tuple[float, str]]:
-    """Decisions that are others than those before."""
+    """Decisions that differ from the previous ones."""
     notes: list[tuple[float, str]] = []
     last: dict[str, str] = {}
     for event in events:
@@ -259,28 +259,28 @@ def _notes(events: list[Line], ends: list[int]) -> list[tuple[float, str]]:
 
 
 def _cache_text(result: Line) -> str:
-    """What the last launch read of the cache, from result.json; empty without one."""
+    """The last launch's use of the cache, from result.json, or empty."""
     use = result.get("cache")
     names = ("memory_hits", "disk_hits", "misses", "writes", "faults")
     if not isinstance(use, dict) or any(math.isnan(number(use, name)) for name in names):
         return ""
     memory, disk, misses, writes, faults = (int(number(use, name)) for name in names)
     if not (every := memory + disk + misses):
-        why = f"none could be kept ({counted(faults, 'fault')}: see the warnings)" if faults else "none was asked for"
+        why = f"none could be kept ({counted(faults, 'fault')}: see the warnings)" if faults else "none was requested"
         return f"cached activations: {why}"
     said = (f"cached activations: {(memory + disk) / every:.0%} of {every:,} samples with frozen units were read ({memory:,} from memory, "
             f"{disk:,} from disk), {writes:,} written" + (f", {counted(faults, 'fault')}" if faults else ""))
     samples, slots = number(use, "samples"), number(use, "slots")
     if misses and samples > 0:
         said += f"; {misses:,} were computed, each sample at least once"
-        said += f": the budgets hold {int(slots):,} of the {int(samples):,} of an epoch" if slots < samples else ""
+        said += f": the budgets hold {int(slots):,} of the {int(samples):,} samples of an epoch" if slots < samples else ""
     return said
 
 
 def course_of(lines: list[Line], events: list[Line], launches: list[Line], ends: list[int], result: Line | None = None) -> Course:
-    """The course of a run. `lines`: of metrics.jsonl, with steps; `ends`: the last unit of each layer, empty where that is not known.
+    """The course of a run. `lines`: of metrics.jsonl, with steps; `ends`: the last unit of each layer, empty if unknown.
 
-    A change of which no event tells is found by the lines; what is still not known of one is taken from the one before.
+    Changes without an event are found in the lines; values that remain unknown are taken from the previous change.
     """
     found = changes_in(events, ends)
     _add_seen(lines, launches, ends, found)

@@ -1,6 +1,6 @@
-"""The log of a run: its lines as they were written, the clock of its training, and curves by step.
+"""The log of a run: its original lines, the clock of its training, and curves by step.
 
-The clock counts what training takes and no evaluation, whatever the launches. Numbers that a line lacks are NaN here.
+The clock counts training but not evaluations, across launches. Values that a line lacks are NaN.
 """
 import bisect
 import dataclasses
@@ -21,18 +21,18 @@ Line = dict[str, typing.Any]
 Curve = dict[float, float]  # by step, ascending
 
 HELD_OUT = "validation_"
-PLACES = ("run.name", "run.dir", "checkpoint.dir", "cache.dir")  # keys that say where a run is kept
+PLACES = ("run.name", "run.dir", "checkpoint.dir", "cache.dir")  # keys that only determine where a run is stored
 COURSE_COLUMNS = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble")
 
 
 def number(line: Line, key: str) -> float:
-    """NaN where the line has no finite number."""
+    """NaN if the line has no finite number."""
     value: typing.Any = line.get(key)
     return float(value) if type(value) in (float, int) and abs(value) < 1e308 else math.nan
 
 
 def positive(line: Line, key: str) -> float:
-    """A number that is above zero once it was measured: a log that has 0 did not measure it."""
+    """A measured number is positive; 0 in a log means that it was not measured."""
     value = number(line, key)
     return value if value > 0 else math.nan
 
@@ -43,7 +43,7 @@ def text(line: Line, key: str) -> str:
 
 
 def batches(line: Line) -> float:
-    """The steps that a line of metrics.jsonl is of."""
+    """The number of steps that a line of metrics.jsonl covers."""
     count = number(line, "batches")
     return count if 1 <= count < 1e6 else 1
 
@@ -53,7 +53,7 @@ def is_run(folder: pathlib.Path) -> bool:
 
 
 def config_texts(folder: str | pathlib.Path) -> dict[str, str]:
-    """The keys of config.toml as "table.key", with their values as text; none if it is missing or is not TOML."""
+    """The keys of config.toml as "table.key", with their values as text; empty if it is missing or not TOML."""
     file = pathlib.Path(folder) / "config.toml"
     try:
         table = tomllib.loads(read_text(file)) if file.is_file() else {}
@@ -71,21 +71,21 @@ class RunLog:
 
     @functools.cached_property
     def seconds(self) -> Curve:
-        """The training seconds up to the end of each step; empty of a log that lacks a time, or that of an evaluation.
+        """The training seconds up to the end of each step; empty if the time of a step or an evaluation is missing.
 
-        The clock starts at the end of the first step and pauses between launches and for the first step of each. Of a step that was
-        done twice, the last time counts.
+        The clock starts at the end of the first step, and is stopped between launches and during the first step of each. For a repeated
+        step the last time counts.
         """
         starts = sorted(text(launch, "start") for launch in self.launches)
         evaluations = sorted((text(line, "time"), number(line, "seconds")) for line in self.validations)
         ends = [time for time, _ in evaluations]
         clock: Curve = {}
-        elapsed, before = 0.0, ("", math.inf)  # time and step of the line before
+        elapsed, before = 0.0, ("", math.inf)  # time and step of the previous line
         for line in self.metrics:
             now, step = text(line, "time"), number(line, "step")
             if not now:
                 return {}
-            if before[0] and step <= before[1]:  # done once more, by another launch
+            if before[0] and step <= before[1]:  # repeated by another launch
                 clock = {done: at for done, at in clock.items() if done < step}
                 elapsed = max(clock.items())[1] if clock else 0
             if before[0] and bisect.bisect_right(starts, before[0]) >= bisect.bisect_right(starts, now):
@@ -136,7 +136,7 @@ def _tokens(line: Line) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _seconds(time: str) -> float:
-    """Of a time such as 2026-01-31T23:59:59.123Z, since 1970."""
+    """Seconds since 1970 of a time such as 2026-01-31T23:59:59.123Z."""
     try:
         return datetime.datetime.fromisoformat(time).replace(tzinfo=datetime.timezone.utc).timestamp()
     except ValueError:
@@ -144,7 +144,7 @@ def _seconds(time: str) -> float:
 
 
 def read_log(directory: str | pathlib.Path) -> RunLog:
-    """The log of a run directory; an empty one of an empty name."""
+    """The log of a run directory; empty for an empty name."""
     if not str(directory):
         return RunLog()
     folder = pathlib.Path(directory)
@@ -156,7 +156,7 @@ def read_log(directory: str | pathlib.Path) -> RunLog:
 
 
 def totals(lines: list[Line]) -> dict[str, float]:
-    """Of all steps: their number and seconds, tokens per second, median step time and bubble, each of the steps that have it."""
+    """Of all steps: number and seconds, tokens per second, median step time and bubble, each over the steps that have it."""
     rows = [(batches(line), positive(line, "step_ms") * 1e-3, positive(line, "tokens_per_s"), number(line, "bubble")) for line in lines]
     timed = [row for row in rows if row[1] > 0]
     found: dict[str, float] = {}
@@ -164,7 +164,7 @@ def totals(lines: list[Line]) -> dict[str, float]:
         found = {"steps": sum(int(count) for count, *_ in timed), "steps_s": sum(count * time for count, time, *_ in timed)}
     if rated := [row for row in timed if row[2] > 0]:
         found["tokens_per_s"] = sum(count * time * rate for count, time, rate, _ in rated) / sum(count * time for count, time, *_ in rated)
-    elif rated := [row for row in rows if row[2] > 0]:  # steps of equally many tokens
+    elif rated := [row for row in rows if row[2] > 0]:  # steps with equally many tokens
         found["tokens_per_s"] = sum(row[0] for row in rated) / sum(count / rate for count, _, rate, _ in rated)
     if timed:
         found["median_step_ms"] = statistics.median(time for _, time, *_ in timed) * 1e3

@@ -1,4 +1,4 @@
-"""The page of a run: the sections that its files make."""
+"""The page of a run: the sections derived from its files."""
 import bisect
 import math
 import re
@@ -19,7 +19,7 @@ CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step
 
 def report_page(run: RunFiles, beside: tuple[str, RunLog] | None = None) -> Block:
     course = run.course
-    unrecorded = "No step of this run was recorded, so that there is no timeline, bubble by cause or memory over a step (log.trace)."
+    unrecorded = "No step of this run was recorded (log.trace), so there is no timeline, bubble by cause or memory over a step."
     recorded = timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
     return content(run.name, _subtitle(run), [
         {"kind": "tiles", "tiles": _tiles(run)}, *_beside(run, course, beside), *recorded, *_training(run, course), *_classes(run.result),
@@ -45,7 +45,7 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
         steps = f"{first:,}" if first == last else f"{first:,} to {last:,}"
         predicted = f"predicted {duration_text(known['predicted_step_ms'] / 1e3)} ({100 * known['prediction_error']:+.1f}%)"
         tiles.append((duration_text(known["step_ms"] / 1e3),
-                      f"step {known['typical_step']:,}, the median of those recorded ({steps}); {predicted}"))
+                      f"step {known['typical_step']:,}, the median of the recorded steps ({steps}); {predicted}"))
         tiles.append((f"{known['bubble']:.1%}", f"bubble of steps {steps}, mean of ranks; predicted {known['predicted_bubble']:.1%}"
                       + (f"; of all steps {every['bubble']:.1%}" if "bubble" in every else "")))
     elif "bubble" in every:
@@ -57,7 +57,7 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
         of = f", over {int(number(last_one, 'tokens')):,} targets" if number(last_one, "tokens") > 0 else ""
         tiles.append((f"{number(last_one, 'loss'):.4f}", f"held-out loss at step {number(last_one, 'step'):.0f}, per target{of}"))
     if not math.isnan(number(result, "best_step") + number(result, "best_figure")):
-        early = "; without a better one the run ended (run.patience)" if result.get("ended_by") == "run.patience" else ""
+        early = "; then the run stopped (run.patience)" if result.get("ended_by") == "run.patience" else ""
         tiles.append((f"{number(result, 'best_figure'):.4f}",
                       f"best {text(result, 'best_by')}, at step {number(result, 'best_step'):.0f}{early}"))
     if not math.isnan(number(result, "mfu")):
@@ -77,7 +77,7 @@ def change_marks(course: Course) -> list[Mark]:
 
 
 def training_charts(curves: dict[str, Curve], validations: list[Line], marks: list[Mark]) -> list[Block]:
-    """A chart for each column that has a number: of every step and, of many, smoothed."""
+    """A chart for each column with a value: every step and, for many steps, smoothed."""
     blocks = []
     for column, title in CURVES.items():
         curve = curves.get(column, {})
@@ -98,7 +98,7 @@ def training_charts(curves: dict[str, Curve], validations: list[Line], marks: li
         if column == "step_ms":  # the longest would hide the others
             more["high"] = 1.15 * sorted(finite)[int(0.98 * (len(finite) - 1))]
             longer = sum(one > more["high"] for one in finite)
-            note += f"; {counted(longer, 'step')} longer than the chart is high" if longer else ""
+            note += f"; {counted(longer, 'step')} beyond the chart" if longer else ""
         blocks.append(chart(title, series, note=note, zero=column != "loss", share=share, **more))
     return blocks
 
@@ -113,16 +113,16 @@ def _training(run: RunFiles, course: Course) -> list[Block]:
     first, last = (run.log.validations[at] if run.log.validations else {} for at in (0, -1))
     some, every, note = number(first, "tokens"), number(last, "tokens"), []
     if 0 < some != every:
-        note = [words("note", f"The curve of held-out losses is over the first {int(some):,} targets of the held-out data, as evaluated "
-                      f"during training; at the end, over {int(every):,}, it is {number(last, 'loss'):.4f}.")]
-    marks = " Dashed: changes, as numbered below." * bool(course.changes)
-    shaded = f" Shaded: frozen layers, full height: all {course.layers}." * bool(course.changes and course.layers)
-    return section("Training", [*charts, *note], "Faint: every step. Strong: the exponential mean over about 2% of the steps (of tokens per "
-                   f"second: their tokens over their seconds).{marks}{shaded}")
+        note = [words("note", f"The held-out curve covers the first {int(some):,} targets of the held-out data, as evaluated "
+                      f"during training; the final loss over {int(every):,} targets is {number(last, 'loss'):.4f}.")]
+    marks = " Dashed: changes, numbered below." * bool(course.changes)
+    shaded = f" Shaded: frozen layers (full height: all {course.layers})." * bool(course.changes and course.layers)
+    return section("Training", [*charts, *note], "Faint: every step. Strong: exponential mean over about 2% of the steps (tokens per "
+                   f"second: total tokens over total seconds).{marks}{shaded}")
 
 
 def _add_segments(block: Block, course: Course) -> None:
-    """The means between changes, and the share of the layers that is frozen."""
+    """Adds the means between changes, and the share of frozen layers."""
     means = [(at, 1e3 * mean) for one in course.segments for at, mean in (
         (one.first, one.mean), (one.last, one.mean), (one.last + 0.5, math.nan))][:-1]
     if course.changes and means:
@@ -144,8 +144,8 @@ def _classes(result: Line) -> list[Block]:
     heat = {"kind": "heat", "corner": "label, by prediction", "columns": names, "unit": "%",
             "rows": [f"{name} ({int(sum(row)):,})" for name, row in zip(names, counts)],
             "values": [[100 * one / sum(row) if sum(row) else None for one in row] for row in counts]}
-    return section("Classes", [heat], "What held-out samples of each label were taken for, at the end of the run: the share of the label (of how "
-                   "many samples) in percent.")
+    return section("Classes", [heat], "Predictions for held-out samples of each label at the end of the run, as shares of the label (number of "
+                   "samples) in percent.")
 
 
 def _seconds(value: float) -> str:
@@ -167,7 +167,7 @@ def _change_rows(course: Course) -> typing.Iterator[list[typing.Any]]:
 def _segment_rows(course: Course) -> list[list[typing.Any]]:
     rows = [[f"{one.first:.0f} to {one.last:.0f}", one.layout, layers_text(one.frozen), duration_text(one.mean), duration_text(one.median),
              f"{one.speed_up:.2f}×"] for one in course.segments[:MOST_ROWS]]
-    every = ["all, and the changes", "", "", duration_text(course.seconds / course.steps), "", f"{course.speed_up:.2f}×"] if rows else []
+    every = ["all, including changes", "", "", duration_text(course.seconds / course.steps), "", f"{course.speed_up:.2f}×"] if rows else []
     return [*rows, every]
 
 
@@ -177,16 +177,16 @@ def _changes(course: Course) -> list[Block]:
     notes: list[Block] = [{"kind": "list", "items": items}] if items else []
     if not course.changes:
         return section("Changes", notes)
-    took = ", besides the times of the steps" if course.change_seconds > 0 else ""
+    took = ", in addition to the steps" if course.change_seconds > 0 else ""
     of = f" of {course.layers}" if course.layers else ""
-    head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "step after it, predicted",
+    head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "next steps, predicted",
             "measured"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
     blocks = [table(head, _change_rows(course), left=4), *cut]
     if course.segments:
         blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course), left=3),
-                   words("note", "Speed-up over the first segment. A segment's mean is without its first step, which touches new memory; the "
-                         "last row is of all steps but the run's first one, and of the changes.")]
+                   words("note", "Speed-up over the first segment. A segment's mean excludes its first step, which touches new memory; the "
+                         "last row covers all steps but the run's first one, and the changes.")]
     return section("Changes", blocks + notes, f"{course.took_text()}{took}.")
 
 
@@ -204,11 +204,11 @@ def _reached(seconds: list[float], losses: list[float], wanted: float) -> str:
 
 def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> list[Block]:
     def note(text_: str) -> list[Block]:
-        return section("What it did to the loss", [words("note", text_)])
+        return section("Effect on the loss", [words("note", text_)])
 
     if not other:
-        return note("This run froze layers. What that did to the loss shows beside a run of the same config without it: concertina report RUN "
-                    "--beside UNFROZEN, both with eval.every. Faster steps alone say nothing of it."
+        return note("This run froze layers. For the effect on the loss, compare it with a run without freezing: concertina report RUN "
+                    "--beside UNFROZEN, both with eval.every. Faster steps alone do not show it."
                     ) if any(one.frozen > 0 for one in course.segments) else []
     name, log = other
     (mine_at, mine, mine_end), (their_at, theirs, their_end) = _losses(run.log), _losses(log)
@@ -216,22 +216,22 @@ def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> 
         return note(f"{name if mine else run.name} has no evaluation by seconds of training to compare: set eval.every.")
     here, there = ({key: one.get(key) for key in ("data", "measure", "tokens")} for one in (run.log.validations[0], log.validations[0]))
     if not here["data"] or here != there:
-        why = "the held-out data, the tokenizers or the tasks differ" if here["data"] and there["data"] else \
-            "it is not recorded which data they are of"
-        return note(f"The held-out losses of {name} are not compared: {why}.")
+        why = "the held-out data, tokenizers or tasks differ" if here["data"] and there["data"] else \
+            "their data is not recorded"
+        return note(f"The held-out losses of {name} are not comparable: {why}.")
     done = bisect.bisect_right(their_at, mine_end)
     then = f"{theirs[done - 1]:.4f}" if done else "no evaluation yet"
     lines = [line(run.name, mine_at, mine, points=True), line(name, their_at, theirs, "vermillion", points=True)]
     drawn = chart("held-out loss, per target", lines, x="seconds of training",
-                  note="Seconds are of training, with decisions and changes of the layout, without evaluations.")
-    return section("What it did to the loss", [drawn], f"This run trained for {duration_text(mine_end)} and ends at a held-out loss of "
-                   f"{mine[-1]:.4f}. {name} was at {then} after as many seconds, and reached {mine[-1]:.4f} "
-                   f"{_reached(their_at, theirs, mine[-1])}. It trained for {duration_text(their_end)} and ends at {theirs[-1]:.4f}, which "
+                  note="Training time includes decisions and layout changes, but not evaluations.")
+    return section("Effect on the loss", [drawn], f"This run trained for {duration_text(mine_end)} and ended at a held-out loss of "
+                   f"{mine[-1]:.4f}. {name} was at {then} after the same time, and reached {mine[-1]:.4f} "
+                   f"{_reached(their_at, theirs, mine[-1])}. It trained for {duration_text(their_end)} and ended at {theirs[-1]:.4f}, which "
                    f"this run reached {_reached(mine_at, mine, theirs[-1])}.")
 
 
 def plain_text(value: typing.Any, depth: int = 8) -> str:
-    """A text as it is, anything else in words; empty where there is nothing."""
+    """Formats a text unchanged and anything else as a list; empty if there is nothing."""
     if isinstance(value, (dict, list)):
         pairs = value.items() if isinstance(value, dict) else [("", one) for one in value]
         return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one, depth - 1))) if depth else "..."
@@ -245,7 +245,7 @@ def _filled(text_: str, values: dict[str, str]) -> str:
 
 
 def _about(run: RunFiles) -> list[Block]:
-    """Who, when, where and what, as far as it is known."""
+    """Program, hosts, times and model, if known."""
     log, config, launches, every = run.log, config_texts(run.path), run.log.launches, run.totals
     rows = []
     if launches:
@@ -253,7 +253,7 @@ def _about(run: RunFiles) -> list[Block]:
         rows = [("program", f"concertina {plain_text(last.get('version'))}, commit {plain_text(last.get('commit'))}"),
                 ("command", " ".join(map(plain_text, command)) if isinstance(command, list) else plain_text(command)),
                 *(("host", plain_text(host)) for host in (hosts if isinstance(hosts, list) else [])),
-                ("launches", f"{len(launches)}, the last one from step {plain_text(last.get('from'))} on" if len(launches) > 1 else "")]
+                ("launches", f"{len(launches)}, the last one from step {plain_text(last.get('from'))}" if len(launches) > 1 else "")]
     if log.metrics:
         rows += [("first step ended", text(log.metrics[0], "time")), ("last step ended", text(log.metrics[-1], "time"))]
     if "steps" in every:
@@ -280,7 +280,7 @@ def _setup(run: RunFiles) -> list[Block]:
     if not rows:
         return blocks
     cut = [words("note", f"The first {MOST_ROWS} of {len(rows)} stages.")] * (len(rows) > MOST_ROWS)
-    clock = (f"Ranks' clocks were compared by ping-pong before and after the recorded steps; times of different ranks are right to "
-             f"{duration_text(run.recorded['clock_error_us'] / 1e6)}. trace.json of the same directory opens in Perfetto.")
+    clock = (f"Ranks' clocks were compared by ping-pong before and after the recorded steps; times of different ranks are accurate to "
+             f"{duration_text(run.recorded['clock_error_us'] / 1e6)}. Open trace.json of the same directory in Perfetto.")
     return [words("heading", "Layout and config"), table(["pipeline", "stage", "rank", "units", "microbatches"], rows[:MOST_ROWS]), *cut,
             *blocks, words("note", clock)]

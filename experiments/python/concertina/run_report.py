@@ -1,4 +1,4 @@
-"""The report on a run: what its files say, what the program alone knows of it, and its page and figures of both."""
+"""The report on a run: the data of its files and of the program, as a page and as values."""
 import dataclasses
 import functools
 import json
@@ -16,7 +16,7 @@ from .run_log import Line, RunLog, is_run, read_log, totals
 
 @dataclasses.dataclass
 class RunFiles:
-    """What a run directory says. `recorded`: what recorded_figures() gives."""
+    """The data of a run directory. `recorded`: the result of recorded_figures()."""
     path: pathlib.Path
     log: RunLog
     events: list[Line]
@@ -41,17 +41,17 @@ class RunFiles:
 
 
 def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.Any]:
-    """What the program alone knows of a run: its model, and its recorded steps beside their prediction.
+    """Data of a run that only the program has: its model, and recorded and predicted steps.
 
     `concertina report RUN --figures [--step N]` prints one JSON object: `layer_ends` (the last unit of each layer), `parameters` and
-    `tokens_per_step`, as far as this version knows the config; and, where the run has a trace, the keys that `report --json` has had
+    `tokens_per_step`, if this version can read the config; and, if the run has a trace, the keys of `report --json`
     (run, schedule, layout, steps, recorded_steps, typical_step, step_ms, predicted_step_ms, prediction_error, bubble, predicted_bubble,
-    ranks, clock_error_us, costs_missing), `pipelines` (as in trace.json), `timeline` (both steps, as steps.py has them), and for each of
-    `ranks` `memory` ([ms, saved bytes, bytes of boundary buffers], ...) and `predicted_memory` ([ms, saved bytes], ...).
+    ranks, clock_error_us, costs_missing), `pipelines` (as in trace.json), `timeline` (both steps, in the form of steps.py), and for each
+    of `ranks` `memory` ([ms, saved bytes, bytes of boundary buffers], ...) and `predicted_memory` ([ms, saved bytes], ...).
     """
     if step is not None and not (run / f"trace-{step:08}.json").exists():
         there = sorted(int(path.stem[6:]) for path in run.glob("trace-*.json") if path.stem[6:].isdigit())
-        raise InputError(f"no trace begins at step {step}", str(run), f"--step {there[0]}" if there else "a report without --step")
+        raise InputError(f"no trace starts at step {step}", str(run), f"--step {there[0]}" if there else "remove --step")
     if not (run / "config.toml").exists():
         return {}
     return json.loads(call("report", run, "--figures", *(["--step", step] if step is not None else [])))
@@ -60,14 +60,14 @@ def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.An
 def load_run(directory: str | pathlib.Path, step: int | None = None) -> RunFiles:
     path = pathlib.Path(directory)
     if not is_run(path):
-        raise InputError("this is not a run directory", str(path), "the directory of a run: runs/NAME")
+        raise InputError("not a run directory", str(path), "a run directory, such as runs/NAME")
     result = read_json(path / "result.json") if (path / "result.json").exists() else {}
     return RunFiles(path, read_log(path), read_lines(path / "events.jsonl"), result if isinstance(result, dict) else {},
                     recorded_figures(path, step))
 
 
 def report_text(run: RunFiles) -> str:
-    """What a terminal shows of the figures."""
+    """The report for a terminal."""
     every, known, said = run.totals, run.recorded, ""
     if "steps" in every:
         rate = f", {every['tokens_per_s']:,.0f} tokens/s" if "tokens_per_s" in every else ""
@@ -92,12 +92,12 @@ def report_json(run: RunFiles) -> dict[str, typing.Any]:
 
 def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", beside: str | os.PathLike[str] = "",
                  step: int | None = None) -> RunFiles:
-    """Writes the page of a run to `output`, or RUN/report.html. `step`: of the trace that begins there."""
+    """Writes the page of a run to `output`, or RUN/report.html. `step`: the first step of the trace to show."""
     from .run_page import report_page
     other = (os.fspath(beside), read_log(os.fspath(beside))) if beside else None
     if other and not other[1].metrics:
-        raise InputError("this is not the directory of a run that has trained", other[0],
-                         "--beside runs/NAME, of the same config without freeze.policy")
+        raise InputError("not the directory of a trained run", other[0],
+                         "--beside runs/NAME, with the same config without freeze.policy")
     files = load_run(os.fspath(run), step)
     replace_file(os.fspath(output) or pathlib.Path(run, "report.html"), page(report_page(files, other)))
     return files

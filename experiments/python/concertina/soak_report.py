@@ -1,4 +1,4 @@
-"""What a soak found: as text, JSON and a page."""
+"""The results of a soak as text, JSON and a page."""
 import dataclasses
 import math
 import typing
@@ -13,16 +13,16 @@ class Fault:
     """Seconds are from the start of the run; None: it did not happen."""
     kind: str
     at: float
-    harmless: bool = False  # it may pass unseen
-    reached: int = 0  # the last step that was done then
-    host: str = ""  # that it was made of
+    harmless: bool = False  # may go unnoticed
+    reached: int = 0  # the last completed step at that time
+    host: str = ""  # affected by the fault
     seen: float | None = None  # by a rank or the supervisor
-    recovered: float | None = None  # a step is done that was not before
+    recovered: float | None = None  # a new step was completed
 
 
 @dataclasses.dataclass
 class Trained:
-    """A run that has ended. `hash`: state_sha256; empty if it is not finished, and `why` says why."""
+    """A finished run. `hash`: state_sha256; empty if it did not finish, and `why` is the reason."""
     hash: str
     seconds: float  # from the first launch to the end
     step_seconds: float  # of its steps, each counted once
@@ -43,7 +43,7 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether all faults were recovered from, and nothing that was trained differs."""
+        """Whether the run recovered from all faults and the training results are equal."""
         one, two = self.clean, self.disturbed
         return not two.why and one.hash != "" and one.hash == two.hash and one.losses == two.losses and \
             all(fault.recovered is not None for fault in two.faults)
@@ -51,27 +51,27 @@ class Result:
     @property
     def bits(self) -> str:
         if not self.disturbed.hash:
-            return "the disturbed run is not finished"
+            return "the disturbed run did not finish"
         if self.disturbed.hash != self.clean.hash:
-            return "other weights or optimizer state"
-        return "the same bits: state_sha256, and the loss of every step" if self.disturbed.losses == self.clean.losses else "other losses"
+            return "different weights or optimizer state"
+        return "the same bits: state_sha256, and the loss of every step" if self.disturbed.losses == self.clean.losses else "different losses"
 
     @property
     def restarts(self) -> str:
         steps = self.disturbed.repeated
         if not steps:
             return "no restart"
-        return f"{counted(len(steps), 'restart')}, each with {spread(steps)['p50']:g} steps trained twice (p50), {max(steps):g} at most"
+        return f"{counted(len(steps), 'restart')}, each with {spread(steps)['p50']:g} repeated steps (p50), {max(steps):g} at most"
 
 
 def spread(values: typing.Iterable[float]) -> dict[str, float | None]:
-    """Where values are few, a percentile is the next larger one."""
+    """For few values, a percentile is the next larger value."""
     ordered = sorted(values)
     return {name: ordered[math.ceil(share * (len(ordered) - 1))] if ordered else None for name, share in _SHARES.items()}
 
 
 def _delays(faults: list[Fault]) -> tuple[list[float], list[float]]:
-    """Seconds from each fault until it was seen, and until it was recovered from."""
+    """Seconds from each fault until it was detected, and until recovery."""
     return ([fault.seen - fault.at for fault in faults if fault.seen is not None],
             [fault.recovered - fault.at for fault in faults if fault.recovered is not None])
 
@@ -86,7 +86,7 @@ def result_json(result: Result) -> dict[str, typing.Any]:
 
 
 def rows(result: Result) -> list[list[str]]:
-    """Head and lines of a table by kind, with a last line of all."""
+    """Head and lines of a table by kind, ending with the total."""
     table = [["fault", "made", "recovered from", "seen p50, s", "p99", "max", "recovered p50, s", "p99", "max"]]
     faults = result.disturbed.faults
     for kind in [*sorted({fault.kind for fault in faults}), *(["all"] if faults else [])]:
@@ -105,7 +105,7 @@ def text(result: Result) -> str:
 
 
 def _share_within(name: str, delays: list[float], count: int, colour: str) -> Block:
-    """The share of `count` faults, in percent, by the seconds within which something came of them."""
+    """The share of `count` faults, in percent, over the seconds after the fault."""
     return line(name, [0, *sorted(delays)], [100 * at / max(count, 1) for at in range(len(delays) + 1)], colour, stepped=True)
 
 
@@ -115,9 +115,9 @@ def content_of(result: Result, mean: float, seed: str) -> Block:
              (f"{100 * one.useful:.1f}%", "of the time was useful"), (f"{100 * two.useful:.1f}%", "without faults"),
              ("passed" if result.passed else "failed", result.bits)]
     seen, recovered = _delays(one.faults)
-    # What passed unseen counts in the second line alone.
+    # Unnoticed faults only count in the second line.
     unseen = sum(fault.seen is None and fault.recovered is None for fault in one.faults)
-    series = [_share_within("seen", seen, len(seen) + unseen, "blue"), _share_within("a new step is done", recovered, len(one.faults), "vermillion")]
+    series = [_share_within("seen", seen, len(seen) + unseen, "blue"), _share_within("a new step is completed", recovered, len(one.faults), "vermillion")]
     return content("Soak", "; ".join(filter(None, (result.restarts, one.why))), [
         {"kind": "tiles", "tiles": tiles}, words("heading", "Faults"), table(head, body),
         chart("from a fault to the next new step, % of faults", series, x="seconds after the fault", zero=True)])

@@ -1,7 +1,7 @@
 """Statistics of samples: mean, spread and interval, tests of differences and of equivalence, and the power of the latter.
 
-Values that are not finite are counted and never averaged. What a sample is too small to say is None. The distributions are scipy's; exact
-are the mean and deviation of equal values, and the p value of differences without spread, which has no general formula.
+Non-finite values are counted but never averaged. Results that a sample is too small for are None. Distributions are scipy's. Exact are the
+mean and deviation of equal values, and the p-value of differences without spread, which has no general formula.
 """
 import bisect
 import dataclasses
@@ -15,12 +15,12 @@ from scipy import special
 
 Pairs = typing.Sequence[tuple[float, float]]
 
-MOST_EXACT = 200  # differences whose signs are all counted by Wilcoxon's test
+MOST_EXACT = 200  # maximum number of differences for an exact Wilcoxon test
 PAIRED, WILCOXON, WELCH, NO_TEST = "paired t test", "Wilcoxon signed rank test", "Welch's t test", "no test"
 
 
 def _moments(values: typing.Sequence[float]) -> tuple[int, float, float]:
-    """Number, mean and variance of the finite values. Equal values have exactly their own mean: sums are of distances to the first one."""
+    """Number, mean and variance of the finite values. The mean of equal values is exact, since sums are of distances to the first one."""
     sample = np.array(values, np.longdouble)
     sample = sample[np.isfinite(sample)]
     if sample.size < 2:
@@ -31,7 +31,7 @@ def _moments(values: typing.Sequence[float]) -> tuple[int, float, float]:
 
 @functools.lru_cache(maxsize=4096)
 def _t_upper(freedom: float, tail: float) -> float:
-    """The value that Student's t exceeds with this probability; by the beta distribution, since `stdtrit` before scipy 1.12 has nine digits."""
+    """The value that Student's t exceeds with this probability, by the beta distribution: `stdtrit` has nine digits before scipy 1.12."""
     return math.sqrt(freedom * (1 / float(special.betaincinv(freedom / 2, 0.5, 2 * tail)) - 1))
 
 
@@ -41,7 +41,7 @@ def interval(middle: float, half_width: float | None) -> tuple[float, float] | t
 
 @dataclasses.dataclass
 class Summary:
-    n: int = 0  # finite values, of which mean, sd and interval are
+    n: int = 0  # number of finite values
     nan: int = 0
     infinite: int = 0
     mean: float = math.nan
@@ -61,21 +61,21 @@ def summarize(values: typing.Sequence[float], confidence: float) -> Summary:
 
 @dataclasses.dataclass
 class Difference:
-    """Of the means of two samples, second minus first."""
+    """Difference of the means of two samples, second minus first."""
     test: str = NO_TEST
-    pairs: int = 0  # 0 where nothing pairs
+    pairs: int = 0  # 0 without pairs
     difference: float = math.nan
     half_width: float | None = None  # of its interval
     p: float | None = None  # two-sided
 
 
 def _wilcoxon_p(differences: np.ndarray) -> float:
-    """Exact from all signs of the ranks up to MOST_EXACT differences, else normal with corrections for ties and continuity.
+    """Exact from all signs of the ranks up to MOST_EXACT differences, otherwise normal with corrections for ties and continuity.
 
-    Differences of zero are left out and equal ones have their mean rank. W. J. Conover, Practical Nonparametric Statistics (1999), 5.7.
+    Zero differences are dropped and equal ones have their mean rank. W. J. Conover, Practical Nonparametric Statistics (1999), 5.7.
     """
     moved = differences[differences != 0]
-    ranks = (2 * pd.Series(abs(moved)).rank()).to_numpy(int)  # twice the mean rank of equal ones is a whole number
+    ranks = (2 * pd.Series(abs(moved)).rank()).to_numpy(int)  # twice the mean rank of ties is an integer
     total, positive = int(ranks.sum()), int(ranks[moved > 0].sum())
     if moved.size > MOST_EXACT:
         away = max(0.0, abs(positive - total / 2) - 1) / math.sqrt((ranks.astype(float) ** 2).sum() / 4)
@@ -88,14 +88,14 @@ def _wilcoxon_p(differences: np.ndarray) -> float:
 
 
 def _t_test(test: str, pairs: int, difference: float, error: float, freedom: float, confidence: float) -> Difference:
-    """Without spread, p is 1 for no difference and 0, the limit, for any other."""
+    """Without spread, p is 1 for no difference and 0, the limit, otherwise."""
     t = abs(difference) / error if error > 0 else math.inf
     return Difference(test, pairs, difference, error * _t_upper(freedom, (1 - confidence) / 2),
                       2 * float(special.stdtr(freedom, -t)) if difference else 1)
 
 
 def compare_pairs(pairs: Pairs, test: str, confidence: float) -> Difference:
-    """The paired t test, or Wilcoxon's, from two pairs on; pairs with a value that is not finite are left out."""
+    """The paired t test or Wilcoxon's test, for at least two pairs; drops pairs with a non-finite value."""
     values = np.array(pairs, float).reshape(-1, 2)
     moved = np.diff(values[np.isfinite(values).all(axis=1)]).ravel()
     n, mean, variance = _moments(moved)  # type: ignore[arg-type]
@@ -113,30 +113,30 @@ def compare_samples(first: typing.Sequence[float], second: typing.Sequence[float
         return Difference(difference=other - mean)
     squares = variance / n, its_variance / m
     error = math.sqrt(sum(squares))
-    share = squares[0] / sum(squares) if error > 0 else 0.5  # shares of the sum do not underflow
+    share = squares[0] / sum(squares) if error > 0 else 0.5  # the squared shares do not underflow
     return _t_test(WELCH, 0, other - mean, error, 1 / (share ** 2 / (n - 1) + (1 - share) ** 2 / (m - 1)), confidence)
 
 
 def holm(p: typing.Sequence[float]) -> list[float]:
-    """Each p corrected for being one of several. S. Holm, Scandinavian Journal of Statistics 6 (1979)."""
+    """Corrects each p-value for multiple comparisons. S. Holm, Scandinavian Journal of Statistics 6 (1979)."""
     ascending = pd.Series(p, dtype=float).sort_values(kind="stable")
     return (ascending * np.arange(len(p), 0, -1)).cummax().clip(upper=1).sort_index().tolist()
 
 
 @dataclasses.dataclass
 class Equivalence:
-    """Two one-sided paired t tests: whether the mean difference is within a margin. The interval has confidence 1 - 2 alpha."""
+    """Two one-sided paired t tests of whether the mean difference is within a margin. The interval has confidence 1 - 2 alpha."""
     pairs: int
     verdict: str = "too few pairs"  # equivalent, undecided, different, not equivalent
     difference: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
     deviation: float | None = None  # of the differences
-    p: float | None = None  # the larger one of both tests
+    p: float | None = None  # the larger p-value of the two tests
 
 
 def test_equivalence(pairs: Pairs, margin: float, alpha: float) -> Equivalence:
-    """D. J. Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15 (1987). Differences that are all one number: p is 0 or 1."""
+    """D. J. Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15 (1987). If all differences are equal, p is 0 or 1."""
     sample = compare_pairs(pairs, PAIRED, 1 - 2 * alpha)
     result = Equivalence(sample.pairs, difference=sample.difference if sample.pairs else None)
     if sample.p is None or sample.half_width is None:
@@ -154,30 +154,30 @@ def test_equivalence(pairs: Pairs, margin: float, alpha: float) -> Equivalence:
 
 @dataclasses.dataclass(frozen=True)
 class Design:
-    """What the power of the equivalence test depends on, besides the number of pairs."""
+    """Parameters of the power of the equivalence test, except the number of pairs."""
     deviation: float  # of the differences of pairs, which are normally distributed
     margin: float
     alpha: float = 0.05
-    difference: float = 0  # the true one
+    difference: float = 0  # the true difference
 
 
 def equivalence_power(pairs: int, design: Design) -> float:
-    """The probability of p < alpha. Exact: the normal probability that the tests pass, over the chi distribution of the deviation.
+    """The probability of p < alpha. Exact: the normal probability that the tests pass, integrated over the chi distribution of the deviation.
 
     K. F. Phillips, J. Pharmacokinetics and Biopharmaceutics 18 (1990).
     """
-    from scipy import integrate  # takes a third of a second, which tables do not need
+    from scipy import integrate  # importing it takes a third of a second, and tables do not need it
     if not design.deviation > 0:
         return float(abs(design.difference) < design.margin)
     freedom, unit = pairs - 1, design.deviation / math.sqrt(pairs)  # the unit is the true error of the mean
     margin, moved, t = design.margin / unit, design.difference / unit, _t_upper(freedom, design.alpha)
     constant = math.log(2) + freedom / 2 * math.log(freedom / 2) - math.lgamma(freedom / 2)
-    wide = 10 / math.sqrt(2 * freedom)  # beyond ten deviations, chi adds nothing that a double can hold
+    wide = 10 / math.sqrt(2 * freedom)  # beyond ten deviations, chi is negligible in double precision
     low, high = max(0.0, 1 - wide), min(margin / t, 1 + wide)
     if high <= low:
         return 0
 
-    def chance(share: float) -> float:  # of the sample's deviation in the true one
+    def chance(share: float) -> float:  # of the sample's deviation to the true one
         density = math.exp(constant + (freedom - 1) * math.log(share) - freedom * share * share / 2)
         reach = margin - t * share
         return density * float(special.ndtr(reach - moved) - special.ndtr(-reach - moved))
@@ -187,9 +187,9 @@ def equivalence_power(pairs: int, design: Design) -> float:
 
 
 def pairs_for_power(power: float, design: Design, most: int = 1_000_000) -> int | None:
-    """The fewest pairs that have this power; None where up to a million do not."""
+    """The minimum number of pairs with this power; None if a million are not enough."""
     if abs(design.difference) >= design.margin and power > design.alpha:
-        return None  # beyond the margin, any number of pairs has alpha at most
+        return None  # beyond the margin, the power is at most alpha for any number of pairs
     few = enough = 1
     while enough == 1 or equivalence_power(enough, design) < power:
         if enough == most:

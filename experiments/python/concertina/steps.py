@@ -1,11 +1,11 @@
-"""Steps of schedules, from the JSON of experiments/timeline/timeline_rows.h, as figures (timeline.py) and pages draw them."""
+"""Steps of schedules, from the JSON of experiments/timeline/timeline_rows.h, in the form that figures (timeline.py) and pages draw."""
 import typing
 
 from .names import counted
 
 Json = dict[str, typing.Any]
 
-# The colour (of chart.py and page.html) and meaning of each kind of work. Hatches tell W and the optimizer from F, B and I in a grey print.
+# Colour (of chart.py and page.html) and meaning of each kind of work. In grey prints, hatches distinguish W and the optimizer from F, B, I.
 LOOKS = {"forward": ("blue", "F forward"), "backward": ("orange", "B backward (I and W)"), "input": ("pale", "I input gradient"),
          "weight": ("sky", "W weight gradient"), "optimizer": ("pink", "optimizer"), "idle": ("idle", "waiting"),
          "transfer": ("vermillion", "waiting for a transfer"), "reduction": ("green", "waiting for reduction"),
@@ -15,12 +15,12 @@ _BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "bytes": 1}
 
 
 def short_number(value: float, digits: int = 4) -> str:
-    """ "0.25", "12345", "3.5e-06": so many digits, and all those before the point."""
+    """ "0.25", "12345", "3.5e-06": this many digits, and all those before the point."""
     return f"{value:.0f}" if 10**digits <= abs(value) < 1e7 else f"{value:.{digits}g}"
 
 
 def described(given: Json) -> Json:
-    """The steps with what is said of them: units of time and memory, their sizes, and for each panel `title` and `figures`."""
+    """Adds texts to the steps: units of time and memory, their sizes, and for each panel `title` and `figures`."""
     panels = given["panels"]
     longest = max(panel["makespan"] for panel in panels)
     unit = given.get("unit") or next((name for name, seconds in _TIMES.items() if longest >= seconds), "µs")
@@ -44,19 +44,19 @@ def _said(panel: Json, known: Json, memory: str) -> Json:
     if "saved" in panel:
         peak = short_number(max(amount for _, amount in panel["saved"]["levels"]) / known["byte"], 3)
         share = " of a rank's share of the model" * (memory == "microbatches")
-        caption = f"activations of rank {panel['saved']['rank']}, which saves most: up to {peak} {memory}{share}"
+        caption = f"activations of rank {panel['saved']['rank']}, which saves most, up to {peak} {memory}{share}"
     return {"title": title, "figures": figures, "caption": caption}
 
 
 def _notes(given: Json) -> str:
-    """On all that is not drawn as it is."""
-    text = f"Boxes are many: each of {given['columns']:,} columns has the colour of what took most of it. " if given.get("columns") else ""
+    """Notes on everything that is simplified in the drawing."""
+    text = f"Too many boxes: each of {given['columns']:,} columns has the colour of its longest action. " if given.get("columns") else ""
     most = max((len(panel["rows"]) for panel in given["panels"] if len(panel["rows"]) < panel["ranks"]), default=0)
-    return text + f"At most {most} ranks are shown, at equal distances." * (most > 0)
+    return text + f"At most {most} ranks are shown, equally spaced." * (most > 0)
 
 
 def timeline_block(given: Json) -> Json:
-    """A block of a page: kinds of work by number, and times of columns by theirs."""
+    """A block of a page, with kinds of work and times of columns by index."""
     known, kinds = described(given), list(LOOKS)
     columns = known.get("columns")
 

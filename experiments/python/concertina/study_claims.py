@@ -1,4 +1,4 @@
-"""What a study claims of its groups and gains by them (equivalence, fronts), and the course of a search that halves its trials."""
+"""A study's claims about groups and their gains (equivalence, fronts), and the course of a search by successive halving."""
 from __future__ import annotations
 
 import dataclasses
@@ -22,23 +22,23 @@ class FrontPoint:
     name: str
     baseline: bool
     pairs: int = 0
-    gain: float | None = None  # how many times as good as the baseline, the geometric mean of pairs
+    gain: float | None = None  # ratio to the baseline, the geometric mean of pairs
     gain_ci_low: float | None = None
     gain_ci_high: float | None = None
     change: float | None = None  # minus the baseline, paired
     change_ci_low: float | None = None
     change_ci_high: float | None = None
-    on_front: bool = False  # no other group is as good in both and better in one
+    on_front: bool = False  # no other group is as good in both metrics and better in one
     equivalence: Equivalence | None = None
 
 
 @dataclasses.dataclass
 class Front:
-    """What groups gain over their baseline in one metric, and what it costs them in another."""
+    """The gains of groups over their baseline in one metric, against the losses in another."""
     gain: Metric
     change: Metric
     confidence: float  # of the intervals of gains
-    change_confidence: float  # 1 - 2 alpha where there is a claim on that metric
+    change_confidence: float  # 1 - 2 alpha if that metric has a claim
     points: list[FrontPoint] = dataclasses.field(default_factory=list)
     loss_begins: str | None = None  # the first group that is not shown to be as good as the baseline
 
@@ -47,7 +47,7 @@ class Front:
         return any(point.equivalence for point in self.points)
 
     def rows(self) -> Rows:
-        """Head and lines of a table; the groups on the front are marked."""
+        """Head and lines of a table; groups on the front are marked."""
         change = _signed(self.change, [(point.change, point.change_ci_low) for point in self.points if point.change is not None])
         head = ["Front", "Pairs", "Speed-up" if self.gain.better == "lower" else "Times as much", _interval_head(self.confidence),
                 f"Δ {self.change.title}", _interval_head(self.change_confidence)] + ["Verdict"] * self.claimed
@@ -64,8 +64,8 @@ class Front:
         by = "that is not shown to be equivalent" if self.claimed else "whose interval is on the worse side of zero"
         return [f"front of {self.gain.short} against {name}: >: no other group is as good in both and better in one; {what} is the "
                 "geometric mean of the ratios of pairs, Δ the mean of their differences",
-                f"no group begins to lose {name}" if self.loss_begins is None else
-                f"loss of {name} begins at {self.loss_begins}: the first group {by}"]
+                f"no group loses {name}" if self.loss_begins is None else
+                f"loss of {name} starts at {self.loss_begins}, the first group {by}"]
 
     def json(self) -> dict[str, typing.Any]:
         points = [{**{name: value for name, value in vars(point).items() if name != "equivalence"},
@@ -79,14 +79,14 @@ def equivalence_json(result: Equivalence) -> dict[str, typing.Any]:
 
 
 def _signed(metric: Metric, changes: list[tuple[float, float | None]]) -> typing.Callable[[float], str]:
-    """Writes differences with the digits of all `changes`, which have the lower ends of their intervals."""
+    """Formats differences with the digits of all `changes`, which include the lower ends of their intervals."""
     factor = metric.factor
     digits = digits_for([factor * moved for moved, _ in changes], [factor * (moved - low) for moved, low in changes if low is not None])
     return lambda value: ("+" if value > 0 else "") + number_text(factor * value, digits)
 
 
 def _text(text: typing.Callable[[float], str], *values: float | None) -> str:
-    """A number, or the two ends of an interval; a dash where there is none."""
+    """A number, or the two ends of an interval; a dash if absent."""
     return "-" if None in values else " to ".join(text(value) for value in values if value is not None)
 
 
@@ -104,10 +104,10 @@ def verdict_text(result: Equivalence, better: Better | None) -> str:
 
 
 def make_front(table: StudyTable, gain: Metric, change: Metric) -> Front:
-    """The front of the table's rows. InputError for a metric without a better direction."""
+    """The front of the table's rows. Raises InputError for a metric without a better direction."""
     for metric in (gain, change):
         if metric.better is None:
-            raise InputError(f"nothing says which direction of {metric.name} is better", "--front", f"{metric.name}:min or {metric.name}:max")
+            raise InputError(f"the better direction of {metric.name} is unknown", "--front", f"{metric.name}:min or {metric.name}:max")
     claim = table.claim if table.claim and table.claim.metric == change.name else None
     front = Front(gain, change, table.confidence, 1 - 2 * claim.alpha if claim else table.confidence)
     for row in table.rows:
@@ -152,7 +152,7 @@ def _loses(point: FrontPoint, better: Better | None) -> bool:
 
 
 def equivalence_rows(table: StudyTable) -> Rows:
-    """Head and lines of a table of all groups that were tested."""
+    """Head and lines of a table of all tested groups."""
     tested = [(row.label, cell.equivalence, metric) for row in table.rows for cell, metric in zip(row.cells, table.metrics) if cell.equivalence]
     if not tested or not table.claim:
         return []
@@ -165,27 +165,27 @@ def equivalence_rows(table: StudyTable) -> Rows:
 
 
 def claim_lines(table: StudyTable) -> list[str]:
-    """How to read the claim's tests and the front, and where loss begins."""
+    """How to read the claim's tests and the front, and where loss starts."""
     lines, claim = [], table.claim
     tested = [cell.equivalence for row in table.rows for cell in row.cells if cell.equivalence]
     if tested and claim:
         name = metric_named(claim.metric)
         several = f"; no correction for {len(tested)} comparisons" if len(tested) > 1 else ""
-        own = "; margin, alpha and baseline are those of the study's file" if table.claim_in_file else ""
+        own = "; margin, alpha and baseline are from the study's file" if table.claim_in_file else ""
         lines.append(f"equivalence of {name.short} to {table.baseline} within ±{name.in_unit(claim.margin, '.6g')}: two one-sided paired t "
-                     f"tests, p: the larger one, below alpha = {claim.alpha:.4g} equivalent; different: by the two-sided test; not "
-                     f"equivalent: the interval is beyond the margin{several}{own}")
+                     f"tests, p: the larger p-value, below alpha = {claim.alpha:.4g} equivalent; different: by the two-sided test; not "
+                     f"equivalent: the interval is outside the margin{several}{own}")
         if any(result.verdict == "too few pairs" for result in tested):
-            lines.append("a test of equivalence takes at least two pairs")
+            lines.append("a test of equivalence needs at least two pairs")
     return lines + (table.front.lines() if table.front else [])
 
 
 @dataclasses.dataclass
 class Rung:
-    """A step at which trials are compared. A metric that is not finite counts as stopped and is in no range."""
+    """A step at which trials are compared. A trial with a non-finite metric counts as stopped and is in no range."""
     steps: int
     reached: int = 0
-    stopped: int = 0  # trials that ended here, without the rest
+    stopped: int = 0  # trials that stopped here, without the others
     best: float | None = None
     stopped_best: float | None = None
     stopped_worst: float | None = None
@@ -198,16 +198,16 @@ class Search:
     best: RunSummary | None = None  # at the last rung
     best_metric: float | None = None
     steps_run: int = 0
-    steps_of_all: int = 0  # if all trials had run to their end
+    steps_of_all: int = 0  # if all trials had finished
     rungs: list[Rung] = dataclasses.field(default_factory=list)
 
     def _text(self, value: float | None) -> str:
         return "—" if value is None else f"{metric_named(self.metric).factor * value:#.5g}"
 
     def lines(self) -> list[str]:
-        """What came of it, and what it cost."""
+        """The outcome and the cost."""
         last = self.rungs[-1]
-        outcome = "there is no best, since they are not compared" if last.reached else f"none has reached the last step, {last.steps}"
+        outcome = "no best trial, since they are not compared" if last.reached else f"none reached the last step, {last.steps}"
         if self.best:
             label = group_label(list(self.best.settings), list(self.best.settings.values()))
             outcome = f"the best is trial {self.best.number} ({label}), {self._text(self.best_metric)} after {last.steps} steps"
@@ -226,7 +226,7 @@ class Search:
 
 
 def search_of(results: StudyResults) -> Search | None:
-    """The course of a study that halves its trials; None of another one."""
+    """The course of a study by successive halving; None for other studies."""
     if not results.rung_steps:
         return None
     search = Search(results.metric, len(results.runs), steps_of_all=results.rung_steps[-1] * len(results.runs),

@@ -1,4 +1,4 @@
-"""The page of a study, or of runs beside each other: table, curves, where the time went, trials, settings and where they are from."""
+"""The page of a study, or of several runs: table, curves, use of time, trials, settings and environment."""
 from __future__ import annotations
 
 import dataclasses
@@ -30,12 +30,12 @@ FACTS = ("version", "commit", "program", "host", "processor", "device", "isa", "
 COLUMNS = {"loss": CURVES["loss"], "validation_loss": "held-out loss, per target", "tokens_per_s": CURVES["tokens_per_s"],
            "bubble": CURVES["bubble"], "grad_norm": CURVES["grad_norm"]}
 
-Lines = list[tuple[list[str], Curve, list[Curve]]]  # of each: groups, their mean, and their trials
+Lines = list[tuple[list[str], Curve, list[Curve]]]  # for each line: groups, their mean, and their trials
 
 
 @dataclasses.dataclass
 class StudyPage:
-    """`output`: the file of the page, to whose directory links are relative."""
+    """`output`: the file of the page; links are relative to its directory."""
     results: StudyResults
     table: StudyTable
     output: str | os.PathLike[str]
@@ -52,14 +52,14 @@ class StudyPage:
 
     @functools.cached_property
     def clocks(self) -> dict[str, dict[int, Curve]]:
-        """What curves of the loss go by besides steps. Where steps have equally many tokens, a chart by tokens is that by steps."""
+        """Axes of loss curves other than steps. Tokens are omitted if steps have equally many."""
         tokens = {at: tokens_by_step(log) for at, log in self.logs.items()}
         even = len({round(count - before) for curve in tokens.values() for before, count in itertools.pairwise([0.0, *curve.values()])}) < 2
         seconds = {"seconds of training": {at: log.seconds for at, log in self.logs.items()}}
         return seconds if even else {"tokens": tokens, **seconds}
 
     def content(self, first: typing.Sequence[Block] = ()) -> Block:
-        """`first`: what is said before the table."""
+        """`first`: blocks before the table."""
         shown = [{"kind": "tiles", "tiles": _tiles(self)}, *first, words("heading", "Table"),
                  {"kind": "html", "html": table_text(self.table, "html", "difference")}]
         parts = (_curves(self), _step_times(self.table), _trials(self), _errors(self), _settings(self), _origin(self.shown))
@@ -67,7 +67,7 @@ class StudyPage:
 
 
 def compare_page(compared: RunComparison, output: str | os.PathLike[str]) -> Block:
-    """The page of runs beside each other: configs and bits come first."""
+    """The page of several runs, starting with configs and bits."""
     rows, note = compared.rows(), compared.config_note
     first = [words("heading", "Configs"), *[table(rows[0], rows[1:], left=len(rows[0])) for _ in rows[:1]], *[words("note", note)] * bool(note),
              words("heading", "Bits"), {"kind": "list", "items": compared.bit_lines()}]
@@ -77,7 +77,7 @@ def compare_page(compared: RunComparison, output: str | os.PathLike[str]) -> Blo
 def _subtitle(results: StudyResults) -> str:
     over = counted(len(results.axes), "key") if len(results.axes) > MOST_CURVES else titles(results.axes)
     if results.loose:
-        return f"whose configs differ in {over}" if over and results.axes else "of the same config"
+        return f"with configs that differ in {over}" if over and results.axes else "with the same config"
     return f"study over {over if results.axes else 'one trial'}"
 
 
@@ -86,19 +86,19 @@ def _some_of(names: list[str]) -> str:
 
 
 def _best_tile(shown: StudyTable) -> list[tuple[str, str]]:
-    """The best group of the first metric that has one; where others may be as good, that."""
+    """The best group of the first metric that has one, or that there is no clear best."""
     for at, metric in enumerate(shown.metrics):
         best, alike = ([row for row in shown.rows if getattr(row.cells[at], key)] for key in ("best", "like_best"))
         if best:
             names, others = (_some_of([row.label for row in rows]) for rows in (best, alike))
             value = f"{metric.title}: {figure_text(metric.factor * best[0].cells[at].summary.mean)}"
-            return [("no clear best", f"{value}, {names}; cannot be told from {others}") if alike else (names, f"the best mean {value}")]
+            return [("no clear best", f"{value}, {names}; not significantly different from {others}") if alike else (names, f"the best mean {value}")]
     return []
 
 
 def _tiles(of: StudyPage) -> list[tuple[str, str]]:
     shown, search, rest, nouns = of.table, of.table.search, of.table.not_done, ("runs", "runs") if of.results.loose else ("trials", "trials done")
-    others = "; the search stopped the others" if search and all(run.state == "stopped" for run in rest) else "; the others are below"
+    others = "; the search stopped the others" if search and all(run.state == "stopped" for run in rest) else "; others are listed below"
     tiles = [(f"{len(of.shown) - len(rest)} of {len(of.shown)}", nouns[1] + others * bool(rest))]
     if search and search.best:
         metric = metric_named(search.metric)
@@ -111,11 +111,11 @@ def _tiles(of: StudyPage) -> list[tuple[str, str]]:
         by = f" by {titles(shown.by)}" if shown.by else ""
         tiles += [(f"{len(shown.rows):,}", f"group{'s' * (len(shown.rows) != 1)}{by}"), *_best_tile(shown)]
     seconds = sum(run.figures.get("trial_s", run.figures.get("train_s", 0.0)) for run in of.results.runs)
-    return tiles + [(clock_text(seconds), f"of all {nouns[0]} together")] * (seconds > 0)
+    return tiles + [(clock_text(seconds), f"for all {nouns[0]} together")] * (seconds > 0)
 
 
 def tokens_by_step(log: RunLog) -> Curve:
-    """The tokens trained up to the end of each step; empty of a log that does not say them."""
+    """The tokens trained up to the end of each step; empty if the log lacks them."""
     counts = {number(one, "step"): positive(one, "tokens_per_s") * positive(one, "step_ms") * 1e-3 * batches(one) for one in log.metrics}
     if not all(map(math.isfinite, counts.values())):
         return {}
@@ -123,7 +123,7 @@ def tokens_by_step(log: RunLog) -> Curve:
 
 
 def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Lines:
-    """By another clock than steps two trials have no point in common: none where a group has several. Equal curves are one line."""
+    """With a clock other than steps, two trials have no points in common: no line if a group has several. Equal curves share a line."""
     found: Lines = []
     for row in of.table.rows:
         runs = [run.number for run in row.group.done if run.number in of.logs]
@@ -132,7 +132,7 @@ def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Lines
             return []
         if clocks is not None:
             curves = [{clocks[run][step]: value for step, value in curve.items() if step in clocks[run]} for run, curve in zip(runs, curves)]
-        # The mean of the steps that all have. One value that is not finite makes a gap: the others' mean would hide it.
+        # The mean over the steps that all trials have. A non-finite value makes a gap, since the mean of the others would hide it.
         steps = sorted(set.intersection(*map(set, curves))) if curves and not why_unlike(row.group.done, column) else []
         mean = {step: statistics.fmean(curve[step] for curve in curves) for step in steps}
         if same := next((names for names, other, _ in found if other == mean), None):
@@ -146,7 +146,7 @@ def _series(lines: Lines, rates: bool) -> list[Block]:
     series = []
     for at, (names, mean, curves) in enumerate(lines[:MOST_CURVES]):
         values = list(mean.values())
-        if len(lines) == 1 and len(curves) > 1:  # beside others, trials would be noise
+        if len(lines) == 1 and len(curves) > 1:  # next to other lines, trials would be noise
             series += [line("a trial", list(curve), list(curve.values()), faint=True) for curve in curves]
         if len(values) >= LEAST_SMOOTHED:
             values = smoothed(values, max(2.0, 0.02 * len(values)), rates)
@@ -165,8 +165,8 @@ def _curves(of: StudyPage) -> list[Block]:
                 notes = [f"not comparable: {why}"] * bool(why) + [f"the first {MOST_CURVES} of {len(lines)} lines"] * (len(lines) > MOST_CURVES)
                 charts.append(chart(title, _series(lines, column == "tokens_per_s"), x=x, note="; ".join(notes), zero="loss" not in column,
                                     share=column == "bubble"))
-    return section("Curves", charts, "The mean over the trials of a group, of the steps that all of them have (of 100 steps and more, the "
-                   "exponential mean over 2% of them). Faint, where there is one line: each trial. The legend hides lines.")
+    return section("Curves", charts, "Mean over the trials of a group, for the steps that all have (from 100 steps on, the "
+                   "exponential mean over 2% of them). Faint, if there is one line: each trial. Click the legend to hide lines.")
 
 
 def _mean(runs: Runs, column: str) -> float | None:
@@ -175,7 +175,7 @@ def _mean(runs: Runs, column: str) -> float | None:
 
 
 def _step_times(shown: StudyTable) -> list[Block]:
-    """A step of each group, of the recorded steps, else of all: computing, and idle by cause. Groups that say neither are left out."""
+    """A step of each group, recorded if available, otherwise the mean of all: computing, and idle by cause. Skips groups without data."""
     bars: list[Block] = []
     for row, of in itertools.product(shown.rows, ("recorded.", "")):
         label, runs = row.label or "all", row.group.done
@@ -189,8 +189,8 @@ def _step_times(shown: StudyTable) -> list[Block]:
         bars.append({"name": label, "values": [ms * (1 - bubble), *idle],
                      "text": f"{duration_text(ms / 1e3)}, bubble {bubble:.1%} of {'recorded' if of else 'all'} steps"
                              + ("" if of_all is None else f" ({of_all:.1%} of all)")})
-    return section("Where the time went", [cause_bars(bars, "ms")] if bars else [], "A step of each group, mean over its trials and over ranks: of "
-                   "the recorded steps where a trace was kept, else of all. Idle time is by cause, as on the page of a run.")
+    return section("Use of time", [cause_bars(bars, "ms")] if bars else [], "A step of each group, mean over its trials and over ranks: "
+                   "the recorded steps if there is a trace, otherwise all. Idle time is by cause, as on the page of a run.")
 
 
 def _link(of: StudyPage, run: int, directory: str) -> typing.Any:
@@ -208,7 +208,7 @@ def _shown(cell: Cell, factor: float = 1) -> str:
 
 
 def _trials(of: StudyPage) -> list[Block]:
-    """A line per trial. Runs beside each other have the keys in which they differ above."""
+    """A line per trial. For separate runs, differing keys are shown above."""
     loose, metrics, steps = of.results.loose, of.table.metrics, ["steps"] * bool(of.table.search)
     axes = [] if loose else of.results.axes
     rows = []
@@ -226,11 +226,11 @@ def _trials(of: StudyPage) -> list[Block]:
 def _errors(of: StudyPage) -> list[Block]:
     rows = [[trials_text([run.number for run in runs]), state, {"text": error, "look": "text"}]
             for (state, error), runs in ends_of(of.table.not_done).items() if error]
-    return section("What went wrong", [table(["trials", "state", "error"], rows, left=3)] if rows else [])
+    return section("Errors", [table(["trials", "state", "error"], rows, left=3)] if rows else [])
 
 
 def _value_row(key: str, values: dict[int, str]) -> tuple[str, str]:
-    """Each value with its trials, where there are several."""
+    """Each value with its trials, if there are several."""
     by_value: dict[str, list[int]] = {}
     for trial, value in values.items():
         by_value.setdefault(value, []).append(trial)
@@ -238,7 +238,7 @@ def _value_row(key: str, values: dict[int, str]) -> tuple[str, str]:
 
 
 def _settings(of: StudyPage) -> list[Block]:
-    """Axes and their values; other keys in which the configs differ; the files of the study and of its first run."""
+    """Axes and their values; other keys that differ between configs; files of the study and of its first run."""
     rows = []
     for axis in [] if of.results.loose else of.results.axes:
         values = list(filter(None, dict.fromkeys(run.text(axis) for run in of.results.chosen())))
@@ -257,4 +257,4 @@ def _settings(of: StudyPage) -> list[Block]:
 def _origin(runs: Runs) -> list[Block]:
     facts = {fact: {run.number: text for run in runs if (text := run.facts.get(fact, ""))} for fact in FACTS}
     rows = [_value_row(fact, values) for fact, values in facts.items() if values]
-    return section("Where it is from", [table([], rows, left=2, look="about")] if rows else [])
+    return section("Environment", [table([], rows, left=2, look="about")] if rows else [])

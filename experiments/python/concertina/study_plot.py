@@ -1,10 +1,10 @@
-"""`concertina study plot`: a metric over an axis, a line or bar for each group, with mean and spread over the rest.
+"""`concertina study plot`: a metric over an axis, with a line or bar per group, and mean and spread over the rest.
 
     plot = concertina.plot("studies/depths", y="tokens_per_s")
     plot.figure().axes[0].set_title("Throughput")   # matplotlib; plot.frame() has the numbers
 
-The same results give the same chart, whatever order trials finished in. Trials that are not done, values that are missing or not finite,
-and means over unlike measures are not drawn; `notes` say so.
+Equal results give equal charts, in whatever order trials finished. Trials that are not done, missing or non-finite values, and means over
+different measures are not drawn; `notes` lists them.
 """
 import dataclasses
 import math
@@ -23,7 +23,7 @@ from .study_series import CONFIDENCE, DRAWN, SPREADS, PlotOptions, Shape, curves
 from .study_table import StudyTable, TableOptions, make_table
 
 KINDS = ("lines", "bars", "heatmap", "pareto", "front")
-_WIDE_RANGE = 8.0  # of values on a logarithmic axis, at least
+_WIDE_RANGE = 8.0  # minimum ratio of values for a logarithmic axis
 
 
 @dataclasses.dataclass
@@ -33,11 +33,11 @@ class StudyPlot:
     notes: list[str]
 
     def figure(self) -> Figure:
-        """A new matplotlib figure, to save or to restyle."""
+        """A new matplotlib figure, to save or restyle."""
         return draw(self.chart)
 
     def frame(self) -> typing.Any:
-        """A DataFrame with a row for each value that is drawn: series, x, y, and the ends of what surrounds it."""
+        """A DataFrame with a row for each drawn value: series, x, y, and the ends of its spread."""
         pandas = library("pandas")
         frames = [pandas.DataFrame({"series": series.name, **{key: values for key, values in _json_of(series).items()
                                                               if values and key not in ("name", "points")}}) for series in self.chart.series]
@@ -62,7 +62,7 @@ def _json_of(series: Series) -> dict[str, typing.Any]:
 
 
 def _scale_for(values: list[float]) -> str:
-    """Powers of two have their own scale; other values are drawn by their logarithm if that spreads them more evenly."""
+    """Powers of two use log2; other values use a logarithmic axis if it spreads them more evenly."""
     if len(values) < 2 or not values[0] > 0:
         return "linear"
     logarithms = [math.log2(value) for value in values]
@@ -93,7 +93,7 @@ def _notes(shape: Shape, unlike: list[str]) -> list[str]:
     notes += ["circles: single trials"] * (shape.kind == "bars")
     if shape.spread != "none" and shape.kind in ("lines", "bars"):
         notes.append("mean and standard deviation over the trials of a point" if shape.spread == "sd" else
-                     f"mean and its {100 * shape.confidence:.4g}% interval over the trials of a point")
+                     f"mean and {100 * shape.confidence:.4g}% interval over the trials of a point")
     return notes
 
 
@@ -140,24 +140,24 @@ def _plot_shape(shape: Shape) -> StudyPlot:
 
 
 def _require_effect(options: PlotOptions, kind: str) -> None:
-    """InputError for an option that has no effect on a chart of this kind."""
+    """Raises InputError for an option that has no effect on a chart of this kind."""
     front = kind == "front"
     for name, kinds in (("x_scale", ("heatmap", "bars")), ("y_scale", ("heatmap",)), ("spread", ("heatmap", "pareto", "front")),
                         ("confidence", ("heatmap", "pareto"))):
         if kind in kinds and getattr(options, name):
             option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} has no effect with --kind {kind}", option, f"leave out {option}, or --kind {kind}")
+            raise InputError(f"{option} has no effect with --kind {kind}", option, f"remove {option} or --kind {kind}")
     for option, given, needed, there in (("--baseline", options.baseline, "--kind front", front), ("--equivalent", options.claim, "--kind front", front),
                                          ("--confidence", options.confidence, "--spread ci", front or options.spread == "ci")):
         if given and not there:
-            raise InputError(f"{option} has no effect without {needed}", option, f"{needed} as well, or leave out {option}")
+            raise InputError(f"{option} has no effect without {needed}", option, f"add {needed}, or remove {option}")
 
 
 def plot_study(results: StudyResults, options: PlotOptions) -> StudyPlot:
-    """The chart of results. InputError for unknown columns, and where there is nothing to draw.
+    """The chart of results. Raises InputError for unknown columns and if there is nothing to draw.
 
-    Without a kind it has curves where x is "step", points where x is a metric, lines where its values are numbers, and else bars, or a heat
-    map where there would be more bars than can be told apart. A front is that of make_table(), of x and y.
+    The default kind is curves if x is "step", points if x is a metric, lines if the values of x are numbers, and otherwise bars, or a heat
+    map for too many bars. A front is that of make_table(), of x and y.
     """
     require_word(options.kind or KINDS[0], KINDS, f"'{options.kind}' is not a kind of chart", "--kind")
     require_word(options.spread or SPREADS[0], SPREADS, f"'{options.spread}' is not a spread", "--spread")
@@ -173,6 +173,6 @@ def plot_study(results: StudyResults, options: PlotOptions) -> StudyPlot:
 
 
 def plot(*of: str | pathlib.Path | StudyResults, **options: typing.Any) -> StudyPlot:
-    """The chart of a study's folder, of runs, or of results; `options`: those of PlotOptions."""
+    """The chart of a study's folder, of runs, or of results; `options` are those of PlotOptions."""
     results = of[0] if isinstance(of[0], StudyResults) else study_results(*(str(folder) for folder in of))
     return plot_study(results, PlotOptions(**options))

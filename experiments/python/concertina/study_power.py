@@ -1,4 +1,4 @@
-"""The probability that a study's seeds show an equivalence, before it is launched."""
+"""The probability that a planned study shows an equivalence with its seeds."""
 import dataclasses
 import pathlib
 import typing
@@ -11,7 +11,7 @@ from .study_table import TableOptions, make_table
 
 @dataclasses.dataclass
 class PowerCase:
-    """A deviation of paired differences, what it is of, the power with the study's seeds, and the seeds for the wanted power."""
+    """A deviation of paired differences and its source, the power with the study's seeds, and the seeds needed for the requested power."""
     name: str
     deviation: float
     power: float
@@ -20,7 +20,7 @@ class PowerCase:
 
 @dataclasses.dataclass
 class Power:
-    """Of the tests of a claim at a true difference."""
+    """The power of a claim's tests at a true difference."""
     claim: Claim
     difference: float
     seeds: int
@@ -36,14 +36,14 @@ class Power:
         lines = [f"equivalence of {name.short} within ±{name.in_unit(self.claim.margin, '.4g')}, alpha = {self.claim.alpha:.4g}, at a true "
                  f"difference of {name.in_unit(self.difference, '.4g')}"]
         for case in self.cases:
-            needed = "no number of seeds has" if case.seeds_for_power is None else f"{counted(case.seeds_for_power, 'seed')} for"
+            needed = "no number of seeds reaches" if case.seeds_for_power is None else f"{counted(case.seeds_for_power, 'seed')} for"
             lines.append(f"deviation {name.in_unit(case.deviation, '.4g')} ({case.name}): power {case.power:.3f} with "
                          f"{counted(self.seeds, 'seed')}; {needed} {self.wanted_power:.4g}")
         return "\n".join(lines) + "\n"
 
 
 def claim_of(text: str, alpha: float | None = None) -> Claim:
-    """The claim of "METRIC=MARGIN"."""
+    """Parses the claim "METRIC=MARGIN"."""
     metric, _, margin = text.partition("=")
     number = number_or_text(margin)
     if not metric or isinstance(number, str) or not 0 < number <= 1e9:
@@ -52,26 +52,27 @@ def claim_of(text: str, alpha: float | None = None) -> Claim:
 
 
 def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
-    """Those of each group of the pilot from its baseline."""
+    """The deviation of each group of the pilot from its baseline."""
     table = make_table(study_results(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
     found = [(f"{row.label}, {counted(test.pairs, 'pair')}", test.deviation) for row in table.rows
              if (test := row.cells[0].equivalence) and test.deviation is not None]
     if not found:
-        raise InputError("no group of the pilot has two pairs with its baseline", pilot, "two seeds at least; or --deviation D")
+        raise InputError("no group of the pilot has two pairs with its baseline", pilot, "at least two seeds, or --deviation D")
     return found
 
 
 def power(study: str | pathlib.Path, *, pilot: str = "", deviation: float | None = None, difference: float = 0, wanted: float = 0.8,
           seeds: int | None = None, equivalent: str = "", alpha: float | None = None, baseline: typing.Sequence[str] = ()) -> Power:
-    """Of a study's file or folder. The deviation of paired differences is given, or that of each group of the study `pilot`."""
+    """The power for a study's file or folder. The deviation of paired differences is given, or estimated for each group of the study
+    `pilot`."""
     file = study_results(study)
     claim = claim_of(equivalent, alpha) if equivalent else file.claim
     if claim is None:
-        raise InputError("the study claims no equivalence", str(study), "[equivalence] in the study's file; or --equivalent METRIC=MARGIN")
+        raise InputError("the study has no claim of equivalence", str(study), "[equivalence] in the study's file, or --equivalent METRIC=MARGIN")
     claim = dataclasses.replace(claim, baseline=list(baseline) or claim.baseline)
     if deviation is None and not pilot:
-        raise InputError("nothing says how much the differences of pairs vary", "command line",
-                         "--pilot studies/NAME; or --deviation D, in the metric's own unit")
+        raise InputError("the deviation of paired differences is unknown", "command line",
+                         "--pilot studies/NAME, or --deviation D, in the metric's own unit")
     count = len({run.settings[SEED] for run in file.runs if SEED in run.settings}) if seeds is None else seeds
     cases = []
     for name, spread in [("--deviation", deviation)] if deviation is not None else _deviations(pilot, claim):

@@ -1,6 +1,6 @@
-"""The series of a study's charts: which runs and columns they draw, and the mean and spread of each point.
+"""The series of a study's charts: the runs and columns to draw, and mean and spread of each point.
 
-Trials that are not done, values that are missing or not finite, and means over unlike measures are not in them.
+Trials that are not done, missing or non-finite values, and means over different measures are not included.
 """
 import dataclasses
 import math
@@ -18,33 +18,33 @@ from .statistic import summarize
 
 SPREADS = ("sd", "ci", "none")
 CONFIDENCE = 0.95
-_MOST_BARS = 36  # of one chart, before it is a heat map
+_MOST_BARS = 36  # in one chart; more become a heat map
 
 
 @dataclasses.dataclass
 class PlotOptions:
-    """What a chart shows; columns and "COLUMN=VALUE"s are as on the command line."""
-    kind: str = ""  # of KINDS; empty: by x
-    x: str = ""  # a column, or "step" for curves of the runs; empty: the first axis of numbers, else the first axis
+    """The contents of a chart; columns and "COLUMN=VALUE"s are as on the command line."""
+    kind: str = ""  # of KINDS; empty: derived from x
+    x: str = ""  # a column, or "step" for curves of the runs; empty: the first numeric axis, otherwise the first axis
     y: str = ""  # empty: the first of default_metrics()
-    group: list[str] = dataclasses.field(default_factory=list)  # none: all other axes but run.seed
+    group: list[str] = dataclasses.field(default_factory=list)  # empty: all other axes but run.seed
     where: list[str] = dataclasses.field(default_factory=list)
-    spread: str = ""  # around means: sd (empty), ci (interval of the mean) or none
-    confidence: float | None = None  # of intervals; None: 0.95
+    spread: str = ""  # around means: sd (default), ci (interval of the mean) or none
+    confidence: float | None = None  # of intervals; default 0.95
     mixed: bool = False
-    stopped: bool = False  # trials that a search stopped, too
+    stopped: bool = False  # include trials that a search stopped
     baseline: list[str] = dataclasses.field(default_factory=list)  # of a front
-    claim: Claim | None = None  # of a front; none: that of the study's file
+    claim: Claim | None = None  # of a front; None: that of the study's file
     title: str = ""
     width: float = COLUMN_INCHES
-    height: float = 0  # inches; 0: what suits the width
-    x_scale: str = ""  # linear, log or log2; empty: as the values of x are spread
+    height: float = 0  # inches; 0: derived from the width
+    x_scale: str = ""  # linear, log or log2; empty: derived from the values of x
     y_scale: str = ""
 
 
 @dataclasses.dataclass
 class Shape:
-    """The runs and columns that a chart draws, and how. `chosen` has those that are not done as well."""
+    """The runs and columns of a chart and its form. `chosen` includes runs that are not done."""
     results: StudyResults
     options: PlotOptions
     chosen: Runs
@@ -68,11 +68,11 @@ class Shape:
         return sorted(groups, key=lambda group: group.done[0].number)
 
     def name(self, group: Group) -> str:
-        """A single nameless series needs no legend."""
+        """The name of a series; a single one has no name and needs no legend."""
         return group_label(self.group, group.values) if self.group else ""
 
     def point(self, runs: Runs, metric: Metric) -> tuple[float, float, float]:
-        """The mean, and the ends of what surrounds it; NaN where there is none."""
+        """The mean and the ends of its spread; NaN if absent."""
         summary = summarize([] if why_unlike(runs, metric.name) else figures_of(runs, metric.name), self.confidence)
         if not summary.n:
             return math.nan, math.nan, math.nan
@@ -90,13 +90,13 @@ class Shape:
 
 
 def cells_in(runs: typing.Iterable[RunSummary], column: str) -> list[Cell]:
-    """The cells of a column, each once: numbers by size if all are, else in the order of runs."""
+    """The distinct cells of a column: sorted if all are numbers, otherwise in the order of runs."""
     cells = list(dict.fromkeys(run.cell(column) for run in runs))
     return sorted(cells) if all(isinstance(cell, float) for cell in cells) else cells  # type: ignore[type-var]
 
 
 def numbers_in(runs: typing.Iterable[RunSummary], column: str) -> list[float]:
-    """The numbers of a column, each once, by size."""
+    """The distinct numbers of a column, sorted."""
     return sorted({cell for run in runs if isinstance(cell := run.cell(column), float)})
 
 
@@ -105,9 +105,9 @@ def _all_numbers(runs: Runs, column: str) -> bool:
 
 
 def _lines(shape: Shape) -> list[Series]:
-    """Where a group has trials at an x but none of them is done, its line has a gap."""
+    """A line has a gap where a group has trials but none is done."""
     if not _all_numbers(shape.runs, shape.x):
-        raise InputError(f"'{shape.x}' has values that are not numbers", "--x", "--kind bars; or an axis of numbers")
+        raise InputError(f"'{shape.x}' has values that are not numbers", "--x", "--kind bars, or a numeric axis")
     found = []
     for group in shape.groups():
         found.append(shape.series(shape.name(group), list(numbers_in(group.done + group.others, shape.x)), group.done))
@@ -116,9 +116,9 @@ def _lines(shape: Shape) -> list[Series]:
 
 
 def mean_curve(curves: list[Curve], confidence: float | None) -> Series:
-    """The mean of the steps that all curves have, within its interval or (None) their standard deviation.
+    """The mean over the steps that all curves have, with its interval or (None) standard deviation.
 
-    One value that is not finite makes a gap: the mean of the others would hide it.
+    A non-finite value makes a gap, since the mean of the others would hide it.
     """
     steps = sorted(set.intersection(*map(set, curves))) if curves else []
     values = np.array([[curve[step] for step in steps] for curve in curves])
@@ -129,7 +129,7 @@ def mean_curve(curves: list[Curve], confidence: float | None) -> Series:
         mean, half = values[0] + moved.mean(axis=0), moved.std(axis=0, ddof=1)
     mean[~np.isfinite(mean)] = math.nan
     if confidence is not None:
-        unit = summarize([float(at) for at in range(len(curves))], confidence)  # of any sample this large
+        unit = summarize([float(at) for at in range(len(curves))], confidence)  # the same for any sample of this size
         half *= (unit.half_width or 0) / (unit.sd or 1)
     return Series("", steps, mean.tolist(), (mean - half).tolist(), (mean + half).tolist())
 
@@ -159,8 +159,8 @@ def _bars(shape: Shape) -> list[Series]:
 
 def _heat_map(shape: Shape) -> list[Series]:
     if len(shape.group) != 1:
-        raise InputError("a heat map has one axis for its rows", "--group", "--group COLUMN, --x COLUMN; now --x is "
-                         f"{shape.x}, --group is {','.join(shape.group) or 'nothing'}")
+        raise InputError("a heat map needs one axis for its rows", "--group", "--group COLUMN and --x COLUMN; currently --x is "
+                         f"{shape.x} and --group is {','.join(shape.group) or 'nothing'}")
     xs, column = cells_in(shape.runs, shape.x), shape.group[0]
     rows = [shape.series(cell_text(row), xs, [run for run in shape.runs if run.cell(column) == row]) for row in cells_in(shape.runs, column)]
     return [dataclasses.replace(row, low=[], high=[]) for row in rows]
@@ -184,8 +184,8 @@ def _default_x(shape: Shape) -> str:
     if shape.options.kind == "pareto":
         return "peak_bytes"
     if not shape.axes:
-        also = "--stopped, for the trials that the search stopped; or " if any(run.state == "stopped" for run in shape.chosen) else ""
-        raise InputError("nothing but the seed differs between these trials", "--x", f"{also}--x step, for a curve over the steps of the runs")
+        also = "--stopped to include trials that the search stopped, or " if any(run.state == "stopped" for run in shape.chosen) else ""
+        raise InputError("only the seed differs between these trials", "--x", f"{also}--x step for curves over the steps of the runs")
     numbers = [axis for axis in shape.axes if _all_numbers(shape.runs, axis)]
     return shape.axes[0] if shape.options.kind in ("bars", "heatmap") or not numbers else numbers[0]
 
@@ -220,6 +220,6 @@ def shape_of(results: StudyResults, options: PlotOptions) -> Shape:
         results.require(column, option)
     shape.group = options.group or [axis for axis in shape.axes if axis != shape.x]
     if options.stopped and shape.x != "step" and len(cells_in(results.runs, "steps")) > 1:
-        shape.group = [*shape.group, "steps"]  # metrics of trials that were stopped are of fewer steps: another line
+        shape.group = [*shape.group, "steps"]  # metrics of stopped trials cover fewer steps: a separate line
     shape.kind = options.kind or _default_kind(shape)
     return shape

@@ -1,7 +1,6 @@
-"""The table of a study: a row for each group of runs, for each metric its mean, spread and difference to a baseline, and notes.
+"""The table of a study: a row per group of runs with mean, spread and difference to a baseline for each metric, and notes.
 
-The same results give the same table, whatever order trials finished in. A trial that did not end well, or a value that is not finite, is
-named and never averaged.
+Equal results give equal tables, in whatever order trials finished. Failed trials and non-finite values are listed and never averaged.
 """
 from __future__ import annotations
 
@@ -23,10 +22,10 @@ from .study_claims import Front, Search, make_front, search_of
 
 @dataclasses.dataclass
 class TableOptions:
-    """What a table shows. Lists of "COLUMN=VALUE" and columns are as on the command line."""
-    metrics: list[str] = dataclasses.field(default_factory=list)  # none: default_metrics()
-    by: list[str] = dataclasses.field(default_factory=list)  # columns that make groups; none: all axes but run.seed
-    baseline: list[str] = dataclasses.field(default_factory=list)  # none: the first group; ["none"]: no differences
+    """The contents of a table. Lists of "COLUMN=VALUE" and columns are as on the command line."""
+    metrics: list[str] = dataclasses.field(default_factory=list)  # empty: default_metrics()
+    by: list[str] = dataclasses.field(default_factory=list)  # columns that define groups; empty: all axes but run.seed
+    baseline: list[str] = dataclasses.field(default_factory=list)  # empty: the first group; ["none"]: no differences
     pair: str = SEED
     confidence: float = 0.95
     test: str = PAIRED
@@ -35,8 +34,8 @@ class TableOptions:
     sort: str = ""
     mixed: bool = False
     notes: bool = True
-    contests: bool = True  # notes on groups that are not significantly worse than the best
-    claim: Claim | None = None  # none: that of the study's file
+    contests: bool = True  # add notes on groups that are not significantly worse than the best
+    claim: Claim | None = None  # None: that of the study's file
     front: list[str] = dataclasses.field(default_factory=list)
     targets: list[str] = dataclasses.field(default_factory=list)  # "METRIC=NUMBER|baseline"
     stopped: bool = False
@@ -45,16 +44,16 @@ class TableOptions:
 @dataclasses.dataclass
 class TableCell:
     summary: Summary
-    missing: int = 0  # runs that do not have the metric
-    never: int = 0  # runs that did not reach the target: there is no mean then
+    missing: int = 0  # runs without the metric
+    never: int = 0  # runs that did not reach the target, so there is no mean
     best: bool = False
-    like_best: bool = False  # not the best, and not significantly worse
-    difference: Difference | None = None  # to the baseline's group
+    like_best: bool = False  # not the best, but not significantly worse
+    difference: Difference | None = None  # to the baseline
     p: float | None = None  # of the difference, corrected
     equivalence: Equivalence | None = None
 
     def figures(self) -> dict[str, float | None]:
-        """The numbers by name; None where there is none."""
+        """The numbers by name; None if absent."""
         summary, moved = self.summary, self.difference or Difference()
         low, high = interval(summary.mean, summary.half_width)
         moved_low, moved_high = interval(moved.difference, moved.half_width)
@@ -65,7 +64,7 @@ class TableCell:
 
 @dataclasses.dataclass
 class TableRow:
-    """A group, with a cell for each metric; `base`: the row that it is compared with."""
+    """A group with a cell for each metric; `base`: the row that it is compared with."""
     label: str
     group: Group
     cells: list[TableCell]
@@ -75,7 +74,7 @@ class TableRow:
 
 @dataclasses.dataclass
 class StudyTable:
-    """Groups of runs, with what is known of each metric."""
+    """Groups of runs, with data for each metric."""
     study: str
     loose: bool
     by: list[str]
@@ -86,7 +85,7 @@ class StudyTable:
     correction: str = "holm"
     with_notes: bool = True
     baseline: str = ""  # "1f1b"; empty: no differences
-    how: str = ""  # groups were compared: "paired t test over 3 pairs of ..."
+    how: str = ""  # comparison method: "paired t test over 3 pairs of ..."
     notes: list[str] = dataclasses.field(default_factory=list)
     search: Search | None = None
     claim: Claim | None = None
@@ -101,12 +100,12 @@ class StudyTable:
         return p is not None and p < 1 - self.confidence
 
     def digits(self, metric: int) -> Digits:
-        """As many as the deviations of the metric bear, in its unit."""
+        """As many digits as the deviations of the metric justify, in its unit."""
         factor, cells = self.metrics[metric].factor, [row.cells[metric] for row in self.rows]
         return digits_for([factor * cell.summary.mean for cell in cells if cell.summary.n], [factor * (cell.summary.sd or 0) for cell in cells])
 
     def frame(self) -> typing.Any:
-        """A pandas.DataFrame with a row for each group and, for each metric, columns n, mean, sd, ci_low, ci_high, p, ..."""
+        """A pandas.DataFrame with a row per group and, for each metric, the columns n, mean, sd, ci_low, ci_high, p, ..."""
         pandas = library("pandas")
         rows = {row.group.values or "all": {(metric.name, name): value for metric, cell in zip(self.metrics, row.cells)
                                      for name, value in {"n": cell.summary.n, **cell.figures()}.items()} for row in self.rows}
@@ -119,7 +118,7 @@ class StudyTable:
 def _metrics(results: StudyResults, options: TableOptions, claim: Claim | None) -> list[Metric]:
     metrics = [results.metric_of(word) for word in options.metrics] if options.metrics else default_metrics(results)
     also = list(options.front)
-    if claim:  # what the file claims may not have come of any trial yet; as good, but faster
+    if claim:  # no trial may have the claimed metrics yet; as good, but faster
         also = [claim.metric] * (options.claim is not None or results.has(claim.metric)) + ["train_s"] * results.has("train_s") + also
     for word in also:
         metric = results.metric_of(word)
@@ -133,13 +132,13 @@ def _groups(results: StudyResults, options: TableOptions, runs: Runs) -> tuple[l
         results.require(column, "--by")
     by = options.by or [axis for axis in results.axes if axis not in (SEED, options.pair)]
     groups = groups_of(runs, by)
-    if results.rung_steps:  # the search says what became of those that it stopped
+    if results.rung_steps:  # the search reports the trials that it stopped
         groups = [group for group in groups if group.done or any(run.state != "stopped" for run in group.others)]
     return by, groups
 
 
 def _find_baselines(table: StudyTable, wanted: dict[int, str]) -> str:
-    """The baseline of a row has the wanted values, and else the row's own. Returns a note on rows without one."""
+    """The baseline of a row has the wanted values, and otherwise the row's own. Returns a note on rows without one."""
     rows, without = {row.group.values: row for row in table.rows}, []
     for row in table.rows:
         values = tuple(wanted.get(c, value) for c, value in enumerate(row.group.values))
@@ -149,11 +148,11 @@ def _find_baselines(table: StudyTable, wanted: dict[int, str]) -> str:
         elif not row.baseline:
             without.append(row.label)
     table.baseline = group_label([table.by[c] for c in sorted(wanted)], [wanted[c] for c in sorted(wanted)])
-    return f"no trial of the baseline to compare with: {'; '.join(without)}" if without else ""
+    return f"no baseline trial to compare with: {'; '.join(without)}" if without else ""
 
 
 def _compare_with_baselines(table: StudyTable) -> None:
-    """Fills in differences, their p, and what the claim's tests say."""
+    """Computes differences, their p-values, and the claim's tests."""
     differences: list[list[Difference]] = []
     for m, metric in enumerate(table.metrics):
         cells = []
@@ -178,34 +177,34 @@ def _named(rows: list[TableRow], most: int = 4) -> str:
 
 
 def _mark_best(table: StudyTable, m: int) -> str:
-    """Marks the best mean of a metric and those that cannot be told from it; a note where there are such."""
+    """Marks the best mean of a metric and those not significantly different from it; returns a note if there are any."""
     metric, sign = table.metrics[m], -1 if table.metrics[m].better == "higher" else 1
     rows = sorted((row for row in table.rows if row.cells[m].summary.n), key=lambda row: sign * row.cells[m].summary.mean)
     if metric.better is None or not rows or why_unlike([run for row in rows for run in row.group.done], metric.name):
         return ""
     digits, factor = table.digits(m), metric.factor
     printed = [number_text(factor * row.cells[m].summary.mean, digits) for row in rows]
-    alike = next((at for at, text in enumerate(printed) if text != printed[0]), 0)  # figures that are printed alike are marked alike
+    alike = next((at for at, text in enumerate(printed) if text != printed[0]), 0)  # values that are printed equally are marked equally
     if not alike:
         return ""
     marked, others, best = rows[:alike], rows[alike:], rows[0]
     if not sign * table.comparison.difference(others[0].group, best.group, metric.name).difference < 0:
-        return (f"{metric.short}: {best.label} has the best mean, but not where it pairs up with {others[0].label}: none is marked")
+        return (f"{metric.short}: {best.label} has the best mean, but not among its pairs with {others[0].label}; none is marked")
     for row in marked:
         row.cells[m].best = True
-    # p of the best against each other row, corrected; where the table prints the same comparison, its p.
+    # p-values of the best against each other row, corrected; if the table prints the same comparison, its p-value.
     p = compared.corrected([table.comparison.difference(row.group, best.group, metric.name).p for row in others], table.correction)
     p = [row.cells[m].p if row.base is best else best.cells[m].p if best.base is row else of_row for row, of_row in zip(others, p)]
     like = [row for row, of_row in zip(others, p) if not table.significant(of_row)]
     for row in like:
         row.cells[m].like_best = True
     tested = any(of_row is not None for of_row in p)
-    return (f"{metric.short}: {_named(marked)} {'is' if len(marked) == 1 else 'are'} the best, but cannot be told from {_named(like)}"
+    return (f"{metric.short}: {_named(marked)} {'is' if len(marked) == 1 else 'are'} the best, but not significantly different from {_named(like)}"
             f"{'' if tested else ': too few trials for a test'}") if like else ""
 
 
 def _left_out(table: StudyTable, done: Runs) -> typing.Iterator[str]:
-    """Values that were left out, metric by metric."""
+    """Omitted values, by metric."""
     for metric in table.metrics:
         kinds: dict[str, list[int]] = {"NaN": [], "never" if is_time_to(metric.name) else "infinite": [], "no finite value": []}
         nan, infinite, absent = kinds.values()
@@ -214,7 +213,7 @@ def _left_out(table: StudyTable, done: Runs) -> typing.Iterator[str]:
             (absent if value is None else nan if math.isnan(value) else infinite if math.isinf(value) else []).append(run.number)
         for what, numbers in kinds.items():
             if numbers:
-                yield f"{metric.short}: {what} in {trials_text(numbers)}{': its group has no mean' if what == 'never' else ', left out'}"
+                yield f"{metric.short}: {what} in {trials_text(numbers)}{': its group has no mean' if what == 'never' else ', omitted'}"
 
 
 def _sort(table: StudyTable, column: str) -> None:
@@ -234,15 +233,15 @@ def _sort(table: StudyTable, column: str) -> None:
 
 
 def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
-    """The table of results, whose columns of --to are there already. InputError for unknown columns and values.
+    """The table of results, which already have the columns of --to. Raises InputError for unknown columns and values.
 
-    A row's baseline is the row that has the baseline's values and else its own: with parallel.schedule=1f1b, a group of pp = 2 is
+    A row's baseline is the row with the baseline's values, and otherwise its own: with parallel.schedule=1f1b, a group with pp = 2 is
     compared with 1f1b at pp = 2.
     """
     if not 0 < options.confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {options.confidence:g}", "--confidence", "0.95")
     if len(options.front) not in (0, 2):
-        raise InputError(f"a front is of two metrics, not of {len(options.front)}", "--front", "--front train_s,validation_loss")
+        raise InputError(f"a front needs two metrics, got {len(options.front)}", "--front", "--front train_s,validation_loss")
     runs, claim = results.chosen(options.where), options.claim or results.claim
     metrics, (by, groups) = _metrics(results, options, claim), _groups(results, options, runs)
     pairing = compared.pairing_columns(results, options.pair, by, groups)
@@ -262,10 +261,10 @@ def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
         table.notes.append(_find_baselines(table, wanted))
         _compare_with_baselines(table)
     if rows and not any(row.baseline for row in rows) and (options.claim or options.front):
-        what, option = ("that groups could be equivalent to", "--equivalent") if options.claim else ("for a front", "--front")
-        raise InputError(f"there is no baseline {what}", option, "--baseline COLUMN=VALUE")
+        what, option = ("for the equivalence", "--equivalent") if options.claim else ("for a front", "--front")
+        raise InputError(f"no baseline {what}", option, "--baseline COLUMN=VALUE")
     pooled = [axis for axis in compared.pooled_axes(results, by, groups) if axis not in (SEED, options.pair)]
-    table.notes += unlike_notes(done, metrics) + [f"a group has trials of several {titles(pooled)}"] * bool(pooled)
+    table.notes += unlike_notes(done, metrics) + [f"some group has trials with different {titles(pooled)}"] * bool(pooled)
     contests = [_mark_best(table, m) for m in range(len(metrics))]
     of_groups = sorted((run for group in groups for run in group.done), key=lambda run: run.number)
     table.notes += [*contests * options.contests, *_left_out(table, of_groups), *same_bits(done, results.axes), *provenance]
@@ -278,7 +277,7 @@ def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
 
 
 def with_targets(results: StudyResults, options: TableOptions) -> TableOptions:
-    """`options` with the columns of its targets as metrics, which runs get; runs that no study launched are rows by themselves."""
+    """Returns `options` with target columns added as metrics, and adds them to runs. Runs that no study launched become separate rows."""
     if options.stopped:
         results.include_stopped()
     by = options.by or ([RUN_COLUMN] if results.loose else [])
@@ -289,6 +288,6 @@ def with_targets(results: StudyResults, options: TableOptions) -> TableOptions:
 
 
 def table(*folders: str, **options: typing.Any) -> StudyTable:
-    """The table of a study's folder, or of runs; `options`: those of TableOptions. `.frame()` is its DataFrame."""
+    """The table of a study's folder, or of runs; `options` are those of TableOptions. `.frame()` returns a DataFrame."""
     results = study_results(*folders)
     return make_table(results, with_targets(results, TableOptions(**options)))

@@ -1,4 +1,4 @@
-"""The table of a study as text, Markdown, LaTeX, HTML, CSV and JSON. Markup is well-formed, whatever is in names, values and errors."""
+"""Formats the table of a study as text, Markdown, LaTeX, HTML, CSV or JSON. Markup is well-formed for any names, values and errors."""
 import csv
 import html
 import io
@@ -14,13 +14,13 @@ from .study_table import StudyTable, TableCell, TableRow
 
 FORMATS = ("text", "csv", "markdown", "latex", "html")
 CELLS = ("mean-sd", "mean-ci", "difference", "full")
-_MOST_COLUMNS = 140  # characters of a line of text
+_MOST_COLUMNS = 140  # characters per line of text
 
-Grid = list[list[list[str]]]  # rows of cells, each of some lines
+Grid = list[list[list[str]]]  # rows of cells, each with some lines
 
 
 def _printable(text: str) -> str:
-    """A blank in place of a control character, which would end the line or the document."""
+    """Replaces control characters, which would break the line or the document, with blanks."""
     return re.sub(r"[\x00-\x1f\x7f]", " ", text)
 
 
@@ -31,7 +31,7 @@ def _markdown(text: str) -> str:
 _LATEX = str.maketrans({
     "\\": "\\textbackslash{}", "|": "\\textbar{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$",
     "±": "$\\pm$", "Δ": "$\\Delta$", "↓": "$\\downarrow$", "↑": "$\\uparrow$", "−": "$-$", **{c: f"\\{c}" for c in "&%$#_{}"},
-    **{c: f"{{{c}}}" for c in "[]*"}})  # [ or * after the end of a row would be its options
+    **{c: f"{{{c}}}" for c in "[]*"}})  # [ or * after the end of a row would be parsed as its options
 
 
 def _latex(text: str) -> str:
@@ -43,7 +43,7 @@ def _html(text: str) -> str:
 
 
 def _text_table(head: list[str], rows: Grid, left: int) -> str:
-    """Columns that do not fit beside the others go below them, with the first ones again."""
+    """Columns that do not fit are continued below, after the first ones are repeated."""
     grid = [[[name] for name in head], *rows]
     widths = [max(len(line) for cell in column for line in cell) for column in zip(*grid)]
     blocks: list[str] = []
@@ -91,13 +91,13 @@ class _Form(typing.NamedTuple):
 _FORMS = {
     "text": _Form(str, "> {}", _text_table, ("", "{}\n", "")),
     "markdown": _Form(_markdown, "**{}**", _markdown_table, ("", "- {}\n", "")),
-    "latex": _Form(_latex, "\\textbf{{{}}}", _latex_table, ("% \\usepackage{booktabs}; these lines belong in the caption.\n{\\footnotesize\n",
+    "latex": _Form(_latex, "\\textbf{{{}}}", _latex_table, ("% \\usepackage{booktabs}; move these lines to the caption.\n{\\footnotesize\n",
                                                             "\\par\\noindent {}\n", "\\par}\n")),
     "html": _Form(_html, "<b>{}</b>", _html_table, ('<ul class="note">\n', "<li>{}</li>\n", "</ul>\n"))}
 
 
 class _Column:
-    """The cells of a metric, whose numbers have the same digits."""
+    """The cells of a metric, with equal numbers of digits."""
 
     def __init__(self, table: StudyTable, at: int, kind: str):
         self._table, self._kind, self._factor, self._digits = table, kind, table.metrics[at].factor, table.digits(at)
@@ -131,7 +131,7 @@ class _Column:
 
 
 def _grid(table: StudyTable, form: _Form, kind: str) -> tuple[list[str], Grid]:
-    """Head and rows."""
+    """Returns head and rows."""
     arrows = {"lower": " ↓", "higher": " ↑", None: ""}
     head = [metric_named(column).title for column in table.by or ["group"]] + ["n"]
     head += [metric.title + arrows[metric.better] for metric in table.metrics]
@@ -147,7 +147,7 @@ def _grid(table: StudyTable, form: _Form, kind: str) -> tuple[list[str], Grid]:
 
 
 def _csv(table: StudyTable) -> str:
-    """The rows alone, with all digits."""
+    """Only the rows, with all digits."""
     text, names = io.StringIO(), ["n", *TableCell(Summary()).figures()]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*table.by, "n", "not_done", *(f"{metric.name}_{name}" for metric in table.metrics for name in names)])
@@ -158,12 +158,12 @@ def _csv(table: StudyTable) -> str:
 
 
 def default_cells(format_: str) -> str:
-    """The whole of each cell as text; mean and deviation in the markup of other programs."""
+    """All of a cell for text; mean and deviation for the markup of other programs."""
     return "full" if format_ == "text" else "mean-sd"
 
 
 def table_text(table: StudyTable, format_: str = "text", cells: str = "") -> str:
-    """The table with notes and the trials that are not done, in one of FORMATS with one of CELLS; CSV has the rows alone."""
+    """The table with notes and unfinished trials, in one of FORMATS with one of CELLS; CSV only has the rows."""
     if format_ == "csv":
         return _csv(table)
     form, kind = _FORMS[format_], cells or default_cells(format_)
@@ -180,14 +180,14 @@ def table_text(table: StudyTable, format_: str = "text", cells: str = "") -> str
 
 
 def _reading_notes(table: StudyTable, kind: str) -> typing.Iterator[str]:
-    """How to read marks, what stands beside a mean, Δ, p and *."""
+    """How to read marks, spreads, Δ, p and *."""
     cells = [cell for row in table.rows for cell in row.cells]
     if any(cell.best for cell in cells):
         yield "↓ lower is better, ↑ higher is better; the best mean is marked"
     interval_, deviation = f"[{100 * table.confidence:.4g}% interval of the mean] by Student's t", "mean ± standard deviation"
     what = {"mean-ci": f"mean {interval_}", "full": f"{deviation}, {interval_}"}.get(kind, deviation)
     if any(cell.summary.sd is not None for cell in cells):
-        yield f"{what}; n: trials that are done"
+        yield f"{what}; n: number of trials"
     elif any(cell.summary.n for cell in cells):
         yield "n = 1: no standard deviation, no interval"
     tested, level = any(cell.p is not None for cell in cells), f"p < {1 - table.confidence:.4g}"
@@ -198,7 +198,7 @@ def _reading_notes(table: StudyTable, kind: str) -> typing.Iterator[str]:
 
 
 def ends_of(runs: Runs) -> dict[tuple[str, str], Runs]:
-    """The runs that ended alike without being done, by state and error; open ones last."""
+    """Runs that ended in the same way without being done, by state and error, with open ones last."""
     ends: dict[tuple[str, str], Runs] = {}
     for run in sorted(runs, key=lambda run: run.state == "open"):
         ends.setdefault((run.state, run.error.rstrip("\n")), []).append(run)

@@ -1,4 +1,5 @@
-"""Draws steps as figures: a panel per schedule, a row per rank, one axis of time. In grey, lightness tells F, B and I apart, and hatches the rest."""
+"""Draws steps as figures: a panel per schedule, a row per rank, one time axis. In grey, lightness distinguishes F, B and I, and hatches the
+rest."""
 import itertools
 import math
 import typing
@@ -18,9 +19,9 @@ from .steps import LOOKS, Json, described, short_number
 Rectangle = tuple[float, float, float, float]  # left, right, top, bottom
 
 _MARGIN, _STRIP = 5, 18  # points
-_RANK, _CAPTION, _TITLE, _FIGURES = 6.5, 6.2, 8, 7  # sizes of letters
+_RANK, _CAPTION, _TITLE, _FIGURES = 6.5, 6.2, 8, 7  # font sizes
 _LEAST_NUMBER, _MOST_NUMBER = 3.8, 7
-_OUTLINED = 2.4  # points: where a box of the critical path is narrower, the path is one line
+_OUTLINED = 2.4  # points: for narrower boxes, the critical path is one line
 _COLOUR = {**BY_NAME, "pale": "#f6d28b", "idle": "#f0f1f4"}
 _HATCHES = {"input": "/////", "weight": "\\" * 5, "optimizer": "xxxxx", "idle": "////"}
 
@@ -31,23 +32,23 @@ class Work(typing.NamedTuple):
     end: float
     what: str = ""
     microbatch: int = -1
-    chunk: int = 0  # which of its rank's stages it is
-    part: int = 0  # of two that overlap: 1 or 2
+    chunk: int = 0  # index of the stage within its rank
+    part: int = 0  # 1 or 2 for overlapped actions
 
 
 def mixed(colour: str, other: str, share: float) -> str:
-    """`colour` with `share` of `other` in it."""
+    """`colour` with `share` of `other` mixed in."""
     return to_hex(tuple((1 - share) * np.array(to_rgb(colour)) + share * np.array(to_rgb(other))))  # type: ignore[arg-type]
 
 
 def shade(kind: str, chunk: int, chunks: int) -> str:
-    """Paler for the later of its rank's stages. A paler F still is darker than B, in grey too."""
+    """Paler for later stages of a rank. A paler F is still darker than B, in grey too."""
     share = (0.27 if kind == "forward" else 0.45) * chunk / (chunks - 1) if chunks > 1 else 0
     return mixed(_COLOUR[LOOKS[kind][0]], PAPER, share)
 
 
 def _add(axes: Axes, shapes: typing.Iterable[typing.Sequence[tuple[float, float]]], **look: typing.Any) -> None:
-    """Lines or areas as one path, so that the file stays small; not by add_patch, which would look for the limits of their curves."""
+    """Adds lines or areas as one path, for a small file; not with add_patch, which would compute limits of their curves."""
     if paths := [Path(shape) for shape in map(list, shapes) if shape]:
         axes.add_artist(PathPatch(Path.make_compound_path(*paths), **look))
 
@@ -63,7 +64,7 @@ def _look(kind: str, colour: str) -> dict[str, typing.Any]:
 
 
 class _Picture:
-    """What the panels share: the figure, the steps, and how high a row is in points."""
+    """Shared by the panels: the figure, the steps, and the row height in points."""
 
     def __init__(self, given: Json):
         self.given = known = described(given)
@@ -71,7 +72,7 @@ class _Picture:
         self.panels = [_Panel(self, panel) for panel in known["panels"]]
         most = max(len(panel.rows) for panel in self.panels)
         self.row = next((height for ranks, height in ((4, 13.0), (8, 11.0), (16, 8.5), (32, 6.0)) if most <= ranks), 4.0)
-        self.gap = (1.6 if self.row > 8 else 0.8 if self.row > 5 else 0.4) / self.row  # between rows, as a share of one
+        self.gap = (1.6 if self.row > 8 else 0.8 if self.row > 5 else 0.4) / self.row  # between rows, as a share of the row height
         ranks = str(max(panel["ranks"] for panel in known["panels"]) - 1)
         self.left = _MARGIN + 12 + max(text_width(text, _RANK) for text in (ranks, self.saved(self.most_saved)))
         self.whole = 72 * given["inches"]
@@ -83,11 +84,11 @@ class _Picture:
         return short_number(amount / self.given["byte"], 3)
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """Of a point that is right of and below the upper left corner, for matplotlib."""
+        """Converts a point, relative to the upper left corner, for matplotlib."""
         return x / self.whole, 1 - y / 72 / self.figure.get_figheight()
 
     def axes(self, top: float, height: float, rows: float) -> Axes:
-        """A part of the figure that begins `top` points below its upper edge, with time in its unit and `rows` from the top down."""
+        """A part of the figure that starts `top` points below its upper edge, with time in its unit and `rows` from the top down."""
         axes = self.figure.add_axes((*self.place(self.left, top + height), self.width / self.whole, height / 72 / self.figure.get_figheight()))
         axes.set(xlim=(0, self.longest), ylim=(rows, 0), facecolor="none", xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
@@ -134,7 +135,7 @@ class _Panel:
         self.ranks = [row["rank"] for row in panel["rows"]]
 
     def arrange(self) -> float:
-        """Returns how high the panel is, in points; `head` of these are above its rows."""
+        """Returns the height of the panel in points; `head` of these are above its rows."""
         picture, room = self.picture, self.picture.whole - 2 * _MARGIN
         title, figures = self.given["title"], self.given["figures"]
         self.beside = 1.1 * text_width(title, _TITLE) + 10 + text_width(figures, _FIGURES) <= room
@@ -146,7 +147,7 @@ class _Panel:
     def draw(self, top: float) -> None:
         picture = self.picture
         axes = picture.axes(top + self.head, self.height, len(self.rows))
-        every = math.ceil((_RANK + 0.5) / picture.row)  # only some of narrow rows have a name
+        every = math.ceil((_RANK + 0.5) / picture.row)  # only some rows are labelled if they are narrow
         axes.set_yticks([at + 0.5 for at in range(0, len(self.rows), every)], list(map(str, self.ranks[::every])))
         axes.set_ylabel("rank", size=_RANK, color=SOFT, labelpad=2)
         picture.figure.text(*picture.place(_MARGIN, top + 1), self.title, size=_TITLE, weight="bold", va="top")
@@ -171,7 +172,7 @@ class _Panel:
                 looks.setdefault((one.kind, one.chunk), []).append((one, at))
         for (kind, chunk), boxes in looks.items():
             colour = shade(kind, chunk, self.chunks)
-            if self.picture.columns:  # thick lines have half of the points of boxes
+            if self.picture.columns:  # thick lines have half as many points as boxes
                 _add(axes, ([(one.start, at + 0.5), (one.end, at + 0.5)] for one, at in boxes), facecolor="none", capstyle="butt",
                      edgecolor=colour, linewidth=self.picture.row * (1 - self.picture.gap))
                 continue
@@ -185,7 +186,7 @@ class _Panel:
                               ha="center", va="center_baseline")
 
     def _number_sizes(self) -> dict[str, float]:
-        """Per kind of work, the size at which the numbers of all its boxes fit: all of them or none."""
+        """For each kind of work, the font size at which the numbers of all its boxes fit; either all or none are drawn."""
         row, sizes = self.picture.row, dict.fromkeys(LOOKS, min(_MOST_NUMBER, 0.68 * self.picture.row))
         unit = {digits: text_width("0" * digits, 100) / 100 for digits in range(1, 7)}
         for one in itertools.chain(*self.rows):
@@ -195,9 +196,9 @@ class _Panel:
         return {kind: size for kind, size in sizes.items() if size >= _LEAST_NUMBER}
 
     def _path(self, axes: Axes) -> None:
-        """The critical path over the computations of the ranks that are shown."""
-        row_of, near = {rank: at for at, rank in enumerate(self.ranks)}, self.picture.longest / self.picture.width  # a point
-        steps: list[tuple[float, float, int]] = []  # from, to and row, joined where no visible wait is between two
+        """Draws the critical path over the computations of the visible ranks."""
+        row_of, near = {rank: at for at, rank in enumerate(self.ranks)}, self.picture.longest / self.picture.width  # one point
+        steps: list[tuple[float, float, int]] = []  # from, to and row, joined if there is no visible wait in between
         for rank, start, end in self.given["critical_path"]:
             row = row_of.get(rank)
             if row is not None and steps and steps[-1][2] == row and start - steps[-1][1] < near:
@@ -215,14 +216,14 @@ class _Panel:
         _add(axes, [*links, *_corners(boxes)], facecolor="none", edgecolor=INK, linewidth=1.1, clip_on=False)
 
     def _memory(self, axes: Axes) -> None:
-        """The activations of the rank that saves most."""
+        """Draws the activations of the rank that saves most."""
         picture, near = self.picture, self.picture.longest / self.picture.width
         caption = self.given["caption"]
         if text_width(caption, _CAPTION) > picture.width:
             caption = caption.replace(", which saves most", "").removesuffix(" of a rank's share of the model")
         axes.annotate(wrapped(caption, _CAPTION, picture.width), (0, _STRIP + 3), xycoords="axes points", size=_CAPTION, color=SOFT)
         levels = self.given["saved"]["levels"]
-        # A dip that is too short to be seen as more than a scratch is left out.
+        # Omit dips that are too short to be visible.
         dips = {at for at in range(1, len(levels) - 1)
                 if levels[at - 1][1] > levels[at][1] < levels[at + 1][1] and levels[at + 1][0] - levels[at][0] < near}
         when, amount = zip(*(level for at, level in enumerate(levels) if at not in dips), (self.makespan, levels[-1][1]))

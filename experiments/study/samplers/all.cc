@@ -1,4 +1,4 @@
-// Every trial of the study to its end, in order.
+// Runs every trial of the study to its end, in order.
 #include "experiments/study/sampler.h"
 
 namespace concertina::samplers {

@@ -1,6 +1,6 @@
-// Successive halving: of the trials that reached a rung, the best 1/factor go on to the next one.
-// As in ASHA (Li et al., MLSys 2020, algorithm 2) no task waits for the last ones of a rung; but
-// as the trials are known beforehand, lower rungs come first, so that few go on that should not.
+// Successive halving: the best 1/factor of the trials that reached a rung are promoted to the next.
+// As in ASHA (Li et al., MLSys 2020, algorithm 2), no task waits for the last ones of a rung; but
+// since all trials are known in advance, lower rungs run first, which avoids wrong promotions.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ std::vector<std::int64_t> rungs_of(const OptionValues& options, std::int64_t ste
   std::vector<std::int64_t> rungs;
   for (auto rung = option<std::int64_t>(options, "min_steps"); rung < steps; rung *= factor) {
     rungs.push_back(rung);
-    if (rung > steps / factor) break;  // the next one is above `steps`, or overflows
+    if (rung > steps / factor) break;  // the next one would be above `steps`, or overflow
   }
   rungs.push_back(steps);
   return rungs;
@@ -39,15 +39,15 @@ class AshaSampler : public Sampler {
     reached_.resize(rungs_.empty() ? 0 : rungs_[0].size());
     for (const auto& rungs : rungs_)
       if (rungs.size() != reached_.size())
-        throw_input("trials of asha have different numbers of rungs", "search.method",
+        throw_input("the trials of asha have different numbers of rungs", "search.method",
                     "the same run.steps for all trials");
     for (const auto& [number, trial] : before) tell(trial);
     for (const auto& [number, trial] : before)
       if (trial.state != TrialState::open || !trial.rungs.empty()) started_.insert(number);
   }
 
-  /// The lowest rung first: with one task at a time a rung is complete before the next one begins,
-  /// and with several nobody waits for the last ones of a rung.
+  /// Lower rungs first: with one task at a time a rung is complete before the next one starts, and
+  /// with several no task waits for the last ones of a rung.
   std::optional<TrialTask> next(bool idle) override {
     for (const Trial& trial : trials_)
       if (!started_.contains(trial.number)) return task(trial.number, 0);
@@ -63,7 +63,7 @@ class AshaSampler : public Sampler {
       const double metric = trial.rungs[rung].metric;
       const double cost = search_.minimise ? metric : -metric;
       reached_[rung][number] = std::isnan(cost) ? kWorst : cost;
-      // It went on from the rung below, in this launch of the study or an earlier one.
+      // It was promoted from the rung below, in this launch of the study or an earlier one.
       if (rung > 0) promoted_.insert({rung - 1, number});
     }
     if (trial.state == TrialState::failed || trial.state == TrialState::timed_out)
@@ -71,7 +71,7 @@ class AshaSampler : public Sampler {
   }
 
   std::optional<int> left() const override {
-    // Those of the lowest rung, and of what stands there a share of each rung.
+    // The tasks of the lowest rung, and the expected promotions from each rung.
     double tasks = static_cast<double>(trials_.size() - started_.size());
     double reaching = static_cast<double>(trials_.size());
     for (std::size_t rung = 1; rung < reached_.size(); ++rung) {
@@ -94,8 +94,8 @@ class AshaSampler : public Sampler {
                     "search.method", "a study whose trials are all evaluated on the same data");
   }
 
-  /// The best trial among the first 1/factor of a rung that has not gone on; 0: there is none.
-  /// `last`: no other will come to the rung, so one goes on even where 1/factor is less than one.
+  /// The best trial among the first 1/factor of a rung that was not promoted, or 0. `last`: no
+  /// other trial will reach the rung, so one is promoted even if 1/factor is less than one.
   int promotable(std::size_t rung, bool last) const {
     std::vector<std::pair<double, int>> order;
     for (const auto& [number, cost] : reached_[rung]) order.emplace_back(cost, number);
@@ -121,21 +121,21 @@ class AshaSampler : public Sampler {
   const std::int64_t factor_;
   const std::vector<Trial> trials_;
   std::vector<std::vector<std::int64_t>> rungs_;    // by trial: steps of each rung
-  std::vector<std::map<int, double>> reached_;      // by rung: trials and what is to be small
+  std::vector<std::map<int, double>> reached_;      // by rung: trials and the value to minimize
   std::set<std::pair<std::size_t, int>> promoted_;  // (rung, trial)
-  std::optional<TrialRecord> first_;                // of those that have a metric
-  std::set<int> started_, ended_;                   // ended: nothing more comes of them
+  std::optional<TrialRecord> first_;                // with a metric
+  std::set<int> started_, ended_;                   // ended: finished for good
 };
 
 }  // namespace
 
 SearchMethod asha() {
-  return {.make = [](const StudySpec& spec, const std::map<int, TrialRecord>& before)
-              -> std::unique_ptr<Sampler> { return std::make_unique<AshaSampler>(spec, before); },
-          .options = {{"min_steps", std::int64_t{0}, "steps of the lowest rung", 1, kMostRungSteps},
-                      {"factor", std::int64_t{3},
-                       "a rung has so many times the steps of the one below it", 2, 100}},
-          .rungs = rungs_of};
+  return {
+      .make = [](const StudySpec& spec, const std::map<int, TrialRecord>& before)
+          -> std::unique_ptr<Sampler> { return std::make_unique<AshaSampler>(spec, before); },
+      .options = {{"min_steps", std::int64_t{0}, "steps of the lowest rung", 1, kMostRungSteps},
+                  {"factor", std::int64_t{3}, "ratio of the steps of consecutive rungs", 2, 100}},
+      .rungs = rungs_of};
 }
 
 }  // namespace concertina::samplers

@@ -1,4 +1,4 @@
-// Another program says what to try, by lines of JSON (the user's guide has the protocol).
+// An external program proposes settings with lines of JSON (the user's guide has the protocol).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -28,36 +28,36 @@ constexpr std::int64_t kNoBound = kMostTrials;
 
 constexpr double kPatienceSeconds = 300;  // for an answer
 
-/// The beginning of a line, as a person may read it at a terminal.
+/// The beginning of a line, printable on a terminal.
 std::string shown(const std::string& line) {
   constexpr std::size_t kMost = 120;
   const std::string text = terminal_text(line.substr(0, kMost));
   return line.size() > kMost ? fmt::format("{}... ({} bytes)", text, line.size()) : text;
 }
 
-/// The program at the other end: lines of JSON to its stdin, from its stdout. An answer comes
-/// within kPatienceSeconds, or a signal asks the study to end.
+/// The external program: sends lines of JSON to its stdin and reads them from its stdout. An answer
+/// must arrive within kPatienceSeconds, unless a signal stops the study.
 class SamplerProcess {
  public:
-  /// Throws Error{bad_input} if there is no such program.
+  /// Throws Error{bad_input} if the program does not exist.
   explicit SamplerProcess(const std::string& command) : command_(command) {
     const std::vector<std::string> words = split_words(command, "search.command");
     if (find_program(words[0]).empty())
-      throw_input(fmt::format("the sampler '{}' is not there, or cannot be executed", words[0]),
+      throw_input(fmt::format("the sampler '{}' does not exist or cannot be executed", words[0]),
                   "search.command", "a program on PATH, or its path");
     int to[2], from[2];
     if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw_errno("pipe", command);
     to_ = File(to[1], "the sampler's input");
     from_ = File(from[0], "the sampler's output");
     const File child_in(to[0], ""), child_out(from[1], "");
-    std::signal(SIGPIPE, SIG_IGN);  // a sampler that has gone is an error of write()
+    std::signal(SIGPIPE, SIG_IGN);  // writing to an exited sampler is an error of write()
     process_.emplace(
         ProcessOptions{.words = words, .in = child_in.descriptor(), .out = child_out.descriptor()});
   }
 
-  /// Ends its input, waits two seconds, then kills it with what it has started.
+  /// Closes its input, waits two seconds, then kills it and its children.
   ~SamplerProcess() {
-    to_ = File();  // the end of its input: a sampler ends by itself
+    to_ = File();  // a sampler exits at the end of its input
     process_->wait(2);
   }
 
@@ -69,8 +69,8 @@ class SamplerProcess {
     }
   }
 
-  /// Sends `question` and returns the object that the program answers; nothing where a signal asks
-  /// the study to end before that. Throws a failure if the answer is something else.
+  /// Sends `question` and returns the object that the program answers, or nothing if a signal stops
+  /// the study first. Throws a failure for any other answer.
   std::optional<Json> ask(const Json& question) {
     send(question);
     const double began = now();
@@ -83,32 +83,34 @@ class SamplerProcess {
         said_.append(bytes, static_cast<std::size_t>(got));
       } else if (stop_waits()) {
         return std::nullopt;
-      } else if (process_->exit_code()) {  // a process that it has left may hold its output open
+      } else if (process_->exit_code()) {  // a process that it started may keep its output open
         fail_ended();
       } else if (now() > began + kPatienceSeconds) {
-        fail(fmt::format("it has not answered for {:g} s", kPatienceSeconds));
+        fail(fmt::format("no answer within {:g} s", kPatienceSeconds));
       }
     }
     const std::string line = said_.substr(0, said_.find('\n'));
     said_.erase(0, line.size() + 1);
     Json json = parse_json<Json>(line);
-    if (!json.is_object()) fail(fmt::format("it said '{}', which is no JSON object", shown(line)));
+    if (!json.is_object())
+      fail(fmt::format("it sent '{}', which is not a JSON object", shown(line)));
     return json;
   }
 
   [[noreturn]] void fail(const std::string& why) const {
-    throw_failure(fmt::format("the sampler failed: {}", why), command_,
-                  "what it printed above; ended trials are kept, `study run` goes on with them");
+    throw_failure(
+        fmt::format("the sampler failed: {}", why), command_,
+        "see its output above; finished trials are kept, and `study run` continues with them");
   }
 
  private:
   [[noreturn]] void fail_ended() {
     const std::optional<int> code = process_->wait(0.2);
-    fail(code ? fmt::format("it ended without an answer (exit code {})", *code)
-              : "it closed its end, and still runs");
+    fail(code ? fmt::format("it exited without an answer (exit code {})", *code)
+              : "it closed its output but is still running");
   }
 
-  std::string command_, said_;  // said_: what is not yet taken
+  std::string command_, said_;  // said_: not processed yet
   File to_, from_;
   std::optional<Process> process_;
 };
@@ -173,23 +175,23 @@ class CommandSampler : public Sampler {
     return json.is_number() ? json : Json(value);
   }
 
-  /// A sampler that is told nothing of what it asked for searches blindly.
+  /// A sampler without the metric that it requested would search blindly.
   [[noreturn]] void refuse_metric(const TrialRecord& record) const {
     std::vector<std::string> names;
     for (const auto& [name, value] : record.figures)
       if (name.find('.') == std::string::npos) names.push_back(name);
-    throw_failure(fmt::format("trial {} is done, but its result has no number {}", record.number,
+    throw_failure(fmt::format("trial {} is done, but its result has no metric {}", record.number,
                               search_.metric),
                   "search.metric",
-                  fmt::format("one of: {}; in a study of another name", fmt::join(names, ", ")));
+                  fmt::format("one of: {}, in a study with another name", fmt::join(names, ", ")));
   }
 
   Settings settings_of(const Json& answer) const {
     if (answer.size() != 1 || !answer.contains("set") || !answer["set"].is_object() ||
         answer["set"].empty())
       process_.fail(
-          fmt::format("it said {} where {{\"set\": {{KEY: VALUE, ...}}}} or "
-                      "{{\"done\": true}} was due",
+          fmt::format("expected {{\"set\": {{KEY: VALUE, ...}}}} or "
+                      "{{\"done\": true}}, got {}",
                       answer.dump()));
     Settings settings;
     for (const auto& [key, value] : answer["set"].items())
@@ -202,26 +204,26 @@ class CommandSampler : public Sampler {
     if (key == kRanksKey) {
       if (!value.is_number_integer() || value < 1 || value > kMostTrialRanks)
         throw_input(fmt::format("ranks = {}", value.dump()), place,
-                    fmt::format("a whole number from 1 to {}", kMostTrialRanks));
+                    fmt::format("an integer from 1 to {}", kMostTrialRanks));
       return value.dump();
     }
     if (is_studys_own(key))
-      throw_input(fmt::format("{} is the study's own", key), place,
-                  "each trial has a directory of its own in the study's folder");
+      throw_input(fmt::format("{} is set by the study", key), place,
+                  "remove it: each trial has a directory in the study's folder");
     if (value.is_null() || value.is_object())
-      throw_input(fmt::format("{} = {} is no value of a key", key, value.dump()), place,
-                  "{\"set\": {\"optimizer.lr\": 0.003}}: each key with its table's name");
+      throw_input(fmt::format("{} = {} is not a valid assignment", key, value.dump()), place,
+                  "{\"set\": {\"optimizer.lr\": 0.003}}: with the table name of each key");
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     RunConfig scratch;
-    set_key(key, text, place, scratch);  // refuses what is no key or no value of it
+    set_key(key, text, place, scratch);  // throws for unknown keys and invalid values
     return text;
   }
 
   const SearchSection search_;
   const std::int64_t most_;
   SamplerProcess process_;
-  std::deque<Trial> again_;  // asked for before, and not ended
-  int last_ = 0;             // number of the trial that was asked for last
+  std::deque<Trial> again_;  // requested before, but not finished
+  int last_ = 0;             // number of the trial that was requested last
   bool done_ = false;
 };
 
@@ -232,10 +234,9 @@ SearchMethod sampler() {
                      const std::map<int, TrialRecord>& before) -> std::unique_ptr<Sampler> {
             return std::make_unique<CommandSampler>(spec, before);
           },
-          .options = {{"command", std::string(), "the program that says what to try"},
+          .options = {{"command", std::string(), "program that chooses settings"},
                       {"trials", std::int64_t{kNoBound},
-                       "trials that it is asked for at most; by default until it has none", 1,
-                       kMostTrials}},
+                       "maximum number of trials to request (default: unlimited)", 1, kMostTrials}},
           .program = "command"};
 }
 

@@ -51,13 +51,13 @@ CharacterMap::CharacterMap(std::string_view encoded, const std::string& where) {
   const std::optional<std::string> bytes = from_base64(encoded);
   const std::size_t size = bytes && bytes->size() >= 4 ? little_u32(*bytes, 0) : 0;
   if (size == 0 || size % 4 != 0 || size > bytes->size() - 4)
-    throw_input("precompiled_charsmap is no table of SentencePiece's", where,
-                "a whole tokenizer.json");
+    throw_input("precompiled_charsmap is not a SentencePiece table", where,
+                "use a complete tokenizer.json");
   for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(little_u32(*bytes, at));
   strings_ = bytes->substr(4 + size);
 }
 
-/// What takes the place of the shortest beginning of `text` that is in the table.
+/// Returns the replacement of the shortest prefix of `text` that is in the table.
 std::optional<std::string_view> CharacterMap::find(std::string_view text) const {
   std::size_t node = offset_of(units_[0]);
   for (const char byte : text) {

@@ -1,6 +1,6 @@
-// SentencePiece's rules of normalization as a model has them compiled: a table of strings that
-// others take the place of ("precompiled_charsmap").
-// Source: github.com/huggingface/spm_precompiled and github.com/s-yata/darts-clone.
+// SentencePiece's compiled normalization rules: a table of strings and their replacements
+// ("precompiled_charsmap"). Source: github.com/huggingface/spm_precompiled and
+// github.com/s-yata/darts-clone.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace concertina {
 
 class CharacterMap {
  public:
-  /// `encoded`: in base64. Input error, with `where`: it is no such table.
+  /// `encoded` is base64. Throws Error{bad_input} with `where` if it is not a valid table.
   CharacterMap(std::string_view encoded, const std::string& where);
 
-  /// As `tokenizers` does it: grapheme by grapheme if these have less than 6 bytes, else character
-  /// by character. `text` is UTF-8.
+  /// Normalizes like `tokenizers`: by grapheme if it has less than 6 bytes, otherwise by character.
+  /// `text` must be UTF-8.
   std::string apply(std::string_view text) const;
 
  private:
@@ -25,7 +25,7 @@ class CharacterMap {
   bool append(std::string_view part, std::string& result) const;
 
   std::vector<std::uint32_t> units_;  // of the double array
-  std::string strings_;               // each ends with a zero
+  std::string strings_;               // zero-terminated strings
 };
 
 }  // namespace concertina

@@ -25,14 +25,14 @@ bool means_nothing(const RulesJson& value) {
 const RulesJson& object_of(const RulesJson& parent, const char* key, const std::string& where) {
   const RulesJson* const found = find_key(parent, key);
   if (found == nullptr || !found->is_object())
-    throw_input(fmt::format("there is no object '{}'", key), where, "a whole tokenizer.json");
+    throw_input(fmt::format("missing object '{}'", key), where, "use a complete tokenizer.json");
   return *found;
 }
 
 const RulesJson& list_of(const RulesJson& parent, const char* key, const std::string& where) {
   const RulesJson* const found = find_key(parent, key);
   if (found == nullptr || !found->is_array())
-    throw_input(fmt::format("there is no list '{}'", key), where, "a whole tokenizer.json");
+    throw_input(fmt::format("missing list '{}'", key), where, "use a complete tokenizer.json");
   return *found;
 }
 
@@ -40,15 +40,16 @@ bool flag_of(const RulesJson& parent, const char* key, const std::string& where)
   const RulesJson* const found = find_key(parent, key);
   if (found == nullptr) return false;
   if (!found->is_boolean())
-    throw_input(fmt::format("'{}' is {}", key, found->dump().substr(0, 60)), where,
-                "true or false");
+    throw_input(fmt::format("'{}' has the invalid value {}", key, found->dump().substr(0, 60)),
+                where, "use true or false");
   return found->get<bool>();
 }
 
 std::string text_of(const RulesJson& parent, const char* key, const std::string& where) {
   const RulesJson* const found = find_key(parent, key);
   if (found == nullptr || !found->is_string())
-    throw_input(fmt::format("'{}' is no text", key), where, fmt::format("\"{}\": \"...\"", key));
+    throw_input(fmt::format("'{}' is not a string", key), where,
+                fmt::format("use \"{}\": \"...\"", key));
   return found->get<std::string>();
 }
 
@@ -56,7 +57,8 @@ std::int64_t count_of(const RulesJson& parent, const char* key, const std::strin
   constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
   const RulesJson* const found = find_key(parent, key);
   if (found == nullptr || !found->is_number_unsigned() || found->get<std::uint64_t>() >= kMost)
-    throw_input(fmt::format("'{}' is no whole number", key), where, "one from 0 to 2^31 - 1");
+    throw_input(fmt::format("'{}' is not an integer", key), where,
+                "use an integer from 0 to 2^31 - 1");
   return found->get<std::int64_t>();
 }
 
@@ -64,7 +66,7 @@ std::string type_of(const RulesJson& step, const std::string& where) {
   const RulesJson* const found = find_key(step, "type");
   if (found == nullptr) return "";
   if (!found->is_string())
-    throw_input(fmt::format("a type is {}", found->dump().substr(0, 60)), where, "a name");
+    throw_input(fmt::format("invalid type {}", found->dump().substr(0, 60)), where, "use a name");
   return found->get<std::string>();
 }
 
@@ -93,12 +95,14 @@ void require_only(const RulesJson& object,
     throw_input(
         fmt::format("{} = {} is not supported", key,
                     value.dump(-1, ' ', false, RulesJson::error_handler_t::replace).substr(0, 60)),
-        where, known ? fmt::format("{} = {}", key, rule->second.dump()) : "a tokenizer without it");
+        where,
+        known ? fmt::format("use {} = {}", key, rule->second.dump())
+              : "use a tokenizer without it");
   }
   for (const auto& [key, value] : must)
     if (!object.contains(key) && !means_nothing(value) && key != "use_regex")
       throw_input(fmt::format("'{}' is missing", key), where,
-                  fmt::format("{} = {}", key, value.dump()));
+                  fmt::format("use {} = {}", key, value.dump()));
 }
 
 std::vector<std::pair<std::string, std::int32_t>> read_vocabulary(const RulesJson& vocab,
@@ -109,12 +113,12 @@ std::vector<std::pair<std::string, std::int32_t>> read_vocabulary(const RulesJso
     const bool whole = id.is_number_integer() && id.get<double>() >= 0 &&
                        id.get<double>() < static_cast<double>(kMostTokenIds);
     if (!whole)
-      throw_input(
-          fmt::format("the token '{}' has the id {}", token.substr(0, 60), id.dump().substr(0, 60)),
-          where, "ids from 0 to 2^22 - 1");
+      throw_input(fmt::format("the token '{}' has the invalid id {}", token.substr(0, 60),
+                              id.dump().substr(0, 60)),
+                  where, "use ids from 0 to 2^22 - 1");
     if (!seen.insert(id.get<std::int64_t>()).second)
-      throw_input(fmt::format("the id {} is there twice", id.get<std::int64_t>()), where,
-                  "an id of its own for each token");
+      throw_input(fmt::format("duplicate id {}", id.get<std::int64_t>()), where,
+                  "use a unique id for each token");
     tokens.emplace_back(token, id.get<std::int32_t>());
   }
   return tokens;

@@ -16,7 +16,7 @@ namespace concertina {
 namespace {
 
 struct CodeRange {
-  std::uint32_t first, last;  // of kNewLower: a letter and its small one
+  std::uint32_t first, last;  // in kNewLower: a letter and its lower case
 };
 struct NewCharacters {
   std::uint32_t first, last;
@@ -30,7 +30,7 @@ bool is_in(std::span<const CodeRange> ranges, std::uint32_t code) {
   return after != ranges.begin() && code <= std::prev(after)->last;
 }
 
-/// utf8proc's normal form of a text without opaque characters.
+/// Appends utf8proc's normal form of a text without opaque characters.
 void append_normal(std::string_view text, int options, std::string& result) {
   if (text.empty()) return;
   utf8proc_uint8_t* made = nullptr;
@@ -83,7 +83,7 @@ std::string library_lower(std::string_view text) {
     if (code < 0x80) {
       result += static_cast<char>(code >= 'A' && code <= 'Z' ? code + ('a' - 'A') : code);
     } else if (code == 0x130) {
-      result += "i\u0307";  // the one character whose small form is two
+      result += "i\u0307";  // the only character whose lower case has two characters
     } else {
       const auto* const known = std::ranges::find(kNewLower, code, &CodeRange::first);
       append_utf8(
@@ -114,7 +114,7 @@ std::string library_normal_form(std::string_view text, std::string_view form) {
 }
 
 bool has_newer_characters(std::string_view text) {
-  // The first is U+0897, of three bytes; by the bits of a code point without the lowest 8.
+  // The first is U+0897, of three bytes. Indexed by code point without the lowest 8 bits.
   static const std::vector<bool> pages = [] {
     std::vector<bool> all(0x1100);
     for (const NewCharacters& newer : kNewer)

@@ -12,8 +12,8 @@
 namespace concertina {
 namespace {
 
-/// Unicode's White_Space, which \s means there; that of PCRE2 has U+180E too, which is none since
-/// Unicode 6.3.
+/// Unicode's White_Space, which \s means in Oniguruma. PCRE2's \s also has U+180E, which is not in
+/// White_Space since Unicode 6.3.
 constexpr std::string_view kSpace =
     R"(\t-\r\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr std::string_view kNoSpace =
@@ -35,14 +35,14 @@ class PatternReader {
 
  private:
   [[noreturn]] void refuse(std::size_t begin) const {
-    throw_input(
-        fmt::format("words are cut by a pattern whose '{}' at character {} is not supported",
-                    pattern_.substr(begin, 12), begin + 1),
-        where_, "literals, classes, \\s, \\d, \\p{L} and the like, groups, |, ?, *, +, {n,m}");
+    throw_input(fmt::format("the pattern for words has unsupported syntax '{}' at character {}",
+                            pattern_.substr(begin, 12), begin + 1),
+                where_,
+                "use literals, classes, \\s, \\d, \\p{L} and the like, groups, |, ?, *, +, {n,m}");
   }
   char here() const { return at_ < pattern_.size() ? pattern_[at_] : '\0'; }
   std::string newer(std::string_view category) const {
-    // For ideographs the blocks of Unicode 15 and 15.1.
+    // For ideographs, the blocks of Unicode 15 and 15.1.
     return !newer_             ? ""
            : category == "Han" ? R"(\x{2EBF0}-\x{2EE5D}\x{31350}-\x{323AF})"
                                : newer_characters(category);
@@ -87,7 +87,7 @@ void PatternReader::read_item() {
           std::ranges::all_of(inner, [](char c) { return (c >= '0' && c <= '9') || c == ','; });
       if (!counts) refuse(begin);
       copy(end + 1 - at_);
-      if (here() == '+') refuse(begin);  // possessive for one of the two
+      if (here() == '+') refuse(begin);  // possessive only in one of the two
       return;
     }
     default:
@@ -144,7 +144,7 @@ void PatternReader::read_escape(bool in_class) {
       ++end;
     const bool whole = braces ? end < pattern_.size() && pattern_[end] == '}' && end > digits
                               : end == digits + (letter == 'u' ? 4 : 2);
-    // Two digits are a byte there, and a character here.
+    // Two digits are a byte in Oniguruma, but a character in PCRE2.
     if (!whole || (letter == 'x' && !braces && pattern_[digits] > '7')) refuse(begin);
     made_ += fmt::format(R"(\x{{{}}})", pattern_.substr(digits, end - digits));
     at_ = end + (braces ? 1 : 0);
@@ -156,7 +156,7 @@ void PatternReader::read_escape(bool in_class) {
   copy(1);
 }
 
-/// At the p of \p{L}.
+/// Reads a property from the p of \p{L} on.
 void PatternReader::read_property(bool in_class) {
   const std::size_t begin = at_ - 1, end = pattern_.find('}', at_);
   bool negated = here() == 'P';

@@ -1,4 +1,4 @@
-// A regular expression of Oniguruma, which `tokenizers` uses, as one of PCRE2.
+// Translation of Oniguruma's regular expressions, which `tokenizers` uses, to PCRE2.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace concertina {
 
-/// The same pattern for PCRE2, with PCRE2_UTF and PCRE2_UCP: white space is Unicode's, and with
-/// `newer` categories have the characters that PCRE2's own tables may lack, which takes longer.
-/// Input error, with `where`: a part that the two may read differently.
+/// Returns the same pattern for PCRE2 with PCRE2_UTF and PCRE2_UCP. White space is Unicode's. With
+/// `newer`, categories include characters that PCRE2's tables may lack, which is slower. Throws
+/// Error{bad_input} with `where` for syntax that the two may interpret differently.
 std::string pcre2_pattern(std::string_view pattern, bool newer, const std::string& where);
 
-/// A pattern, of Oniguruma's syntax, that is found where `text` is.
+/// Returns a pattern in Oniguruma's syntax that matches `text` literally.
 std::string literal_pattern(std::string_view text);
 
 }  // namespace concertina

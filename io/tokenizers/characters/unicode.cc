@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// The character before `at`, which is the end of one.
+/// Returns the character that ends at `at`.
 std::uint32_t code_before(std::string_view text, std::size_t at) {
   std::size_t begin = at - 1;
   while (begin > 0 && at - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80)
@@ -48,7 +48,7 @@ void append_utf8(std::uint32_t code, std::string& text) {
 
 namespace {
 
-/// The first byte that is not UTF-8, or the end.
+/// Returns the first byte that is not UTF-8, or the end.
 std::size_t end_of_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
@@ -85,8 +85,8 @@ std::size_t white_space_before(std::string_view text, std::size_t at) {
 void require_utf8(std::string_view text) {
   const std::size_t begin = end_of_utf8(text);
   if (begin < text.size())
-    throw_input(fmt::format("the bytes from {} on are not UTF-8", begin), "the text",
-                "text in UTF-8, or data.tokenizer = \"bytes\"");
+    throw_input(fmt::format("invalid UTF-8 at byte {}", begin), "the text",
+                "use text in UTF-8, or data.tokenizer = \"bytes\"");
 }
 
 std::size_t line_cut(std::string_view text, std::size_t from) {

@@ -12,10 +12,10 @@
 namespace concertina {
 namespace {
 
-/// A pattern of which more is known than what it matches.
+/// A pattern with known properties.
 struct KnownPattern {
   std::string_view pattern;
-  bool plain_words;  // letters of ASCII, maybe after a space, are a word where ASCII follows
+  bool plain_words;  // ASCII letters, optionally after a space, are a word if ASCII follows
 };
 
 constexpr std::string_view kGpt2 =
@@ -29,7 +29,7 @@ constexpr std::string_view kGpt4o =
 constexpr KnownPattern kKnownPatterns[] = {
     {kGpt2, true}, {kLlama3, true}, {kQwen2, true}, {kGpt4o, false}};
 
-/// `everywhere`: it has a match at each place.
+/// `everywhere` means that the pattern matches at every position.
 pcre2_code* compiled(std::string_view pattern, bool newer, bool everywhere,
                      const std::string& where) {
   const std::string translated = pcre2_pattern(pattern, newer, where);
@@ -43,11 +43,12 @@ pcre2_code* compiled(std::string_view pattern, bool newer, bool everywhere,
   if (code != nullptr) pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &empty);
   if (code == nullptr || empty != 0) {
     pcre2_code_free(code);
-    throw_input(fmt::format("the pattern {} {}", pattern.substr(0, 200),
-                            empty != 0 ? "matches nothing at all" : "is no regular expression"),
-                where, "one as published models have it");
+    throw_input(
+        fmt::format("the pattern {} {}", pattern.substr(0, 200),
+                    empty != 0 ? "matches the empty string" : "is not a valid regular expression"),
+        where, "use a pattern of a published model");
   }
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it, pcre2_match() is used
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without JIT, pcre2_match() interprets it
   return code;
 }
 
@@ -55,8 +56,8 @@ bool is_ascii_letter(char c) {
   return static_cast<unsigned>((c | 0x20) - 'a') < 26;
 }
 
-/// The end of a word of small and capital letters, maybe after one space, that begins at `at`; 0 if
-/// none does or a character beyond ASCII follows.
+/// Returns the end of a word of ASCII letters at `at`, optionally after a space; 0 if there is none
+/// or if a non-ASCII character follows.
 std::size_t plain_word_end(std::string_view text, std::size_t at) {
   std::size_t end = at + (text[at] == ' ' ? 1 : 0);
   const std::size_t letters = end;
@@ -76,7 +77,7 @@ pcre2_match_data* match_of_thread() {
   };
   thread_local const std::unique_ptr<pcre2_match_data, FreeMatch> match(
       pcre2_match_data_create(1, nullptr));
-  CONCERTINA_CHECK(match != nullptr, "no memory for a match");
+  CONCERTINA_CHECK(match != nullptr, "out of memory for a match");
   return match.get();
 }
 
@@ -123,7 +124,7 @@ bool WordPattern::Words::next(std::string_view& word, bool& matches) {
   return true;
 }
 
-/// The first match from at_ on, or one after the end of the text.
+/// Finds the first match from at_ on, or one after the end of the text.
 void WordPattern::Words::find() {
   auto* const match = static_cast<pcre2_match_data*>(match_);
   const int found = pcre2_match(code_of(code_), reinterpret_cast<PCRE2_SPTR>(text_.data()),
@@ -134,10 +135,10 @@ void WordPattern::Words::find() {
     return;
   }
   if (found <= 0)
-    throw_input(fmt::format("the pattern {} asks for too much work at byte {} of a text (PCRE2's "
+    throw_input(fmt::format("matching the pattern {} is too expensive at byte {} of a text (PCRE2 "
                             "error {})",
                             pattern_.text_.substr(0, 200), at_, found),
-                pattern_.where_, "a simpler pattern, or shorter texts");
+                pattern_.where_, "use a simpler pattern or shorter texts");
   begin_ = pcre2_get_ovector_pointer(match)[0];
   end_ = pcre2_get_ovector_pointer(match)[1];
 }

@@ -1,5 +1,5 @@
-// The patterns that cut a text into words before a model sees it: regular expressions as
-// `tokenizers` has them (those of Oniguruma), run by PCRE2.
+// Patterns that split a text into words before a model processes it: regular expressions in the
+// syntax of `tokenizers` (Oniguruma), executed by PCRE2.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,26 +12,26 @@ namespace concertina {
 
 class WordPattern {
  public:
-  /// `pattern`: as tokenizer.json or a model's code has it. Input error, with `where`: it is no
-  /// regular expression, matches nothing at all, or has a part that may mean something else to
-  /// PCRE2. `prefix_space`: tokenizer.json's add_prefix_space.
+  /// `pattern` is in the syntax of tokenizer.json. Throws Error{bad_input} with `where` if it is
+  /// invalid, matches the empty string, or PCRE2 may interpret it differently. `prefix_space` is
+  /// add_prefix_space of tokenizer.json.
   WordPattern(std::string_view pattern, const std::string& where, bool prefix_space = false);
   static std::string_view gpt2();
   static std::string_view llama3();
 
-  /// Walks through the matches in a text and what is between them, which joined are the text. One
-  /// per thread and text.
+  /// Iterates over the matches in a text and the parts between them, which together are the text.
+  /// Use one object per thread and text.
   class Words {
    public:
-    /// `text` is UTF-8.
+    /// `text` must be UTF-8.
     Words(const WordPattern& pattern, std::string_view text);
-    /// False at the end.
+    /// Returns false at the end.
     bool next(std::string_view& word) {
       bool matches = false;
       return next(word, matches);
     }
-    /// As above, and says whether the word is a match. Input error: the pattern asks for too much
-    /// work.
+    /// Also returns whether the word is a match. Throws Error{bad_input} if matching exceeds
+    /// PCRE2's limits.
     bool next(std::string_view& word, bool& matches);
 
    private:
@@ -42,11 +42,11 @@ class WordPattern {
     void* match_;  // of this thread
     std::string_view text_;
     std::size_t at_ = 0;
-    std::size_t begin_ = 0, end_ = 0;  // of the next match; not looked for where end_ <= at_
+    std::size_t begin_ = 0, end_ = 0;  // next match; not yet searched for if end_ <= at_
   };
 
-  /// Calls `use` with each word of a text in UTF-8. With a prefix space they are those of the text
-  /// after a space, unless it begins with one or is empty.
+  /// Calls `use` with each word of a UTF-8 text. With a prefix space, a space is added to the text
+  /// first unless it begins with one or is empty.
   template <class Use>
   void for_each_word(std::string_view text, const Use& use) const {
     std::string spaced;
@@ -57,8 +57,8 @@ class WordPattern {
 
   const std::string& text() const { return text_; }
   bool prefix_space() const { return prefix_space_; }
-  /// Whether it is one of those that never join, nor look at, what is beyond a single line break or
-  /// space (of unicode.h's line_cut() and space_cut()).
+  /// Whether this is a known pattern that never joins or examines text across a single line break
+  /// or space (line_cut() and space_cut() in unicode.h).
   bool keeps_lines() const { return keeps_lines_; }
 
  private:
@@ -69,7 +69,7 @@ class WordPattern {
   std::string text_, where_;
   bool prefix_space_;
   bool keeps_lines_ = false, plain_words_ = false;
-  std::unique_ptr<void, Free> code_, newer_code_;  // the second knows newer characters
+  std::unique_ptr<void, Free> code_, newer_code_;  // the second supports newer characters
 };
 
 }  // namespace concertina

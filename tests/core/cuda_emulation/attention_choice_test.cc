@@ -73,7 +73,7 @@ TEST_F(AttentionChoiceTest, WhereThereIsNoCudnnOursIsTaken) {
   emulation::set_dnn_problem("libcudnn.so.9 cannot be loaded");
   EXPECT_EQ(reserved(AttentionBy::automatic), own_);
   EXPECT_EQ(planned(AttentionBy::automatic), own_);
-  EXPECT_EQ(refusal(), "attention cannot be cuDNN's: libcudnn.so.9 cannot be loaded");
+  EXPECT_EQ(refusal(), "cuDNN's attention cannot be used: libcudnn.so.9 cannot be loaded");
 }
 
 TEST_F(AttentionChoiceTest, OtherGenerationsThanHopperTakeOurs) {
@@ -82,7 +82,7 @@ TEST_F(AttentionChoiceTest, OtherGenerationsThanHopperTakeOurs) {
     EXPECT_EQ(reserved(AttentionBy::automatic), own_);
     EXPECT_EQ(planned(AttentionBy::automatic), own_);
     EXPECT_EQ(refusal(),
-              fmt::format("attention cannot be cuDNN's: GPU 0 has compute capability {}.{}, "
+              fmt::format("cuDNN's attention cannot be used: GPU 0 has compute capability {}.{}, "
                           "not 9.x",
                           major, minor));
   }
@@ -103,7 +103,7 @@ TEST_F(AttentionChoiceTest, WhatCudnnDoesNotTakeIsOursOrRefused) {
                                       {2, 2048, 2, 64, DType::bf16, 0, false, true},
                                       {2, 2048, 2, 64, DType::bf16, 0, true, false, true}}) {
     EXPECT_EQ(reserved(AttentionBy::automatic, shape), planned(AttentionBy::own, shape));
-    expect_has(refusal(shape), "attention by cuDNN of ");
+    expect_has(refusal(shape), "cuDNN does not support attention over ");
     EXPECT_THROW(planned(AttentionBy::cudnn, shape), Error);
   }
 }

@@ -1,8 +1,8 @@
-"""The subcommands of the program that are written in Python: a function of each one's name takes its options, and returns the exit code.
+"""The subcommands that are written in Python: each is a function of its name that takes the options and returns the exit code.
 
-A longer one is `main` of the module of its name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME
---OPTION=VALUE...`. The program has declared and checked the options; all are there, with their defaults, a word per value. Each function
-loads what it needs alone.
+Longer ones are `main` of the module of that name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME
+--OPTION=VALUE...`. The program has declared and checked the options; all are passed, including defaults, one argument per value. Each
+function only imports what it needs.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
 
 
 class Options:
-    """The values of the options, by their long names without dashes."""
+    """The values of the options, by long name without dashes."""
 
     def __init__(self, words: typing.Iterable[str]):
         self._values: dict[str, list[str]] = {}
@@ -38,7 +38,7 @@ class Options:
         return self._values.get(name, [])
 
     def text(self, name: str) -> str:
-        """The value; empty where there is none."""
+        """The value, or empty."""
         return (self.all(name) or [""])[-1]
 
     def number(self, name: str) -> float:
@@ -51,7 +51,7 @@ class Options:
         return int(self.number(name)) if name in self else None
 
     def print_result(self, text: str, value: object) -> None:
-        """With --json one line of JSON, else the text."""
+        """Prints one line of JSON with --json, otherwise the text."""
         sys.stdout.write(json_text(value) + "\n" if "json" in self else text)
         sys.stdout.flush()
 
@@ -69,19 +69,19 @@ def _table_options(options: Options) -> TableOptions:
 
 
 def study_table(options: Options) -> int:
-    """Means, spread and differences over the trials of a study."""
+    """Prints means, spreads and differences over the trials of a study."""
     from ..results import study_results
     from ..study_table import make_table, with_targets
     from ..table_formats import CELLS, FORMATS, default_cells, table_json, table_notes, table_text
     written, kind, output = options.text("format"), options.text("cells"), options.text("out")
-    require_word(written, FORMATS, f"a table cannot be written as '{written}'", "--format")
-    kind = require_word(kind or default_cells(written), CELLS, f"cells cannot be written as '{kind}'", "--cells")
+    require_word(written, FORMATS, f"unknown table format '{written}'", "--format")
+    kind = require_word(kind or default_cells(written), CELLS, f"unknown kind of cells '{kind}'", "--cells")
     results, chosen = study_results(*options.all("study")), _table_options(options)
     table = make_table(results, with_targets(results, chosen))
     if output:
         replace_file(output, table_text(table, written, kind))
     options.print_result(f"{output}\n" if output else table_text(table, written, kind), table_json(table) if "json" in options else None)
-    if written == "csv" and "json" not in options:  # the rows alone are data; who reads them must know what they leave out
+    if written == "csv" and "json" not in options:  # CSV only has the rows, so the notes on omitted values go to stderr
         sys.stderr.writelines(f"{note}\n" for note in table_notes(table, kind))
     return 0
 
@@ -94,8 +94,8 @@ def study_report(options: Options) -> int:
     from ..table_formats import table_json
     results, output = study_results(*options.all("study")), options.text("out")
     if results.loose and not output:
-        raise InputError("a page of runs has no folder of its own", "--out",
-                         "--out PAGE.html; or `concertina compare`, which has their configs and bits too")
+        raise InputError("a page of runs needs an output file", "--out",
+                         "--out PAGE.html, or `concertina compare`, which also compares configs and bits")
     output = output or f"{results.directory}/report.html"
     table = make_table(results, with_targets(results, _table_options(options)))
     replace_file(output, page(StudyPage(results, table, output).content()))
@@ -104,7 +104,7 @@ def study_report(options: Options) -> int:
 
 
 def study_power(options: Options) -> int:
-    """The probability that a study's seeds show an equivalence, before it is launched."""
+    """Computes the probability that a planned study shows an equivalence with its seeds."""
     from ..study_power import power
     found = power(options.text("study"), pilot=options.text("pilot"), deviation=options.optional("deviation"),
                   difference=options.number("difference"), wanted=options.number("power"), seeds=options.whole("seeds"),
@@ -119,7 +119,7 @@ def study_plot(options: Options) -> int:
     from ..study_power import claim_of
     path = options.text("out")
     ending = pathlib.Path(path).suffix.lower()
-    why = f"'{ending}' is not a format of figures" if ending else "the file of a figure needs an ending that names its format"
+    why = f"'{ending}' is not a chart format" if ending else "the file of a chart needs an extension"
     require_word(ending, FORMATS, why, path)
     given: dict[str, typing.Any] = {name: options.all(name) for name in ("group", "where", "baseline")}
     given |= {name.replace("-", "_"): options.text(name) for name in ("kind", "x", "y", "title", "spread", "x-scale", "y-scale") if name in options}
@@ -143,14 +143,14 @@ def compare(options: Options) -> int:
 
 
 def report(options: Options) -> int:
-    """A page with what a run's steps were predicted to be, and what they were; with --serve, one that follows a run."""
+    """Writes a page with predicted and measured steps of a run; with --serve, serves a live page."""
     from ..live import serve
     from ..run_report import report_json, report_text, write_report
     run = options.text("run").rstrip("/") or options.text("run")
     if "serve" in options:
         return serve(run, options.whole("port") or 0)
     if not run:
-        raise InputError("no run is named", "command line", "concertina report runs/NAME; or --serve")
+        raise InputError("no run given", "command line", "concertina report runs/NAME, or --serve")
     path = options.text("output") or f"{run}/report.html"
     files = write_report(run, path, options.text("beside"), options.whole("step"))
     options.print_result(f"{report_text(files)}{path}\n", report_json(files) | {"report": path})
@@ -158,10 +158,10 @@ def report(options: Options) -> int:
 
 
 def schedule_draw(options: Options) -> int:
-    """The picture of predicted steps, which are the input. `note` stands below the picture of a page."""
+    """Draws the predicted steps that the input contains. `note` is shown below the picture of a page."""
     path = pathlib.Path(options.text("out"))
     if path.suffix.lower() != ".html":
-        from ..chart import save  # before the input is read: another Python may have to take over
+        from ..chart import save  # before the input is read, since another Python may have to take over
         from ..timeline import draw_timelines
         replace_file(path, save(draw_timelines(json.load(sys.stdin)), path.suffix.lower()))
         return 0
@@ -174,7 +174,7 @@ def schedule_draw(options: Options) -> int:
 
 
 def _use_other_python(missing: str) -> None:
-    """Replaces this process by the system's Python where that has a library which this one lacks."""
+    """Replaces this process with the system's Python if that has a library which this one lacks."""
     other = "/usr/bin/python3"
     if missing in LIBRARIES and os.access(other, os.X_OK) and not os.path.samefile(sys.executable, other) and \
             subprocess.run([other, "-c", f"import {missing}"], capture_output=True, check=False).returncode == 0:
@@ -182,7 +182,7 @@ def _use_other_python(missing: str) -> None:
 
 
 def _as_input_error(error: Exception, name: str) -> InputError | None:
-    """What a user can do about an error; None where it is a fault of this package."""
+    """The InputError for an error that a user can fix; None for a bug in this package."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, ModuleNotFoundError):
@@ -190,8 +190,8 @@ def _as_input_error(error: Exception, name: str) -> InputError | None:
         _use_other_python(missing)
         return None if missing == "concertina" else missing_library(missing)
     if isinstance(error, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would complain once more when it flushes
-        return InputError("the output could not be written", "stdout", code=1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise Python reports the error again when it flushes
+        return InputError("cannot write the output", "stdout", code=1)
     if isinstance(error, (ImportError, ValueError)):
         return InputError(str(error), f"concertina {name.replace('-', ' ')}")
     return InputError(error.strerror or str(error), str(error.filename or ""), code=1) if isinstance(error, OSError) else None

@@ -1,6 +1,7 @@
-"""`concertina data inspect --quality` and `data clean`, whose input is the rows of tables as JSON: faults as text, JSON and a page.
+"""`concertina data inspect --quality` and `data clean`, whose input is table rows as JSON: finds faults and reports them as text, JSON and
+a page.
 
-A fault is that of one row, which would be gone if the row were. Texts are the same that differ only in case and white space.
+A fault belongs to one row and is fixed by dropping it. Texts that differ only in case and white space count as equal.
 """
 import collections
 import dataclasses
@@ -20,9 +21,9 @@ Json = dict[str, typing.Any]
 
 _EXAMPLES, _LABELS = 20, 50
 _SPLITS = ("train", "validation", "test")
-FAULTS = {  # worse ones first: what a dropped row is said to have been
-    "broken": "cannot be read", "undecodable": "is not UTF-8", "empty": "has no text",
-    "conflict": "has another label than another row of the same text", "overlap": "is to train on, and held out too",
+FAULTS = {  # worst first: the reason given for a dropped row
+    "broken": "cannot be read", "undecodable": "is not valid UTF-8", "empty": "has no text",
+    "conflict": "has another label than an earlier row with the same text", "overlap": "is training data but also held out",
     "duplicate": "has the text of an earlier row", "near": "has nearly the text of an earlier row", "cut": "has more tokens than a sample"}
 _ORDER = {name: at for at, name in enumerate(FAULTS)}
 _SHINGLE, _BANDS, _HASHES_OF_BAND, _MOST_COMPARED = 5, 16, 4, 32
@@ -40,7 +41,7 @@ class Finding:
 
 
 def _shingles(text: bytes) -> np.ndarray:
-    """Runs of 5 bytes as numbers, or the whole of a shorter text; each once."""
+    """The distinct 5-byte sequences as numbers, or the whole of a shorter text."""
     letters = np.frombuffer(text, np.uint8).astype(np.uint64) + np.uint64(1)
     size = min(_SHINGLE, len(letters))
     runs = np.zeros(max(1, len(letters) - size + 1), np.uint64)
@@ -50,10 +51,10 @@ def _shingles(text: bytes) -> np.ndarray:
 
 
 def near_duplicates(texts: typing.Sequence[bytes], least: float) -> list[tuple[int, int, float]]:
-    """(text, an earlier one that is none itself, their similarity) where Jaccard's index of their shingles is at least `least`.
+    """(text, an earlier one without this fault, their similarity) if Jaccard's index of their shingles is at least `least`.
 
     Candidates are found by MinHash (Broder, "On the resemblance and containment of documents", 1997) in 16 bands of 4 hashes: of pairs at
-    0.8 one in 5,000 is missed. A text is compared with the first 32 of its bucket, so that the time stays in proportion to the bytes.
+    0.8 one in 5,000 is missed. A text is compared with the first 32 of its bucket, which keeps the time proportional to the bytes.
     """
     found: list[tuple[int, int, float]] = []
     buckets: dict[tuple[int, bytes], list[int]] = collections.defaultdict(list)
@@ -79,7 +80,7 @@ def near_duplicates(texts: typing.Sequence[bytes], least: float) -> list[tuple[i
 
 
 def _alone(row: Json, most_tokens: int | None) -> str | None:
-    """The fault that a row shows by itself."""
+    """The fault of a single row."""
     if row.get("broken"):
         return "broken"
     if not row["decodable"]:
@@ -90,7 +91,7 @@ def _alone(row: Json, most_tokens: int | None) -> str | None:
 
 
 def _compared(rows: list[Json], same: list[int]) -> tuple[list[Finding], list[int]]:
-    """The faults of rows of the same text, and the rows that stand for it: of those to train on none where it is held out."""
+    """The faults of rows with equal text, and the rows to keep for it: no training row if the text is held out."""
     first_of: dict[str, int] = {}
     for row in same:
         first_of.setdefault(rows[row]["split"], row)
@@ -112,7 +113,7 @@ def _compared(rows: list[Json], same: list[int]) -> tuple[list[Finding], list[in
 
 
 def find_faults(rows: list[Json], near: float, most_tokens: int | None = None) -> list[Finding]:
-    """All faults, by row, the worse ones first. `near`: the least similarity; 0: do not look."""
+    """All faults, by row, worst first. `near`: minimum similarity; 0: do not search."""
     found, singles = [], []
     texts: dict[tuple[str, ...], list[int]] = collections.defaultdict(list)
     for at, row in enumerate(rows):
@@ -124,7 +125,7 @@ def find_faults(rows: list[Json], near: float, most_tokens: int | None = None) -
         faults, stand = _compared(rows, same)
         found += faults
         singles += stand
-    if near:  # what is held out comes first, so that a row to train on is the one that has the fault
+    if near:  # held-out rows come first, so that the fault is attributed to the training row
         singles.sort(key=lambda at: (rows[at]["split"] == "train", at))
         alike = near_duplicates([b"\t".join(text.encode() for text in [*rows[at]["folded"], ""][:2]) for at in singles], near)
         found += [Finding(singles[item], "near", singles[other], similarity) for item, other, similarity in alike]
@@ -136,7 +137,7 @@ def _bytes(text: str) -> bytes:
 
 
 class Rows:
-    """The rows, and what is wrong with them."""
+    """The rows and their faults."""
 
     def __init__(self, given: Json, near: float):
         self.files, self.head, self.most_tokens, self.labelled = given["files"], given["head"], given["tokens"], given["labelled"]
@@ -148,7 +149,7 @@ class Rows:
         return f"{self.files[self.rows[row]['file']]}:{self.rows[row]['line']}"
 
     def text(self, row: int, most: int) -> str:
-        """The texts of a row, or the row as it stands."""
+        """The texts of a row, or the raw row."""
         texts = self.rows[row].get("texts", [])
         text = " | ".join(_bytes(one).decode(errors="replace") for one in texts) if any(texts) else \
             _bytes(self.rows[row]["raw"]).decode(errors="replace").rstrip("\r\n")
@@ -159,19 +160,19 @@ class Rows:
         if found.fault == "broken":
             return str(own["broken"])
         if found.fault == "cut":
-            return f"{own['tokens']} tokens, of which a sample has {self.most_tokens}"
+            return f"{own['tokens']} tokens, more than the {self.most_tokens} of a sample"
         if found.other is None:
             return FAULTS[found.fault]
         other = self.place(found.other)
         if found.fault == "conflict":
             return "'{}' here, '{}' at {}".format(*(_bytes(one["label"]).decode(errors="replace") for one in (own, self.rows[found.other])), other)
-        return {"overlap": f"held out at {other}", "near": f"nearly the text of {other} ({found.similarity:.2f})"}.get(
-            found.fault, f"the text of {other}")
+        return {"overlap": f"held out at {other}", "near": f"nearly the same text as {other} ({found.similarity:.2f})"}.get(
+            found.fault, f"the same text as {other}")
 
     def not_looked_for(self, fault: str) -> str:
         if fault == "conflict" and not self.labelled:
-            return "there are no labels"
-        return "not looked for" if (fault == "cut" and not self.most_tokens) or (fault == "near" and not self.near) else ""
+            return "no labels"
+        return "not checked" if (fault == "cut" and not self.most_tokens) or (fault == "near" and not self.near) else ""
 
     def report(self) -> Json:
         faulty = {found.row for found in self.findings}
@@ -207,16 +208,16 @@ def _report_text(rows: Rows, report: Json) -> str:
             continue
         text += f"{fault:<12}{known['rows']:>9,} {100 * known['rows'] / count:>5.1f}%  {FAULTS[fault]}\n"
         text += "".join(f"  {one['at']}: {one['why']}: {one['text'][:60]}\n" for one in known["first"][:3])
-    return text + f"{'sound':<12}{report['sound']:>9,} {100 * report['sound'] / count:>5.1f}%  have none of these\n"
+    return text + f"{'sound':<12}{report['sound']:>9,} {100 * report['sound'] / count:>5.1f}%  have no fault\n"
 
 
 def _page(report: Json) -> str:
     rows, lengths = report["rows"], report["lengths"]
-    tiles = [(f"{size:,}", "rows to train on" if split == "train" else f"rows of {split}") for split, size in rows.items() if size]
+    tiles = [(f"{size:,}", "training rows" if split == "train" else f"rows of {split}") for split, size in rows.items() if size]
     tiles.append((f"{report['sound'] / max(1, sum(rows.values())):.1%}", "of all rows have no fault"))
     looked = {fault: known for fault, known in report["faults"].items() if known}
     blocks: list[Block] = [{"kind": "tiles", "tiles": tiles}, words("heading", "Faults"), words(
-        "lead", "Texts that differ only in case and white space count as the same. A row may have several faults."),
+        "lead", "Texts that differ only in case and white space count as equal. A row may have several faults."),
         table(["fault", "rows", "a row that"], [[fault, f"{known['rows']:,}", known["meaning"]] for fault, known in looked.items()], left=3)]
     for fault, known in looked.items():
         if examples := [[one["at"], *({"text": one[key], "look": "text"} for key in ("why", "text"))] for one in known["first"]]:
@@ -227,13 +228,13 @@ def _page(report: Json) -> str:
         more = [[f"and {report['other_labels']} more", *("" for _ in splits)]] if report["other_labels"] else []
         blocks += [words("heading", "Labels"), table(["label", *splits], listed + more, left=1)]
     if len(lengths) > 1:
-        blocks += [words("heading", "Lengths"), chart("Bytes of text of the rows without a fault", [line("bytes", range(0, 101, 10), lengths)],
-                                                      x="% of rows that are not longer", zero=True)]
+        blocks += [words("heading", "Lengths"), chart("Bytes of text in rows without a fault", [line("bytes", range(0, 101, 10), lengths)],
+                                                      x="% of rows up to this length", zero=True)]
     return page(content("Data", "", blocks))
 
 
 def _clean(rows: Rows, options: Options) -> tuple[str, Json]:
-    """Writes the rows to train on without those that have one of the faults of --drop, and which these were."""
+    """Writes the training rows without the faults of --drop, and the dropped rows."""
     faults = options.text("drop").split(",")
     worst: dict[int, Finding] = {}
     for found in rows.findings:
@@ -242,7 +243,7 @@ def _clean(rows: Rows, options: Options) -> tuple[str, Json]:
     train = [at for at, row in enumerate(rows.rows) if row["split"] == "train"]
     kept = [at for at in train if at not in worst]
     if not kept:
-        raise InputError("no row is left", "--drop", "fewer kinds of faults, or the right data.text_columns")
+        raise InputError("no rows are left", "--drop", "fewer kinds of faults, or the right data.text_columns")
     lines = [_bytes(raw) for raw in [rows.head] * bool(rows.head) + [rows.rows[at]["raw"] for at in kept]]
     dropped = [worst[at] for at in train if at in worst]
     listed = ({"line": rows.rows[one.row]["line"], "fault": one.fault, "why": rows.why(one),

@@ -1,7 +1,7 @@
-"""What makes a launch on a cluster slow or fail, by the facts of its hosts, ranks and links that `concertina doctor --cluster` has measured.
+"""Finds what makes a launch on a cluster slow or fail, from the measurements of `concertina doctor --cluster`.
 
-A fault is one finding, however many hosts have it, which names the first few. Everything is from the standard library, as hosts of a
-cluster may have nothing else.
+Hosts with the same fault share a finding, which names the first few. Uses only the standard library, since hosts of a cluster may have
+nothing else.
 """
 import itertools
 import json
@@ -18,12 +18,12 @@ Check = tuple[bool, str, typing.Callable[[Json, Json], str], str, str]
 
 
 class Finding(typing.NamedTuple):
-    """`error`: a launch would fail, hang or lose state; else it may be slow."""
-    bound: str  # or what most have
+    """`error`: a launch would fail, hang or lose state; otherwise it may be slow."""
+    bound: str  # or what most hosts have
     check: str
     error: bool
     remedy: str
-    what: str  # hosts or ranks, and figures
+    what: str  # hosts or ranks, and values
 
 
 def first_few(texts: typing.Sequence[str]) -> str:
@@ -54,42 +54,42 @@ def _memory(facts: Json, host: Json) -> str:
 # Whether it is an error, its name, what is wrong with a host (empty: nothing), the bound and the remedy.
 HOST_CHECKS: list[Check] = [
     (True, "run.dir", lambda facts, host: "" if host["seen"] else f"does not see {facts['directory']}",
-     "within 3 s all hosts see what the first one makes there",
+     "a new file is visible on all hosts within 3 s",
      "set run.dir to a file system that all hosts share, at the same path on each"),
-    (True, "disk", lambda facts, host: host["refusal"], "run.dir can be written",
-     "free some space, raise the quota, or set run.dir to where you may write"),
-    (True, "locks", lambda facts, host: "" if host["excluded"] else "a lock that another host holds is granted",
-     "one process holds a lock in run.dir, so that a run has one launch",
-     "mount it with locks between hosts (NFS without nolock, Lustre with flock)"),
+    (True, "disk", lambda facts, host: host["refusal"], "run.dir is writable",
+     "free some space, raise the quota, or set run.dir to a writable directory"),
+    (True, "locks", lambda facts, host: "" if host["excluded"] else "a lock held by another host is granted",
+     "locks in run.dir are exclusive, so that a run has only one launch",
+     "mount it with cluster-wide locks (NFS without nolock, Lustre with flock)"),
     (False, "locks", lambda facts, host: "" if host["locks"] else "locks are refused", "file locks in run.dir",
      "mount it with locks, or remove run.lock.held by hand after a kill"),
-    (False, "disk", lambda facts, host: f"{bytes_text(host['free'])} are free" if not host["refusal"] and 0 < host["free"] < 1024 * MIB else "",
-     "1 GiB is free in run.dir", "free some space, or set run.dir to another disk"),
+    (False, "disk", lambda facts, host: f"{bytes_text(host['free'])} free" if not host["refusal"] and 0 < host["free"] < 1024 * MIB else "",
+     "1 GiB free in run.dir", "free some space, or set run.dir to another disk"),
     (False, "reserve", lambda facts, host: "" if host["reserves"] else "fallocate is refused",
-     "room for the next checkpoint is held in run.dir", "watch the free space: there a full disk shows only once a checkpoint fails"),
+     "space for the next checkpoint is reserved in run.dir", "watch the free space: a full disk is only noticed when a checkpoint fails"),
     (False, "disk speed", _disk, "10 fsyncs/s, and a quarter of the median",
-     "see who else writes there, or set run.dir to a quicker disk: all ranks wait for the slowest"),
+     "find other writers, or set run.dir to a faster disk: all ranks wait for the slowest"),
     (False, "/dev/shm",
-     lambda facts, host: "" if host["shared_memory"] >= 64 * MIB * host["ranks"] else f"{bytes_text(host['shared_memory'])} are free",
-     "64 MiB per rank, for MPI's messages and for snapshots",
-     "remove what lies there, or mount it with a larger size= (a container: --shm-size)"),
+     lambda facts, host: "" if host["shared_memory"] >= 64 * MIB * host["ranks"] else f"{bytes_text(host['shared_memory'])} free",
+     "64 MiB per rank, for MPI messages and snapshots",
+     "remove files there, or mount it with a larger size= (container: --shm-size)"),
     (True, "limits", lambda facts, host: "" if host["open_files"] >= (least := 256 + len(facts["ranks"])) else
      f"{host['open_files']:.0f} open files of {least}", "256 open files, and one per rank", "ulimit -n 4096, or LimitNOFILE of the batch system's daemon"),
     (False, "limits", lambda facts, host: f"{bytes_text(host['locked_memory'])} of locked memory"
      if host["infiniband"] and host["locked_memory"] < 64 * MIB * host["ranks"] else "",
-     "64 MiB per rank where there is InfiniBand, else MPI may not use it",
+     "64 MiB per rank with InfiniBand, otherwise MPI may not use it",
      "ulimit -l unlimited, or LimitMEMLOCK=infinity of the batch system's daemon"),
     (False, "clock", lambda facts, host: "" if abs(host["ahead"]) <= 0.5 else f"{host['ahead']:+.2f} s", "0.5 s from the first host's clock",
-     "start chronyd or systemd-timesyncd there: times of logs and files mislead"),
+     "start chronyd or systemd-timesyncd: otherwise times of logs and files are wrong"),
     (False, "load", lambda facts, host: "" if host["busy"] <= max(0.5, 0.1 * host["usable"])
-     else f"others use {host['busy']:.1f} of {host['usable']} CPUs",
-     "a tenth of the CPUs, or half a one", "see with `top` what runs there, end it or leave the host out: all ranks wait for the slowest"),
-    (False, "memory", _memory, "a tenth from the median", "plan for the smallest (`concertina plan search`), or leave it out"),
+     else f"other processes use {host['busy']:.1f} of {host['usable']} CPUs",
+     "a tenth of the CPUs, or half a CPU", "find the processes with `top`, stop them or exclude the host: all ranks wait for the slowest"),
+    (False, "memory", _memory, "within a tenth of the median", "plan for the smallest (`concertina plan search`), or exclude it"),
 ]
 
 
 def _judge_figure(facts: Json, figure: str, bound: str) -> list[Finding]:
-    """Hosts most of whose links are slow, and other links that are."""
+    """Finds hosts most of whose links are slow, and other slow links."""
     names, links, limit = [host["name"] for host in facts["hosts"]], facts["links"], facts["slow_link"][figure]
     size, sign = len(names), 1 if figure == "latency" else -1
     rows = [links[figure][at * size:][:size] for at in range(size)]
@@ -108,41 +108,41 @@ def _judge_figure(facts: Json, figure: str, bound: str) -> list[Finding]:
     pairs = [(one, other) for one in range(size) if one not in slow_hosts for other in sorted(slow[one]) if other > one and other not in slow_hosts]
     limit_text = f"{bound}: {speed_text(facts['usual_link'])}"
     return finding([host_text(host) for host in sorted(slow_hosts)], figure, limit_text,
-                   "look at its network card, cable, switch port and power saving, or leave it out") + \
+                   "check its network card, cable, switch port and power saving, or exclude it") + \
         finding([f"{names[one]}-{names[other]}: " + speed_text({name: links[name][one * size + other] for name in links})
-                 for one, other in pairs], figure, limit_text, "look at the route between the two, or do not launch on both")
+                 for one, other in pairs], figure, limit_text, "check the route between the two, or use only one of them")
 
 
 def _judge_links(facts: Json) -> list[Finding]:
     found = []
     if facts["links"]["latency"]:
         found += _judge_figure(facts, "bandwidth", "a quarter of the usual")
-        found += _judge_figure(facts, "latency", "four times it and 50 µs more")
+        found += _judge_figure(facts, "latency", "four times the usual plus 50 µs")
     settings = {rank["host"]: f" with OMPI_MCA_btl={rank['environment']['OMPI_MCA_btl']}"
                 for rank in facts["ranks"] if "OMPI_MCA_btl" in rank["environment"]}
     over_tcp = [f"{host['name']}: {speed_text(host['local'])}{settings.get(at, '')}"
-                for at, host in enumerate(facts["hosts"]) if host["looped"] > 8 * MIB]  # less may be of other processes
+                for at, host in enumerate(facts["hosts"]) if host["looped"] > 8 * MIB]  # less may be from other processes
     return found + finding(over_tcp, "transport", "shared memory",
                            "unset OMPI_MCA_btl, or add vader to it (sm in Open MPI 5), also in mca-params.conf",
-                           before="messages within a host go over TCP: ")
+                           before="messages within a host use TCP: ")
 
 
 def _judge_same(facts: Json, values: typing.Sequence[str], check: str, remedy: str, error: bool = False, before: str = "") -> list[Finding]:
-    """Ranks that have another value than most; "" is no value."""
+    """Finds ranks whose value differs from most; "" means no value."""
     having: dict[str, list[int]] = {}
     for rank, value in enumerate(values):
         if value:
             having.setdefault(value, []).append(rank)
     if len(having) < 2:
         return []
-    usual = max(having, key=lambda value: (len(having[value]), -having[value][0]))  # of as many, that of rank 0
+    usual = max(having, key=lambda value: (len(having[value]), -having[value][0]))  # for ties, that of rank 0
     others = [f"{counted(len(ranks), 'rank')} on {first_few(sorted({facts['ranks'][rank]['name'] for rank in ranks}))}: {value}"
               for value, ranks in sorted(having.items()) if value != usual]
     return finding(others, check, f"most ranks: {usual}", remedy, error, before)
 
 
 def _is_crowded(host: Json, ranks: typing.Sequence[Json]) -> bool:
-    """Whether a CPU has more threads than one, and than the others of its host would have."""
+    """Whether a CPU has more than one thread, and more than the other CPUs of its host would have."""
     threads: dict[int, float] = {}
     for rank, cpu in ((rank, cpu) for rank in ranks for cpu in rank["cpus"]):
         threads[cpu] = threads.get(cpu, 0) + rank["threads"] / len(rank["cpus"])
@@ -164,28 +164,28 @@ def _judge_cores(facts: Json) -> list[Finding]:
                 for host, rank in zip(even, facts["ranks"])]
     names = {facts["hosts"][host]["name"] for host in on if crowded[host]}
     warnings = [one["text"] for one in facts["thread_warnings"] if one["host"] not in names]
-    bind = "`mpirun --map-by slot:PE=THREADS --bind-to core`, or --bind-to none, and one launch a host"
+    bind = "`mpirun --map-by slot:PE=THREADS --bind-to core`, or --bind-to none, and one launch per host"
     return finding(crowds, "binding", "a CPU per thread", bind) + _judge_same(facts, bindings, "binding", bind) + \
-        finding(warnings, "threads", "a core per thread", "fewer ranks there, or run.threads") + \
+        finding(warnings, "threads", "a core per thread", "fewer ranks there, or a smaller run.threads") + \
         _judge_same(facts, ["" if host is None else counted(len(cores[host]), "core") for host in even], "cores",
-                    "ranks by cores (-H a:4,b:2), or see what limits them there")
+                    "ranks by cores (-H a:4,b:2), or check what limits them there")
 
 
 def _judge_ranks(facts: Json) -> list[Finding]:
     ranks = facts["ranks"]
-    found = _judge_same(facts, [rank["program"] for rank in ranks], "program", "install one build on all hosts: else a launch is refused", True)
-    found += _judge_same(facts, [rank["mpi"] for rank in ranks], "mpi", "one MPI library on all hosts: see PATH and LD_LIBRARY_PATH there", True)
+    found = _judge_same(facts, [rank["program"] for rank in ranks], "program", "install the same build on all hosts, otherwise a launch is refused", True)
+    found += _judge_same(facts, [rank["mpi"] for rank in ranks], "mpi", "use one MPI library on all hosts; check PATH and LD_LIBRARY_PATH there", True)
     found += _judge_same(facts, [facts["hosts"][rank["host"]]["processor"] for rank in ranks], "processor",
-                         "one kind of processor: else all compute by what the weakest has, maybe to other bits")
+                         "use one kind of processor, otherwise all use the instructions of the weakest, maybe with different bits")
     for name in sorted({name for rank in ranks for name in rank["environment"]}):
         found += _judge_same(facts, [rank["environment"].get(name, "not set") for rank in ranks], "environment",
-                             f"`mpirun -x {name}`, and see what the shell's start files set there", name.startswith("CONCERTINA__"),
+                             f"`mpirun -x {name}`, and check the shell's startup files there", name.startswith("CONCERTINA__"),
                              f"{name} of ")
     return found
 
 
 def judge(facts: Json) -> list[Finding]:
-    """Errors first."""
+    """Returns all findings, errors first."""
     facts = facts | {"usual_memory": statistics.median(host["memory"] for host in facts["hosts"])}
     found = _judge_links(facts)
     for error, check, says, bound, remedy in HOST_CHECKS:

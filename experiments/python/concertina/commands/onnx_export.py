@@ -1,7 +1,7 @@
-"""`concertina checkpoint export --onnx`: the model's graph, which is the input as JSON, with the weights of a checkpoint, as ONNX.
+"""`concertina checkpoint export --onnx`: combines the model's graph, read as JSON from the input, with the weights of a checkpoint.
 
-The same graph, weights and facts give the same bytes; a reader sees a whole model or none, and no more than one tensor is in memory where
-the weights have a file of their own.
+Equal graphs, weights and facts give equal bytes. A reader sees a whole model or none. If the weights have a separate file, at most one
+tensor is in memory.
 """
 import hashlib
 import json
@@ -22,13 +22,13 @@ from ..errors import InputError
 from . import Options
 
 _OPSET, _IR_VERSION = 17, 8
-_PAGE, _EXTERNAL_FROM = 4096, 1024  # of the file of weights: what offsets are multiples of; bytes of the smallest tensor in it
+_PAGE, _EXTERNAL_FROM = 4096, 1024  # for the file of weights: alignment of offsets; size of the smallest tensor in it
 _TYPES = {"float32": (onnx.TensorProto.FLOAT, "<f4"), "int64": (onnx.TensorProto.INT64, "<i8")}
 Json = dict[str, typing.Any]
 
 
 def _model(graph: Json) -> onnx.ModelProto:
-    """All but the values of parameters."""
+    """The model without the values of parameters."""
     values = {kind: [helper.make_tensor_value_info(one["name"], _TYPES[one["type"]][0], one["shape"]) for one in graph[kind]]
               for kind in ("inputs", "outputs")}
     nodes = [helper.make_node(one["op"], one["inputs"], one["outputs"], one["name"], **one["attributes"]) for one in graph["nodes"]]
@@ -41,7 +41,7 @@ def _model(graph: Json) -> onnx.ModelProto:
 
 
 def _fill(model: onnx.ModelProto, given: Json, data: pathlib.Path | None) -> tuple[str, int]:
-    """Puts in the weights, or their places in the file `data`. Returns their hash and the bytes of the file."""
+    """Adds the weights, or their places in the file `data`. Returns their hash and the size of the file."""
     checkpoint, digest, end = Checkpoint(given["checkpoint"]), hashlib.sha256(), 0
     with open(data or os.devnull, "wb") as file:
         for tensor, one in zip(model.graph.initializer, given["graph"]["tensors"]):
@@ -70,14 +70,14 @@ def _write(given: Json, folder: pathlib.Path, path: pathlib.Path) -> tuple[onnx.
         digest, data_bytes = _fill(model, given, external)
         helper.set_model_props(model, dict(sorted((given["facts"] | {"weights.sha256": digest}).items())))
         if model.ByteSize() >= 1 << 31:
-            raise InputError(f"the model would have {model.ByteSize():,} bytes, more than the 2 GiB of protobuf", str(path),
+            raise InputError(f"the model would have {model.ByteSize():,} bytes, more than protobuf's limit of 2 GiB", str(path),
                              "a smaller --inline-limit")
         with open(folder / path.name, "wb") as file:
             file.write(model.SerializeToString(deterministic=True))
             os.fsync(file.fileno())
         onnx.checker.check_model(str(folder / path.name))
     except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
-        raise InputError(f"ONNX's checker refuses the model: {error}", str(path), code=1) from error
+        raise InputError(f"ONNX's checker rejects the model: {error}", str(path), code=1) from error
     return model, digest, data_bytes
 
 
@@ -85,11 +85,11 @@ def main(options: Options) -> int:
     given = json.load(sys.stdin)
     path = pathlib.Path(given["file"])
     data, folder = pathlib.Path(f"{path}_data"), pathlib.Path(f"{path}.writing")
-    shutil.rmtree(folder, ignore_errors=True)  # of a process that died
+    shutil.rmtree(folder, ignore_errors=True)  # of a killed process
     folder.mkdir()
     try:
         model, digest, data_bytes = _write(given, folder, path)
-        for old in (path, data):  # a reader never sees a model beside another model's weights
+        for old in (path, data):  # a reader never sees a model with another model's weights
             old.unlink(missing_ok=True)
         for new in filter(lambda one: (folder / one.name).exists(), (data, path)):
             os.replace(folder / new.name, new)

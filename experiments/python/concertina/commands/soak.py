@@ -1,7 +1,7 @@
-"""`concertina soak`: faults at random times in a run under `concertina run`, and what came of each.
+"""`concertina soak`: injects faults at random times into a run under `concertina run`, and reports the outcome of each.
 
-The run is compared with one of the same command that nobody disturbed. Which faults come, and when, follows from the seed. Only processes
-and files of the run are touched; programs of the user's make faults of hosts and disks.
+The run is compared with an undisturbed one of the same command. The seed determines kinds and times of faults. Only the run's processes and
+files are affected; user-provided commands inject faults into hosts and disks.
 """
 import contextlib
 import ctypes
@@ -24,16 +24,16 @@ from ..soak_report import Fault, Result, Trained, content_of, result_json, text
 from . import Options
 
 _POLL_SECONDS = 0.01
-_LONGEST_WAIT = 10.0  # of a fault for something that it can be made in
-_LONGEST_COMMAND = 20.0  # seconds of a program that makes a fault
+_LONGEST_WAIT = 10.0  # seconds that a fault waits for an opportunity
+_LONGEST_COMMAND = 20.0  # seconds for a command that injects a fault
 _LIBC = ctypes.CDLL(None)
 _stopped_by: list[int] = []
 
 
 class Target(typing.NamedTuple):
-    """The run as it is when a fault is made."""
-    ranks: list[int]  # on this machine, also of its emulated hosts
-    launcher: int  # 0: there is none
+    """The state of the run when a fault is injected."""
+    ranks: list[int]  # on this machine, including its emulated hosts
+    launcher: int  # 0: none
     supervisor: int
     checkpoints: pathlib.Path
 
@@ -43,16 +43,16 @@ Make = typing.Callable[[Target, random.Random], bool]
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """`make` returns False where there is nothing yet to make the fault in. Else the program of option `maker` makes and ends it."""
+    """`make` returns False if the fault is not possible yet. Alternatively, the program of option `maker` starts and stops it."""
     make: Make | None = None
     maker: str = ""
     words: tuple[str, str] = ("", "")
-    harmless: bool = False  # no launch is lost by it
+    harmless: bool = False  # does not stop a launch
     ends_supervisor: bool = False
 
 
 def _send(pids: list[int], number: int) -> bool:
-    """Whether a process was there."""
+    """Returns whether a process existed."""
     sent = False
     for pid in filter(None, pids):
         with contextlib.suppress(ProcessLookupError):
@@ -62,7 +62,7 @@ def _send(pids: list[int], number: int) -> bool:
 
 
 def _link(pid: int, name: str) -> str:
-    """Of /proc; `ns/net`, the network of a process, says which host it is on. Empty where there is none."""
+    """A link in /proc; `ns/net`, the network namespace of a process, identifies its host. Empty if missing."""
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/{pid}/{name}")
     return ""
@@ -78,7 +78,7 @@ def _kill_host(target: Target, chance: random.Random) -> bool:
 
 
 def _kill_in_save(target: Target, chance: random.Random) -> bool:
-    """A save of a small model takes milliseconds."""
+    """Saving a small model takes milliseconds."""
     end = time.monotonic() + 1
     while time.monotonic() < end:
         if next(target.checkpoints.glob("*.partial"), None):
@@ -88,7 +88,7 @@ def _kill_in_save(target: Target, chance: random.Random) -> bool:
 
 
 def _flip_a_bit(target: Target, chance: random.Random) -> bool:
-    """In the newest of several checkpoints, whose launch then ends."""
+    """Damages the newest of several checkpoints and kills a rank."""
     commits = sorted(path for path in target.checkpoints.glob("step-*") if path.name[5:].isdigit())
     if len(commits) < 2 or not target.ranks:
         return False
@@ -122,7 +122,7 @@ KINDS = {
 
 
 def chosen_kinds(options: Options) -> list[str]:
-    """Those of --faults, or all that can be made here."""
+    """The kinds in --faults, or all that are possible here."""
     def can_make(kind: Kind) -> bool:
         return not kind.maker or (kind.maker in options and (kind.maker == "disk-faults" or "," in options.text("hosts")))
 
@@ -131,13 +131,13 @@ def chosen_kinds(options: Options) -> list[str]:
             raise InputError(f"unknown fault '{name}'", "--faults", one_of(name, KINDS))
         if not can_make(kind := KINDS[name]):
             of_disk = kind.maker == "disk-faults"
-            raise InputError(f"'{name}' needs {'' if of_disk else 'several hosts, and '}a program that makes it", "--faults",
+            raise InputError(f"'{name}' requires {'' if of_disk else 'several hosts and '}a command that injects it", "--faults",
                           "--disk-faults CMD" if of_disk else "--hosts a:2,b:2 --host-faults CMD")
     return options.all("faults") or [name for name, kind in KINDS.items() if can_make(kind)]
 
 
 def marked(run: pathlib.Path, executable: str = "") -> list[int]:
-    """The processes of a run, by the variable that the supervisor gave them: of this host, or all that run `executable`."""
+    """The processes of a run, found by the environment variable that the supervisor sets: on this host, or all that run `executable`."""
     entry, found, here = f"CONCERTINA_MARK={run}".encode(), [], _link(os.getpid(), "ns/net")
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         with contextlib.suppress(OSError):
@@ -148,13 +148,13 @@ def marked(run: pathlib.Path, executable: str = "") -> list[int]:
 
 
 class Course:
-    """What the logs of the run say of the faults made in it. Times are seconds since its start, as the caller has them."""
+    """Follows the injected faults in the logs of the run. Times are seconds since its start, provided by the caller."""
 
     def __init__(self, run: pathlib.Path):
         self.faults: list[Fault] = []
         self.repeated: list[int] = []  # steps, by restart
         self.hosts: list[str] = []  # of the last launch
-        self.reached = 0  # the last step that was done
+        self.reached = 0  # the last completed step
         self._seen_faults, self._restarts, self._metrics = (Follower(run / f"{name}.jsonl") for name in ("faults", "restarts", "metrics"))
         self._launches = run / "launches.jsonl"
         self._changed, self._count, self._launched = 0, 0, 0.0
@@ -170,7 +170,7 @@ class Course:
                 fault.recovered = at
 
     def follow(self, at: float) -> None:
-        """Reads what the logs have got since, at time `at`."""
+        """Reads new log lines at time `at`."""
         if self._seen_faults.look():
             self.seen(at)
         for restart in self._restarts.look():
@@ -184,9 +184,9 @@ class Course:
             self.recovered(at, self._goes_on)
 
     def _goes_on(self, fault: Fault) -> bool:
-        """Whether a new step says that the fault is over: of a launch since, or of the one that it was made in.
+        """Whether a new step shows that the fault is over: a step of a later launch, or of the one that it was injected into.
 
-        Ranks may do a step after any fault: the second one counts there, or the first of a launch that does not have the host.
+        Ranks may complete a step after any fault, so in that launch the second one counts; in a launch without the host, the first.
         """
         if fault.seen is not None:
             return fault.seen <= self._launched
@@ -196,7 +196,7 @@ class Course:
         changed = self._launches.stat().st_mtime_ns if self._launches.exists() else 0
         if changed == self._changed:
             return
-        launches = read_lines(self._launches)  # it is rewritten when a launch ends
+        launches = read_lines(self._launches)  # rewritten when a launch ends
         if len(launches) > self._count:
             self._launched = at
         self._changed, self._count = changed, len(launches)
@@ -204,7 +204,7 @@ class Course:
 
 
 class SupervisedRun:
-    """A run under `concertina run`, in which faults are made for `seconds`. It ends when this process does."""
+    """A run under `concertina run` with faults injected for `seconds`. It exits when this process does."""
 
     def __init__(self, options: Options, folder: pathlib.Path, name: str, kinds: list[str], seconds: float):
         self.options, self.folder, self.kinds, self.limit = options, folder / name, kinds, seconds
@@ -214,8 +214,8 @@ class SupervisedRun:
         given = options.text("checkpoints")
         self.checkpoints = pathlib.Path(os.path.abspath(given), name) if given else self.folder / "checkpoints"
         self.course = Course(self.folder)
-        self.killed = False  # the supervisor, by us
-        self.ending: tuple[float, list[str]] | None = None  # when, and the words that end a fault of a host or the disk
+        self.killed = False  # the supervisor, by this program
+        self.ending: tuple[float, list[str]] | None = None  # when, and the command that stops a fault of a host or the disk
         self.began = time.monotonic()
         self.process = self.start()
         self.plan()
@@ -236,7 +236,7 @@ class SupervisedRun:
         self.name = self.chance.choice(self.kinds)
 
     def run(self) -> Trained:
-        """Makes the faults until the run has ended."""
+        """Injects faults until the run has finished."""
         try:
             code = self.follow()
             seconds = self.now()
@@ -248,13 +248,13 @@ class SupervisedRun:
                 self.mend()
             subprocess.run([program(), "run", "--here", self.folder], stdout=subprocess.DEVNULL, check=False)
         self.course.follow(seconds)
-        if code == 0:  # after the last faults there is no later step
+        if code == 0:  # no later step follows the last faults
             self.course.recovered(seconds)
         result = read_json(self.folder / "result.json") if (self.folder / "result.json").exists() else {}
         steps = {line["step"]: line for line in read_lines(self.folder / "metrics.jsonl") if "step" in line}
         return Trained(result.get("state_sha256", ""), seconds, sum(line["step_ms"] for line in steps.values()) / 1e3,
                        [(step, steps[step].get("loss")) for step in sorted(steps)], self.course.faults, self.course.repeated,
-                       f"`concertina run` ended with {code if code > 0 else 128 - code}: {self.folder}.log" if code else "")
+                       f"`concertina run` exited with {code if code > 0 else 128 - code}: {self.folder}.log" if code else "")
 
     def follow(self) -> int:
         while True:
@@ -278,14 +278,14 @@ class SupervisedRun:
             time.sleep(_POLL_SECONDS)
 
     def inject(self) -> None:
-        """A fault waits for something that it can be made in; where that takes too long, the next one is planned."""
+        """Waits for an opportunity to inject the planned fault; if that takes too long, plans the next one."""
         kind, host, made = KINDS[self.name], "", False
         if kind.make:
             ranks = marked(self.folder, self.options.text("executable"))
             launcher = next((pid for pid in marked(self.folder) if pid not in ranks), 0)
             made = kind.make(Target(ranks, launcher, 0 if self.killed else self.process.pid, self.checkpoints), self.chance)
         elif not self.ending and (kind.maker == "disk-faults" or len(self.course.hosts) > 1):
-            # One at a time; of hosts not the first, where the supervisor runs.
+            # One at a time; never the first host, where the supervisor runs.
             host = self.chance.choice(self.course.hosts[1:]) if kind.maker == "host-faults" else ""
             begin, end = ([*shlex.split(self.options.text(kind.maker)), word, *([host] if host else [])] for word in kind.words)
             self.ending = (self.now() + self.chance.uniform(2, 8), end)
@@ -309,14 +309,14 @@ def _say(text: str) -> None:
 
 
 def _call(words: list[str]) -> bool:
-    """Runs what makes or ends a fault of a host or the disk."""
+    """Runs the command that starts or stops a fault of a host or the disk."""
     try:
         subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                        timeout=_LONGEST_COMMAND, check=True)
         return True
     except (OSError, subprocess.SubprocessError) as error:
         why = getattr(error, "stdout", None) or error
-        raise InputError(f"{shlex.join(words)} failed: {why}", "--host-faults or --disk-faults", "a program that does that", 1) from error
+        raise InputError(f"{shlex.join(words)} failed: {why}", "--host-faults or --disk-faults", "a command that works", 1) from error
 
 
 def main(options: Options) -> int:
@@ -325,13 +325,13 @@ def main(options: Options) -> int:
             signal.signal(number, lambda which, frame: _stopped_by.append(which))
     kinds, folder = chosen_kinds(options), pathlib.Path(os.path.abspath(options.text("out") or f"soaks/{options.text('run')}"))
     if folder.exists():
-        raise InputError("there is something already", str(folder), "--out with a new folder")
+        raise InputError("the folder already exists", str(folder), "--out with a new folder")
     folder.mkdir(parents=True)
-    _say(f"first the run without a fault: {folder}/clean")
+    _say(f"running without faults: {folder}/clean")
     clean = SupervisedRun(options, folder, "clean", kinds, 0).run()
     if clean.why:
-        raise InputError("the run fails without any fault", f"{folder}/clean.log", "`concertina train` with the same arguments", 1)
-    _say(f"it took {clean.seconds:.3g} s; now with faults: {folder}/disturbed")
+        raise InputError("the run fails even without faults", f"{folder}/clean.log", "`concertina train` with the same arguments", 1)
+    _say(f"finished in {clean.seconds:.3g} s; running with faults: {folder}/disturbed")
     result = Result(clean, SupervisedRun(options, folder, "disturbed", kinds, options.number("for")).run())
     replace_file(folder / "report.html", page(content_of(result, options.number("mean"), options.text("seed"))))
     options.print_result(f"{text(result)}page: {folder}/report.html\n", result_json(result))

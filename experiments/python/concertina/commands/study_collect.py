@@ -1,4 +1,4 @@
-"""`concertina study collect`: where each trial of a study stands, also as a task of Slurm. results.csv has been written before."""
+"""`concertina study collect`: reports the state of each trial, including Slurm tasks. results.csv has already been written."""
 import os
 import pathlib
 import shlex
@@ -12,12 +12,12 @@ from ..names import ranges
 from ..results import study_results
 from . import Options
 
-SUBMISSIONS, OUTPUT = "submissions.jsonl", "slurm.txt"  # of a study: a line per array job; of a trial: what its task printed
+SUBMISSIONS, OUTPUT = "submissions.jsonl", "slurm.txt"  # of a study: a line per array job; of a trial: the output of its task
 _ENDS = {"done": "done", "stopped": "stopped", "failed": "failed", "timeout": "timed_out"}
 
 
 class Task(typing.NamedTuple):
-    """A task of an array job that is queued or running."""
+    """A queued or running task of an array job."""
     trial: int
     job: str
     state: str
@@ -25,11 +25,12 @@ class Task(typing.NamedTuple):
     number: int
 
 
-Standing = dict[str, list]  # trials that are done, stopped, failed, timed_out, lost (begun, but without a record) and left; tasks running, queued
+# Trials that are done, stopped, failed, timed_out, lost (started, but without a record) and left; tasks that are running or queued.
+Standing = dict[str, list]
 
 
 def slurm_says(words: list[str], fix: str) -> str:
-    """What a command of Slurm prints. InputError with that if it fails, or does not answer within five minutes."""
+    """Returns the output of a Slurm command. Raises InputError with it if the command fails, or hangs for five minutes."""
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                               timeout=300, check=False)
@@ -42,24 +43,24 @@ def slurm_says(words: list[str], fix: str) -> str:
 
 
 def _tasks(jobs: dict[str, int]) -> dict[int, Task]:
-    """The tasks of these jobs by trial; `jobs` has the trial that index 0 of each stands for. InputError if squeue does not answer."""
+    """The tasks of these jobs by trial; `jobs` has the trial at index 0 of each. Raises InputError if squeue does not answer."""
     if not shutil.which("squeue"):
-        raise InputError("there is no squeue on PATH", code=1)
+        raise InputError("squeue is not on PATH", code=1)
     said = slurm_says(["squeue", "--noheader", "--array", "--user", str(os.getuid()), "--format", "%F %K %T %N"], "")
     tasks: dict[int, Task] = {}
     for job, index, state, *nodes in (words for line in said.splitlines() if len(words := line.split()) > 2):
-        if job in jobs and index.isdecimal():  # of a job that is not an array %K is not a number
+        if job in jobs and index.isdecimal():  # for a job that is not an array, %K is not a number
             task = Task(jobs[job] + int(index), job, state, " ".join(nodes), int(index))
             tasks.setdefault(task.trial, task)
     return tasks
 
 
 def standing_of(folder: pathlib.Path, states: dict[int, str]) -> tuple[Standing, str]:
-    """Where trials stand, whose `states` are given by number; and why it is not known what is queued or running, empty where it is.
+    """Groups trials by state, with `states` by number; and why queued or running tasks are unknown, or empty.
 
-    squeue is asked if the study was submitted before.
+    Runs squeue if the study was submitted before.
     """
-    # A line that was cut short counts for nothing: its trials are submitted again at worst.
+    # A truncated line is ignored: at worst its trials are submitted again.
     before = [line for line in read_lines(folder / SUBMISSIONS) if isinstance(line.get("job"), str)]
     submitted = {trial for line in before for trial in line.get("trials", [])}
     tasks, unknown = {}, ""
@@ -86,10 +87,10 @@ def _text(standing: Standing, unknown: str, results: str) -> str:
     ended = count(*_ENDS.values())
     tasks = "".join(f"{what:<10} {task.trial:>5}   job {task.job}_{task.number}, {task.state}{' on ' * bool(task.nodes)}{task.nodes}\n"
                     for what in ("running", "queued") for task in standing[what])
-    lost = "  their tasks are gone and wrote no record (slurm.txt and log.txt of the trial tell more)\n" * bool(standing["lost"])
-    left = "  concertina study submit takes these\n" * bool(standing["lost"] or standing["left"])
+    lost = "  their tasks exited without a record (see slurm.txt and log.txt of the trial)\n" * bool(standing["lost"])
+    left = "  run concertina study submit for these\n" * bool(standing["lost"] or standing["left"])
     return (ended + f"\n{tasks}\n" * bool(tasks) + count("lost") + lost + count("left") + left
-            + f"what waits or runs is not known: {unknown}\n" * bool(unknown)
+            + f"queued and running tasks are unknown: {unknown}\n" * bool(unknown)
             + (f"results: {results}/results.csv\n" if ended else "no results yet\n"))
 
 

@@ -1,6 +1,6 @@
-"""The report of `concertina study scaling`, which gives its predictions: what was measured, fits, and figures.
+"""The report of `concertina study scaling`, which provides the predictions: measurements, fits and charts.
 
-What is measured and what is predicted is kept apart everywhere.
+Measured and predicted values are always kept separate.
 """
 import itertools
 import json
@@ -17,7 +17,7 @@ from . import Options
 
 Json = dict[str, typing.Any]
 
-# The parts of a step; of measurements alone: variation, equal actions that took different times; of predictions alone: cores, which ranks share.
+# parts of a step. Only measured: variation, different durations of equal actions. Only predicted: cores, sharing of cores by ranks
 _PARTS = ["compute", "bubble", "imbalance", "transfer", "reduction", "update", "variation", "cores"]
 
 
@@ -37,7 +37,7 @@ def _recorded_parts(run: RunSummary) -> Json:
 
 
 def _measured(runs: list[RunSummary]) -> Json:
-    """The rounds of a point; its parts are those of the round whose step is nearest to the median."""
+    """The rounds of a point; its parts are those of the round whose step is closest to the median."""
     steps = [run.figures["median_step_ms"] for run in runs]
     median = statistics.median(steps)
     typical = min(runs, key=lambda run: abs(run.figures["median_step_ms"] - median))
@@ -45,7 +45,7 @@ def _measured(runs: list[RunSummary]) -> Json:
 
 
 def _scaled(kind: str, one: Json, first: Json) -> Json:
-    """Samples per second over those of the first point, of its own kind, and that over the ranks."""
+    """Samples per second relative to the first point of the same kind, and that divided by the ratio of ranks."""
     speedup = one["batch"] / one[f"{kind}_ms"] / (first["batch"] / first[f"{kind}_ms"])
     return {f"{kind}_speedup": speedup, f"{kind}_efficiency": speedup * first["ranks"] / one["ranks"]}
 
@@ -59,19 +59,19 @@ def _result(point: Json, runs: list[RunSummary], first: Json | None) -> Json:
     if runs:
         one |= _measured(runs) | (_scaled("measured", one, first) if first["measured_ms"] else {})
     one |= {"predicted_from": point["predicted_from"], "predicted_parts": _shares(point["predicted_parts"])}
-    one |= _scaled("predicted", one, first)  # over the first point's own prediction: what is off there is off everywhere
+    one |= _scaled("predicted", one, first)  # relative to the first point's prediction: systematic errors cancel
     flops = {"model_tflops_per_rank": point["flops"] / ((measured or predicted) * 1e-3) / point["ranks"] * 1e-12}
     return one | (flops if point["flops"] > 0 else {})
 
 
 def _fits(results: list[Json]) -> list[Json]:
-    """Lines through step times over microbatches, at each number of ranks with at least three points."""
+    """Lines through step times over microbatches, for each number of ranks with at least three points."""
     fits = []
     for kind in ("measured", "predicted"):
         for ranks, group in itertools.groupby(results, lambda one: one["ranks"]):
             points = [(one["microbatches"], one[f"{kind}_ms"]) for one in group if one[f"{kind}_ms"] is not None]
             if len(points) < 3:
-                continue  # a line goes through any two
+                continue  # any two points are on a line
             slope, intercept = statistics.linear_regression(*zip(*points))
             fits.append({"ranks": ranks, "measured": kind == "measured", "a_ms": intercept, "b_ms": slope,
                          "largest_residual": max(abs(intercept + slope * m - step) / step for m, step in points)})
@@ -91,30 +91,30 @@ def _row(one: Json) -> str:
 
 
 def _spread(results: list[Json]) -> str:
-    """How far measurements can be believed."""
+    """The reliability of measurements."""
     measured = [one for one in results if "rounds_ms" in one]
     spread = max((max(one["rounds_ms"]) / min(one["rounds_ms"]) - 1 for one in measured), default=0)
     several = any(len(one["rounds_ms"]) > 1 for one in measured)
-    differ = f"rounds of one line differ by up to {100 * spread:.0f}%" if several else \
-        "one round: nothing says how far it would be from another"
+    differ = f"rounds of one row differ by up to {100 * spread:.0f}%" if several else \
+        "a single round: the spread is unknown"
     load = max((one["load"] for one in measured), default=0)
-    return f"{differ}; load of the host before a launch up to {load:.1f}, earlier launches included\n"
+    return f"{differ}; load of the host before a launch up to {load:.1f}, including earlier launches\n"
 
 
 def _text(report: Json) -> str:
     return "".join([
         f"{report['mode']} scaling\n", f"{'ranks':>6} {'layout':<12} {'batch':>6} {'m':>5} {'measured, ms':>12} {'predicted, ms':>13} {'error':>7}  "
         f"{'from here':<9} {'speed-up':>9} {'efficiency':>10}", *(f" {part:>10}" for part in _PARTS), "\n", *map(_row, report["results"]),
-        "from here: whether speed-up, efficiency and the shares of a step are measured, over the measured first row, or predicted,\n"
-        "over its prediction: do not compare one with the other; a prediction stands on the measurement of the next smaller number of ranks\n"
+        "from here: whether speed-up, efficiency and shares of a step are measured, relative to the measured first row, or predicted,\n"
+        "relative to its prediction; do not mix them. A prediction is based on the measurement of the next smaller number of ranks\n"
         f"each rank has {counted(report['threads'], 'thread')}; up to {report['measured_up_to']} ranks share a host with cores for "
-        f"{report['cores']}, beyond each has its own\n", _spread(report["results"]),
+        f"{report['cores']}, larger numbers have a core each\n", _spread(report["results"]),
         *(f"{fit['ranks']} ranks, {'measured' if fit['measured'] else 'predicted'}: step = {fit['a_ms']:.3f} ms + {fit['b_ms']:.3f} ms x "
           f"microbatches, off by {_percent(fit['largest_residual'])} at most\n" for fit in report["fits"])])
 
 
 def make_report(given: Json, runs: dict[int, RunSummary]) -> Json:
-    """`given`: the predictions of all points, with the numbers of their trials; `runs`: the trials that are done."""
+    """`given`: the predictions of all points, with the numbers of their trials; `runs`: the completed trials."""
     results: list[Json] = []
     for point in given["points"]:
         results.append(_result(point, [runs[trial] for trial in point["trials"] if trial in runs], results[0] if results else None))
@@ -122,7 +122,7 @@ def make_report(given: Json, runs: dict[int, RunSummary]) -> Json:
 
 
 def _gains(points: list[Json], name: str) -> Chart:
-    """Speed-up or efficiency over ranks: measured with the spread of its rounds, predicted, and ideal."""
+    """Speed-up or efficiency over ranks: measured with the spread of rounds, predicted, and ideal."""
     percent = 100 if name == "efficiency" else 1
     series = []
     for kind in ("predicted", "measured"):
@@ -138,23 +138,23 @@ def _gains(points: list[Json], name: str) -> Chart:
 
 
 def _parts(points: list[Json]) -> Chart:
-    """Milliseconds that all ranks spend on a sample, by what they do: the same for all where the ranks scale perfectly."""
+    """Milliseconds of all ranks per sample by activity: constant for perfect scaling."""
     bars = [(one, kind) for one in points for kind in ("measured", "predicted") if one.get(f"{kind}_ms") is not None]
     names = [f"{one['ranks']} ranks, {kind}" for one, kind in bars]
     series = [Series(part, names, [one[f"{kind}_parts"][part] * one[f"{kind}_ms"] * one["ranks"] / one["batch"] for one, kind in bars])
               for part in points[0]["predicted_parts"]]
     return Chart("stacks", Axis("rank time per sample", "ms"), series=series, width=6.75,
-                 title="Where the time of all ranks goes (equal bars: perfect scaling)")
+                 title="Time of all ranks by activity (equal bars: perfect scaling)")
 
 
 def main(options: Options) -> int:
-    """Weak scaling has no chart of its speed-up: its batches differ."""
+    """Weak scaling has no chart of its speed-up, since its batches differ."""
     folder = options.text("folder")
     done = {run.number: run for run in study_results(folder).runs if run.state == "done" and "median_step_ms" in run.figures}
     report = make_report(json.load(sys.stdin), done)
     replace_file(pathlib.Path(folder, "scaling.json"), json.dumps(report, indent=2) + "\n")
     options.print_result(f"{_text(report)}{folder}/scaling.json\n", report)
-    # The first result of each number of ranks, which has the config's own microbatches.
+    # The first result for each number of ranks, which has the config's microbatches.
     points = [next(same) for _, same in itertools.groupby(report["results"], lambda one: one["ranks"])]
     charts = {name: _gains(points, name) for name in ("speedup", "efficiency") if report["mode"] != "weak" or name == "efficiency"}
     for name, chart in (charts | {"parts": _parts(points)}).items():

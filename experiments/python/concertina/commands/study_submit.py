@@ -1,7 +1,7 @@
-"""`concertina study submit`: a study as an array job of Slurm. The study's folder has been made, unless its scripts are only shown.
+"""`concertina study submit`: runs a study as a Slurm array job. The study's folder already exists, except with --dry-run.
 
-A study of more trials than an array may have indices is several arrays: one for each range of trials whose numbers differ in their last
-digits alone, since those digits are the index. A trial that an earlier submission has queued or running is never submitted again.
+A study with more trials than an array may have indices becomes several arrays, one per range of trials whose numbers differ only in their
+last digits, which are the index. A trial that is already queued or running is never submitted again.
 """
 import itertools
 import json
@@ -19,13 +19,13 @@ from ..program import program
 from . import Options
 from .study_collect import OUTPUT, SUBMISSIONS, slurm_says, standing_of
 
-# The options of sbatch that a study sets itself: letters that are short for them, and variables that override them.
+# sbatch options that a study sets: their short forms, and variables that override them
 _OWN = {"--array": ("a", "SBATCH_ARRAY_INX"), "--output": ("o", "SBATCH_OUTPUT"), "--open-mode": (" ", "SBATCH_OPEN_MODE"),
         "--signal": (" ", "SBATCH_SIGNAL")}
 
 
 class Array(typing.NamedTuple):
-    """The trials of one array job, ascending. A trial's index is its number less `first`, of so many digits where `first` is not 0."""
+    """The trials of one array job, ascending. The index is the trial number minus `first`, padded to `digits` if `first` is not 0."""
     trials: list[int]
     first: int = 0
     digits: int = 0
@@ -46,17 +46,17 @@ class Submission:
         self.ranks = {one["trial"]: one["ranks"] for one in study["trials"]}
         standing, unknown = standing_of(self.folder, {one["trial"]: one["state"] for one in study["trials"]})
         if unknown:
-            raise InputError(f"cannot tell which jobs of this study are queued or running: {unknown}", str(self.folder),
-                             "try again once squeue answers", code=1)
+            raise InputError(f"the queued and running jobs of this study are unknown: {unknown}", str(self.folder),
+                             "try again when squeue works", code=1)
         self.repeated = sorted(standing["failed"] + standing["timed_out"]) if "retry-failed" in options else []
         self.trials = sorted(standing["left"] + standing["lost"] + self.repeated)
         self.under_way = sorted(task.trial for task in standing["queued"] + standing["running"])
 
     def script(self, array: Array) -> str:
-        """A batch script, each of whose tasks runs one trial."""
+        """A batch script whose tasks run one trial each."""
         folder, options = os.path.abspath(self.folder), self.options
         minutes, cores, most = (options.whole(name) or 0 for name in ("time", "cpus-per-task", "at-once"))
-        # Slurm knows the index of a task alone, which it can pad: index 7 of the array from trial 2000 on is in 2%3a, that is 2007.
+        # Slurm only knows a task's index, which it can pad: index 7 of the array from trial 2000 on is in 2%3a, which gives 2007.
         trial = str(array.first)[:-array.digits or None] + f"%{array.digits}a" * (array.digits > 0) if array.first else "%a"
         values = {"job-name": _quoted(self.name, "name"),
                   "array": ranges([one - array.first for one in array.trials]) + f"%{most}" * (most > 0),
@@ -64,20 +64,20 @@ class Submission:
                   "time": minutes, "partition": _quoted(options.text("partition"), "--partition"),
                   "chdir": _quoted(os.getcwd(), "the working directory"),
                   "output": _quoted(folder.replace("%", "%%") + f"/{trial}/{OUTPUT}", "the study's folder")}
-        # A task is told to commit a checkpoint two minutes before its time is over, or a quarter of a short time.
+        # A task is asked to write a checkpoint two minutes, or a quarter of a shorter limit, before its time is over.
         lines = [*(f"--{name}={value}" for name, value in values.items() if value),
                  f"--requeue --open-mode=append --signal=B:USR1@{min(120, 15 * minutes) if minutes else 120}", options.text("sbatch")]
         index = f"$((SLURM_ARRAY_TASK_ID + {array.first}))" if array.first else "$SLURM_ARRAY_TASK_ID"
         launcher = f" --launcher {shlex.quote(options.text('launcher'))}" if "launcher" in options else ""
         return "\n".join(["#!/bin/bash", "# Each task of this array job runs one trial of the study.", *(f"#SBATCH {line}" for line in lines if line),
-                          "", *[f"export SRUN_CPUS_PER_TASK={cores}"] * (cores > 0),  # which srun does not take from sbatch (Slurm 22.05 and later)
-                          # Slurm's signals go to the script's process.
+                          "", *[f"export SRUN_CPUS_PER_TASK={cores}"] * (cores > 0),  # srun does not inherit it from sbatch since Slurm 22.05
+                          # Slurm sends signals to the script's process.
                           f"exec {shlex.join([program(), 'study', 'trial', folder])} \"{index}\"{launcher}\n"])
 
     def submit(self, array: Array, after: str) -> str:
-        """Submits an array, which begins once the job `after` has ended, if there is one; returns its job.
+        """Submits an array that starts after the job `after`, if any; returns its job.
 
-        The records of trials that are repeated go first, and come back if nothing could be submitted.
+        Records of repeated trials are removed first, and restored if the submission fails.
         """
         script = self.folder / (f"submit-{array.first}.sbatch" if array.first else "submit.sbatch")
         replace_file(script, self.script(array))
@@ -87,8 +87,8 @@ class Submission:
         kept = [record.replace(record.with_suffix(".before")) for record in records]
         try:
             said = slurm_says(["sbatch", "--parsable", *[f"--dependency=afterany:{after}"] * bool(after), str(script)],
-                              "what sbatch says above, in the script or in --sbatch")
-            job = said.rpartition("\n")[2].partition(";")[0]  # warnings come first; then "12", or "12;CLUSTER"
+                              "fix the problem that sbatch reports above, in the script or in --sbatch")
+            job = said.rpartition("\n")[2].partition(";")[0]  # warnings come first, then "12" or "12;CLUSTER"
             if not job.isdecimal():
                 raise InputError(f"sbatch printed no job ID: {said}", str(script), code=1)
         except InputError:
@@ -104,7 +104,8 @@ class Submission:
         return job
 
     def submit_all(self) -> list[str]:
-        """The jobs. With --at-once an array begins when the one before it has ended, since Slurm counts the tasks of one array alone."""
+        """Submits everything and returns the jobs. With --at-once, each array waits for the previous one, since Slurm limits tasks per
+        array."""
         jobs: list[str] = []
         for array in _arrays(self.trials):
             try:
@@ -112,21 +113,21 @@ class Submission:
             except InputError as error:
                 if not jobs:
                     raise
-                raise InputError(f"{error.what}; trials below {array.trials[0]} were submitted, as {', '.join(jobs)}", error.where,
-                                 f"{error.fix}; the same command submits the rest", error.code) from error
+                raise InputError(f"{error.what}; trials below {array.trials[0]} were submitted as {', '.join(jobs)}", error.where,
+                                 f"{error.fix}; rerun the same command to submit the rest", error.code) from error
         return jobs
 
     def text(self, jobs: list[str]) -> str:
         folder, verb = str(self.folder), "was" if len(self.under_way) == 1 else "were"
-        said = f"left alone: {ranges(self.under_way)}, which {verb} submitted before and wait or run\n" * bool(self.under_way)
+        said = f"skipped: {ranges(self.under_way)}, which {verb} already submitted and queued or running\n" * bool(self.under_way)
         if not jobs:
-            return said + f"nothing is left to submit of {folder}\n"
+            return said + f"nothing left to submit in {folder}\n"
         return said + f"""\
 submitted {counted(len(self.trials), 'trial')} of {folder} as {'job' if len(jobs) == 1 else 'jobs'} {', '.join(jobs)}: {ranges(self.trials)}
 follow it   squeue --array --jobs {','.join(jobs)}; tail -f {shlex.quote(f'{folder}/{self.trials[0]}/{OUTPUT}')}
 results     concertina study collect {shlex.quote(folder)}
-pause it    scancel -b -s USR1 {' '.join(jobs)} (checkpoints; each task goes on later)
-end it      scancel {' '.join(jobs)}; the same command submits what is left
+pause it    scancel -b -s USR1 {' '.join(jobs)} (writes checkpoints; each task resumes later)
+stop it     scancel {' '.join(jobs)}; rerun the same command to submit the rest
 """
 
     def json(self, jobs: list[str]) -> dict[str, object]:
@@ -135,53 +136,53 @@ end it      scancel {' '.join(jobs)}; the same command submits what is left
 
 
 def _quoted(text: str, where: str) -> str:
-    """A value of an #SBATCH line, in quotes; empty if `text` is."""
+    """A quoted value for an #SBATCH line; empty if `text` is."""
     if "\n" in text:
-        raise InputError("a name with a line break cannot be in a batch script", where, "a name of one line")
+        raise InputError("a batch script cannot contain a name with a line break", where, "a name without line breaks")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' if text else ""
 
 
 def _most_indices() -> int:
-    """MaxArraySize: indices of an array are below it. Slurm's default where that cannot be asked; sbatch says what is wrong."""
+    """MaxArraySize, the exclusive limit of array indices. Slurm's default if unknown; sbatch then reports errors."""
     try:
         words = slurm_says(["scontrol", "show", "config"], "").replace("=", " ").split() if shutil.which("scontrol") else []
     except InputError:
         words = []
     most = int(words[words.index("MaxArraySize") + 1]) if "MaxArraySize" in words else 1001
     if most < 1:
-        raise InputError("this cluster takes no array jobs", "MaxArraySize of `scontrol show config`",
-                         "concertina study run, in one allocation for the whole study")
+        raise InputError("this cluster does not support array jobs", "MaxArraySize of `scontrol show config`",
+                         "`concertina study run` in one allocation for the whole study")
     return most
 
 
 def _is(word: str, name: str, letter: str) -> bool:
-    """Whether sbatch reads `word` as its option `name`: it accepts abbreviations of long options, and several letters in one word."""
+    """Whether sbatch parses `word` as its option `name`: it accepts abbreviations of long options, and several letters in one word."""
     if word.startswith("--"):
         return len(given := word.partition("=")[0]) > 2 and name.startswith(given)
     return word.startswith("-") and word[1:].lstrip("hHOQuvVWX").startswith(letter)
 
 
 def _require_own(more: str) -> None:
-    """InputError if something would override what the study sets itself. `more`: options of sbatch."""
+    """Raises InputError if something would override what the study sets. `more`: options of sbatch."""
     if "\n" in more:
-        raise InputError("--sbatch has more than one line", "--sbatch", "options in one line")
+        raise InputError("--sbatch has more than one line", "--sbatch", "options on one line")
     try:
         words = shlex.split(more)
     except ValueError as error:
-        raise InputError("a quote is not closed", "--sbatch", "options as the shell reads them") from error
+        raise InputError("a quote is not closed", "--sbatch", "options with shell quoting") from error
     for name, (letter, variable) in _OWN.items():
         if variable in os.environ:
-            raise InputError(f"{variable} overrides {name}, which the study sets itself", "environment", f"unset {variable}")
+            raise InputError(f"{variable} overrides {name}, which the study sets", "environment", f"unset {variable}")
         if sets := [word for word in words if _is(word, name, letter)]:
-            raise InputError(f"{sets[0]} sets {name}, which the study sets itself", "--sbatch",
-                             "other options of sbatch; --at-once K bounds how many tasks run at once")
+            raise InputError(f"{sets[0]} sets {name}, which the study sets", "--sbatch",
+                             "other options of sbatch, or --at-once K to limit concurrent tasks")
 
 
 def main(options: Options) -> int:
-    """With --check only refuses what cannot be submitted, before there is a folder."""
+    """With --check, only reports problems, before the folder exists."""
     if "dry-run" not in options and not shutil.which("sbatch"):
-        raise InputError("there is no sbatch on PATH", "this machine",
-                         "a machine of a cluster with Slurm; --dry-run shows the script anywhere; `concertina study run` needs no Slurm")
+        raise InputError("sbatch is not on PATH", "this machine",
+                         "a machine with Slurm, --dry-run to show the script, or `concertina study run`, which does not need Slurm")
     _require_own(options.text("sbatch"))
     study = Submission(json.load(sys.stdin), options)
     if "dry-run" in options:

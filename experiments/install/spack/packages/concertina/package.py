@@ -1,4 +1,4 @@
-"""Concertina for Spack: `spack repo add experiments/install/spack && spack dev-build concertina@0.2.0` at the top of the sources."""
+"""Concertina for Spack: `spack repo add experiments/install/spack && spack dev-build concertina@0.2.0` in the top folder of the sources."""
 from spack.package import *
 
 
@@ -9,7 +9,7 @@ class Concertina(MesonPackage, CudaPackage):
 
     version("0.2.0")
 
-    variant("images", default=True, description="PNG and JPEG images, and tars of them")
+    variant("images", default=True, description="PNG and JPEG images, and tar files of them")
     variant("sentencepiece", default=True, description="SentencePiece tokenizers")
 
     depends_on("cxx", type="build")

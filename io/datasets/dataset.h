@@ -196,7 +196,7 @@ struct DatasetFormat {
   /// Other keys of [data] that this format reads, but not all formats do.
   std::vector<std::string_view> keys{};
   bool binary = false;  // files are not text, and may begin like UTF-16
-  /// The keys data.<name>. An option must be identical in all formats that declare its name.
+  /// The keys `data.<name>`. An option must be identical in all formats that declare its name.
   std::vector<Option> options{};
   /// Throws Error{bad_input} for conflicting options; may be null.
   void (*check)(const OptionValues& options) = nullptr;

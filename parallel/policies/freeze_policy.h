@@ -68,7 +68,7 @@ struct FreezePolicy {
   /// Returns how many layers to freeze. freeze_rules.h enforces the bound, and that frozen layers
   /// stay frozen.
   FreezeDecision (*decide)(const FreezeView& view, const OptionValues& options) = nullptr;
-  /// Its options: the config keys freeze.<name>. No two policies share a name.
+  /// Its options: the config keys `freeze.<name>`. No two policies share a name.
   std::vector<Option> options{};
   /// Other keys of [freeze] that a run reads for it.
   std::vector<std::string_view> keys{"freeze.every", "freeze.after", "freeze.max",

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the documents as a site with search. Nothing is fetched, by the build or by the site.
 # It needs mkdocs with the theme material: apt-get install mkdocs-material, or pip install mkdocs-material.
+# Where doxygen is installed, api/ of the site has the C++ interfaces.
 # usage: bash experiments/guide/site.sh [--out DIR] [--serve]
 # --out: build/site unless given; --serve: shows it at http://localhost:8000 (from files alone, search does not work)
 # Exit code 77 (a skipped test to Meson): mkdocs or the theme is missing.
@@ -40,5 +41,9 @@ echo '.md-typeset code { word-break: normal }' >"$pages/site.css"
 mkdir -p "$out"
 mkdocs build --quiet --clean --strict --config-file "$work/mkdocs.yml" --site-dir "$(realpath "$out")"
 grep -q 'freeze.policy' "$out/search/search_index.json"
+if command -v doxygen >/dev/null; then
+  { cat experiments/guide/Doxyfile && echo "OUTPUT_DIRECTORY = \"$work\"" && echo 'HTML_OUTPUT = api'; } | doxygen -
+  cp -r "$work/api" "$out"
+fi
 echo "$out/index.html"
 [ -z "$serve" ] || python3 -m http.server --directory "$out" 8000

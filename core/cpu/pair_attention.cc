@@ -34,7 +34,7 @@ namespace {
     IntVec other;
 #pragma GCC unroll 16
     for (int lane = 0; lane < kLanes; ++lane) other[lane] = lane ^ half;
-    x += __builtin_shuffle(x, other);
+    x += CONCERTINA_SHUFFLE(x, other);
   }
   return x[0];
 }

@@ -208,8 +208,8 @@ template <int step = 1>
     for (int i = 0; i < kLanes; ++i) {
       if ((i & step) != 0) continue;
       const Vec a = v[i], b = v[i + step];
-      v[i] = __builtin_shuffle(a, b, low);
-      v[i + step] = __builtin_shuffle(a, b, high);
+      v[i] = CONCERTINA_SHUFFLE(a, b, low);
+      v[i + step] = CONCERTINA_SHUFFLE(a, b, high);
     }
     transpose<2 * step>(v);
   }

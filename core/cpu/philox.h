@@ -58,7 +58,7 @@ inline void philox(const DropoutRule& rule, std::uint32_t sample, std::uint32_t 
       key1 += 0xBB67AE85U;
     }
     const Wide x01 = (x0 & 0xFFFFFFFFU) | (x1 << 32), x23 = (x2 & 0xFFFFFFFFU) | (x3 << 32);
-    const Wide pairs[2] = {__builtin_shuffle(x01, x23, low), __builtin_shuffle(x01, x23, high)};
+    const Wide pairs[2] = {CONCERTINA_SHUFFLE(x01, x23, low), CONCERTINA_SHUFFLE(x01, x23, high)};
     __builtin_memcpy(words + 4 * i, pairs, sizeof pairs);
   }
 }

@@ -35,6 +35,27 @@ typedef float Vec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias)
 typedef int IntVec __attribute__((vector_size(kLanes * 4)));
 typedef std::uint32_t BitsVec __attribute__((vector_size(kLanes * 4)));
 
+// CONCERTINA_SHUFFLE(a, [b,] indices): the elements of a (followed by b) that `indices` names.
+#ifdef __clang__  // has no built-in for indices in a vector
+template <class V, class Indices>
+[[gnu::always_inline]] inline V shuffle(V a, V b, Indices indices) {
+  constexpr int n = sizeof(V) / sizeof(a[0]);
+  V out = a;
+  for (int i = 0; i < n; ++i) {
+    const int from = static_cast<int>(indices[i]);
+    out[i] = from < n ? a[from] : b[from - n];
+  }
+  return out;
+}
+template <class V, class Indices>
+[[gnu::always_inline]] inline V shuffle(V a, Indices indices) {
+  return shuffle(a, a, indices);
+}
+#define CONCERTINA_SHUFFLE shuffle
+#else
+#define CONCERTINA_SHUFFLE __builtin_shuffle
+#endif
+
 // F is float, or Vec with the bits of its elements in U.
 template <class F, class U>
 [[gnu::always_inline]] inline F exp_of(F x) {

@@ -89,7 +89,7 @@ class MpiCommunicator final : public Communicator {
     if (pools_->single.in_use() + pools_->collective.in_use() == 0) return;
     if (std::uncaught_exceptions() == 0)
       log::error("a communicator was destroyed with pending transfers (a bug in concertina)");
-    pools_.release();  // leaked: unfinished Works still refer to it
+    static_cast<void>(pools_.release());  // leaked: unfinished Works still refer to it
   }
 
   int rank() const override { return pools_->channel.rank; }

@@ -10,7 +10,7 @@ namespace concertina {
 std::vector<std::string> state_kinds(const Job& job, const Optimizer& optimizer) {
   const std::vector<std::string_view> names = optimizer.state_names();
   std::vector<std::string> kinds(names.begin(), names.end());
-  if (job.keeps_reference) kinds.push_back(kReference);
+  if (job.keeps_reference) kinds.emplace_back(kReference);
   return kinds;
 }
 

@@ -146,7 +146,7 @@ def check_own_snapshots():
     # A directory that was removed, and a new run in its place.
     run, prefix, _ = killed_run("former")
     shutil.rmtree(run)
-    assert "is gone: `rm " + prefix in call("doctor", user=VICTIM)[1]
+    assert "which no longer exists; `rm " + prefix in call("doctor", user=VICTIM)[1]
     code, said = call("run", "--ranks", "1", "--launcher", "{program} {args}", "--", *TRAIN, "run.name=former", user=VICTIM)
     assert code == 0 and hash_of(run) == hash_of("runs/clean"), said
     assert not list(pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*")), "left of a run that was removed"

@@ -14,12 +14,12 @@ struct ReportOptions : CommandOptions {
 
 int run_report(const ReportOptions& options) {
   options.needs("--port", "--serve", options.serve);
-  for (const char* const option : {"--output", "--beside", "--step", "--json", "--figures"})
+  for (const char* const option : {"--output", "--compare-with", "--step", "--json", "--data"})
     options.excludes(option, "--serve", options.serve);
   if (!options.output.empty()) require_output(options.output, "--output");
   if (!options.figures) return run_in_python(*options.app);
-  for (const char* const option : {"--output", "--beside", "--json"})
-    options.excludes(option, "--figures", true);
+  for (const char* const option : {"--output", "--compare-with", "--json"})
+    options.excludes(option, "--data", true);
   print_once(json_line(recorded_figures(options.run, options.step)));
   return 0;
 }
@@ -31,8 +31,8 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
       ->type_name("RUN");
   app.add_option("--output,--out", options.output, "HTML page to write (default: RUN/report.html)")
       ->type_name("FILE");
-  add_text_option(app, "--beside", "RUN",
-                  "run whose held-out loss is drawn in the same chart, over seconds of training");
+  add_text_option(app, "--compare-with", "RUN",
+                  "run whose held-out loss is drawn in the same chart, over training time");
   app.add_option("--step", options.step,
                  "first step of the trace to show, see log.trace_at and log.trace_every (default: "
                  "the last trace)")
@@ -42,7 +42,8 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
   add_text_option(app, "--port", "INT", "port of --serve; 0: any free port")
       ->check(whole_number(0, 65535))
       ->default_str("0");
-  app.add_flag("--figures", options.figures, "print recorded steps and their predictions as JSON");
+  app.add_flag("--data", options.figures,
+               "print the recorded steps and their predictions as JSON instead of writing a page");
   add_json_option(app, options);
 }
 

@@ -64,12 +64,12 @@ def run(tmp_path):
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """The program, but that its `report RUN --figures` says these figures; it keeps the words of the last such call."""
+    """The program, but that its `report RUN --data` says these figures; it keeps the words of the last such call."""
     real = os.environ["CONCERTINA"]
 
     def make(**figures):
         file = tmp_path / "program"
-        file.write_text(f"#!{sys.executable}\nimport os, sys\nif '--figures' not in sys.argv: os.execv({real!r}, [{real!r}, *sys.argv[1:]])\n"
+        file.write_text(f"#!{sys.executable}\nimport os, sys\nif '--data' not in sys.argv: os.execv({real!r}, [{real!r}, *sys.argv[1:]])\n"
                         f"open({str(tmp_path / 'words')!r}, 'w').write(' '.join(sys.argv[1:]))\nprint({json.dumps(figures)!r})\n", encoding="utf-8")
         file.chmod(0o755)
         monkeypatch.setenv("CONCERTINA", str(file))
@@ -239,23 +239,23 @@ def test_recorded_steps_are_what_the_program_says(run, program, tmp_path):
     assert bars["rows"][0]["mark"] == 15 and series(chart(data, "rank 1", "ms"), "saved, measured")["y"] == [0, 3, 0]
     assert next(blocks(data, "timeline"))["panels"][0]["rows"][0]["boxes"][0][3] == "F 0 stage 0"
     assert "as predicted, on every rank" in said(data) and "12,345 parameters" in said(data)
-    assert (tmp_path / "words").read_text(encoding="utf-8") == f"report {folder} --figures"
+    assert (tmp_path / "words").read_text(encoding="utf-8") == f"report {folder} --data"
     with pytest.raises(InputError, match="no trace starts at step 9"):
         report(folder, step=9)
     (folder / "trace-00000009.json").touch()
     report(folder, step=9)
-    assert (tmp_path / "words").read_text(encoding="utf-8").endswith("--figures --step 9")
+    assert (tmp_path / "words").read_text(encoding="utf-8").endswith("--data --step 9")
 
 
 def test_beside_compares_what_is_of_one_measure(run, program):
     one, other = (run(name, metrics(range(1, 61)), [validation(step, loss / step) for step in (10, 60)])
                   for name, loss in (("a", 30), ("b", 60)))
-    drawn = chart(report(one, beside=other), "held-out", "seconds of training")
+    drawn = chart(report(one, compare_with=other), "held-out", "seconds of training")
     assert series(drawn, "a")["x"] == [9, 59] and series(drawn, str(other))["y"] == [6, 1]
     unlike = run("c", metrics(range(1, 61)), [validation(10, 3, data="other")])
-    assert "are not comparable: the held-out data" in said(report(one, beside=unlike))
+    assert "are not comparable: the held-out data" in said(report(one, compare_with=unlike))
     with pytest.raises(InputError, match="not the directory of a trained run"):
-        report(one, beside=one.parent)
+        report(one, compare_with=one.parent)
 
 
 def test_no_text_is_markup(run, program):

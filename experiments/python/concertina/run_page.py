@@ -17,12 +17,12 @@ CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step
           "bubble": "bubble, share of a step", "grad_norm": "gradient norm, before clipping", "lr": "learning rate"}
 
 
-def report_page(run: RunFiles, beside: tuple[str, RunLog] | None = None) -> Block:
+def report_page(run: RunFiles, other: tuple[str, RunLog] | None = None) -> Block:
     course = run.course
     unrecorded = "No step of this run was recorded (log.trace), so there is no timeline, bubble by cause or memory over a step."
     recorded = timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
     return content(run.name, _subtitle(run), [
-        {"kind": "tiles", "tiles": _tiles(run)}, *_beside(run, course, beside), *recorded, *_training(run, course), *_classes(run.result),
+        {"kind": "tiles", "tiles": _tiles(run)}, *_comparison(run, course, other), *recorded, *_training(run, course), *_classes(run.result),
         *_changes(course), *_about(run), *_setup(run)])
 
 
@@ -202,13 +202,13 @@ def _reached(seconds: list[float], losses: list[float], wanted: float) -> str:
     return next((f"after {duration_text(at)}" for at, loss in zip(seconds, losses) if loss <= wanted), "never")
 
 
-def _beside(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> list[Block]:
+def _comparison(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> list[Block]:
     def note(text_: str) -> list[Block]:
         return section("Effect on the loss", [words("note", text_)])
 
     if not other:
         return note("This run froze layers. For the effect on the loss, compare it with a run without freezing: concertina report RUN "
-                    "--beside UNFROZEN, both with eval.every. Faster steps alone do not show it."
+                    "--compare-with UNFROZEN, both with eval.every. Faster steps alone do not show it."
                     ) if any(one.frozen > 0 for one in course.segments) else []
     name, log = other
     (mine_at, mine, mine_end), (their_at, theirs, their_end) = _losses(run.log), _losses(log)

@@ -43,7 +43,7 @@ class RunFiles:
 def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.Any]:
     """Data of a run that only the program has: its model, and recorded and predicted steps.
 
-    `concertina report RUN --figures [--step N]` prints one JSON object: `layer_ends` (the last unit of each layer), `parameters` and
+    `concertina report RUN --data [--step N]` prints one JSON object: `layer_ends` (the last unit of each layer), `parameters` and
     `tokens_per_step`, if this version can read the config; and, if the run has a trace, the keys of `report --json`
     (run, schedule, layout, steps, recorded_steps, typical_step, step_ms, predicted_step_ms, prediction_error, bubble, predicted_bubble,
     ranks, clock_error_us, costs_missing), `pipelines` (as in trace.json), `timeline` (both steps, in the form of steps.py), and for each
@@ -54,7 +54,7 @@ def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.An
         raise InputError(f"no trace starts at step {step}", str(run), f"--step {there[0]}" if there else "remove --step")
     if not (run / "config.toml").exists():
         return {}
-    return json.loads(call("report", run, "--figures", *(["--step", step] if step is not None else [])))
+    return json.loads(call("report", run, "--data", *(["--step", step] if step is not None else [])))
 
 
 def load_run(directory: str | pathlib.Path, step: int | None = None) -> RunFiles:
@@ -90,14 +90,14 @@ def report_json(run: RunFiles) -> dict[str, typing.Any]:
     return {"run": run.name, **recorded, "all_steps": run.totals, "course": run.course.json()}
 
 
-def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", beside: str | os.PathLike[str] = "",
+def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", compare_with: str | os.PathLike[str] = "",
                  step: int | None = None) -> RunFiles:
     """Writes the page of a run to `output`, or RUN/report.html. `step`: the first step of the trace to show."""
     from .run_page import report_page
-    other = (os.fspath(beside), read_log(os.fspath(beside))) if beside else None
+    other = (os.fspath(compare_with), read_log(os.fspath(compare_with))) if compare_with else None
     if other and not other[1].metrics:
         raise InputError("not the directory of a trained run", other[0],
-                         "--beside runs/NAME, with the same config without freeze.policy")
+                         "--compare-with runs/NAME, with the same config without freeze.policy")
     files = load_run(os.fspath(run), step)
     replace_file(os.fspath(output) or pathlib.Path(run, "report.html"), page(report_page(files, other)))
     return files

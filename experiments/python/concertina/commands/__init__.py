@@ -152,7 +152,7 @@ def report(options: Options) -> int:
     if not run:
         raise InputError("no run given", "command line", "concertina report runs/NAME, or --serve")
     path = options.text("output") or f"{run}/report.html"
-    files = write_report(run, path, options.text("beside"), options.whole("step"))
+    files = write_report(run, path, options.text("compare-with"), options.whole("step"))
     options.print_result(f"{report_text(files)}{path}\n", report_json(files) | {"report": path})
     return 0
 

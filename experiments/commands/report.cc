@@ -29,7 +29,9 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
                  "run directory; with --serve also the folder of a study (default with --serve: "
                  "the run in runs/ that was written last)")
       ->type_name("RUN");
-  app.add_option("--output,--out", options.output, "HTML page to write (default: RUN/report.html)")
+  app.add_option("--output,--out", options.output,
+                 "file to write: a page, or a picture of the timelines (.svg, .pdf or .png) "
+                 "(default: RUN/report.html)")
       ->type_name("FILE");
   add_text_option(app, "--compare-with", "RUN",
                   "run whose held-out loss is drawn in the same chart, over training time");

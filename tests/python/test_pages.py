@@ -245,6 +245,12 @@ def test_recorded_steps_are_what_the_program_says(run, program, tmp_path):
     (folder / "trace-00000009.json").touch()
     report(folder, step=9)
     assert (tmp_path / "words").read_text(encoding="utf-8").endswith("--data --step 9")
+    concertina.write_report(folder, tmp_path / "steps.svg")
+    assert "Predicted: 20 ms" in re.sub(r"<!-- | -->", "", (tmp_path / "steps.svg").read_text(encoding="utf-8"))
+    with pytest.raises(InputError, match="a picture shows the timelines of one run"):
+        concertina.write_report(folder, tmp_path / "steps.svg", compare_with=folder)
+    with pytest.raises(InputError, match="no step of this run was recorded"):
+        concertina.write_report(run("log", metrics(range(1, 61)), config=""), tmp_path / "steps.pdf")
 
 
 def test_beside_compares_what_is_of_one_measure(run, program):

@@ -92,12 +92,29 @@ def report_json(run: RunFiles) -> dict[str, typing.Any]:
 
 def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", compare_with: str | os.PathLike[str] = "",
                  step: int | None = None) -> RunFiles:
-    """Writes the page of a run to `output`, or RUN/report.html. `step`: the first step of the trace to show."""
+    """Writes the page of a run to `output`, or RUN/report.html; to .svg, .pdf or .png, only its predicted and measured timelines.
+
+    `step`: the first step of the trace to show."""
+    path = pathlib.Path(os.fspath(output) or pathlib.Path(run, "report.html"))
+    if path.suffix.lower() in (".svg", ".pdf", ".png"):
+        if compare_with:
+            raise InputError("a picture shows the timelines of one run", "--compare-with", "--output FILE.html")
+        return _write_timelines(os.fspath(run), path, step)
     from .run_page import report_page
     other = (os.fspath(compare_with), read_log(os.fspath(compare_with))) if compare_with else None
     if other and not other[1].metrics:
         raise InputError("not the directory of a trained run", other[0],
                          "--compare-with runs/NAME, with the same config without freeze.policy")
     files = load_run(os.fspath(run), step)
-    replace_file(os.fspath(output) or pathlib.Path(run, "report.html"), page(report_page(files, other)))
+    replace_file(path, page(report_page(files, other)))
+    return files
+
+
+def _write_timelines(run: str, path: pathlib.Path, step: int | None) -> RunFiles:
+    from .chart import save
+    from .timeline import draw_timelines
+    files = load_run(run, step)
+    if "timeline" not in files.recorded:
+        raise InputError("no step of this run was recorded", run, "log.trace=3 when training, or --output FILE.html")
+    replace_file(path, save(draw_timelines(files.recorded["timeline"]), path.suffix.lower()))
     return files

@@ -19,10 +19,10 @@ PAGES = [*sorted((TOP / "experiments/guide").glob("*.md")), TOP / "experiments/R
 TABLE = re.compile(r"(<!-- table: (.*?) -->\n)(.*?)(<!-- end of table -->)", re.S)
 
 # How a table writes what --help-config says of a key's values.
-NOTATION = [(r"\btrue or false", "bool"), (r"^one of: ", ""), (r"\bor the path of a file or folder", "or a path"),
-            (r"^a size .*", "size or 0"), (r"\ban? ", ""), (r"\binteger", "int"), (r"\bnumber", "float"),
-            (r" from (\S+) to \d{7,}", r" >= \1"), (r" from (\S+) to (\S+)", r" in [\1, \2]"),
-            (r" >= (\S+) and < (\S+)", r" in [\1, \2)"), (r" > (\S+) and <= (\S+)", r" in (\1, \2]")]
+NOTATION = [(r"\btrue or false", "bool"), (r"^one of: ", ""), (r"^a size .*", "size or 0"), (r"\ban? ", ""),
+            (r"\binteger", "int"), (r"\bnumber", "float"), (r" from (\S+) to \d{7,}", r" >= \1"),
+            (r" from (\S+) to (\S+)", r" in [\1, \2]"), (r" >= (\S+) and < (\S+)", r" in [\1, \2)"),
+            (r" > (\S+) and <= (\S+)", r" in (\1, \2]"), (r"the path of file or folder", "a path")]
 
 
 class Source:

@@ -193,7 +193,7 @@ def check_checkpoints():
         os.chown(path, OTHER, OTHER)
     code, said = call(*train, "run.name=planted", "run.seed=1", "run.steps=50", user=VICTIM)
     assert code == 0 and hash_of("runs/planted") == hash_of("runs/whole"), said
-    assert len(re.findall("step-00000030: this checkpoint belongs to another user", said)) == 1, said
+    assert len(re.findall("step-00000030: skipped: this checkpoint belongs to another user", said)) == 1, said
     code, said = call(*train, "run.name=swapped", "run.seed=1", "run.steps=50", user=VICTIM)
     assert code == 2 and "it belongs to another user (uid " in said and "step-00000030/" in said, said
     # A run of somebody else is read by whoever may.

@@ -11,7 +11,7 @@ import pytest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PHRASES = [re.split(r" {2,}", line, maxsplit=1) for line in (TOP / "tests/plain_english.txt").read_text(encoding="utf-8").splitlines()
            if line and not line.startswith("#")]
-CPP = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'", re.S)
+CPP = re.compile(r'R"\w*\(.*?\)\w*"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|' r"'(?:\\.|[^'\\\n])*'", re.S)
 QUOTED = re.compile(r"`[^`\n]*`")
 FOLDERS = ("core", "models", "parallel", "io", "experiments")
 

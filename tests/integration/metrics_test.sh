@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `train` and `eval` count of a task beside the loss, and predictions as rows: the same at
-# every layout, and what another program makes of the rows.
+# Metrics of a task besides the loss in `train` and `eval`, and predictions as rows: the same at
+# every layout, and recomputed from the rows by another program.
 # usage: metrics_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 . "$(dirname -- "$0")/common.sh"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Models as Hugging Face stores them through the program: published_test.sh SOURCE PROGRAM MPIRUN
-# OPTIONS... Each tiny model of tests/golden/published becomes a run and is exported to the same
-# bytes, whatever the layout; a run that starts from one trains to the same bits at every layout,
-# and transformers reads what that run learned, where Python has it.
+# Models stored by Hugging Face, used with the program: published_test.sh SOURCE PROGRAM MPIRUN OPTIONS...
+# Each tiny model of tests/golden/published becomes a run and is exported to the same bytes, at any layout; a
+# run that starts from one trains to the same bits at every layout, and transformers, if installed, reads its
+# export.
 published=$(realpath -- "$1")/tests/golden/published
 shift
 . "$(dirname -- "$0")/common.sh" "$@"
@@ -10,7 +10,7 @@ shift
 ranks=1
 for folder_of_model in "$published"/*; do
   model=$(basename -- "$folder_of_model")
-  [ "$model" != bert ] || continue # a body alone
+  [ "$model" != bert ] || continue # only a body
   run "$ranks" checkpoint import "$published/$model" --out "runs/$model" --set run.threads=1
   run 1 checkpoint export "runs/$model" --out "$model"
   cmp "$model/model.safetensors" "$published/$model/model.safetensors" || die "$model changed"
@@ -32,7 +32,7 @@ for layout in '1 parallel.pp=1' '2 parallel.pp=2' '3 parallel.pp=3' '2 parallel.
   hash=$(hash_of "runs/from-$ranks-$key")
   [ "${first:=$hash}" = "$hash" ] || die "other bits: $layout"
 done
-# What it started from need not be there for it to go on.
+# A run continues without the model that it started from.
 mv runs/from-1-parallel.pp=1 moved
 run 1 train moved run.steps=6 run.threads=1
 
@@ -41,10 +41,10 @@ if python3 -c 'import transformers' 2>/dev/null; then
   python3 -c 'import transformers; transformers.AutoModelForCausalLM.from_pretrained("trained")' ||
     die "transformers does not read it"
 else
-  echo "transformers is not installed: what it reads was not asked"
+  echo "transformers is not installed: its reading of the export was not tested"
 fi
 
-# A causal model of classes: what the run says is what transformers says, in files of any size.
+# A causal classifier: the run and transformers give the same answers, for files of any size.
 python3 -c 'import random; random.seed(2)
 print("sentence\tlabel")
 for i in range(60): print("".join(random.choices("abc ", k=random.randrange(1, 20))), i % 3, sep="\t")' >classes.tsv
@@ -78,8 +78,8 @@ assert got.shape == wanted.shape and np.abs(got - wanted).max() <= 1e-5 * np.abs
 END
 done
 
-# The guide's three commands for bert-base-uncased, on a small model whose files are named as the hub
-# has them: LayerNorm.gamma and beta, the head for the next sentence, vocab.txt.
+# The guide's three commands for bert-base-uncased, on a small model with the hub's file contents:
+# LayerNorm.gamma and beta, the head for next sentence prediction, vocab.txt.
 mkdir bert-base-uncased
 python3 - "$published/bert-masked-lm" <<'END'
 import json, pathlib, struct, sys
@@ -115,7 +115,7 @@ grep -q '"validation_accuracy": 1.0' runs/sentiment/result.json || die "it has n
 run 1 checkpoint export runs/sentiment --out sentiment
 grep -q '"BertForSequenceClassification"' sentiment/config.json || die "no classifier: $(cat sentiment/config.json)"
 
-# What was killed, or had no room, is made anew; a run that has trained or been imported is not.
+# A killed or failed import or export is repeated; a trained or imported run is kept.
 rm -r runs/gpt2/checkpoints/step-*
 run 1 checkpoint import "$published/gpt2" --out runs/gpt2
 run 1 checkpoint verify runs/gpt2
@@ -132,7 +132,7 @@ run 1 checkpoint export runs/gpt2 --out gpt2 --force
 )
 rm -r gpt2/.partial
 
-# Ranks that see different files of one name: a copy will do, other weights will not, nor a run.
+# Ranks that see different files under one name: a copy is accepted, other weights or a run are not.
 mkdir first second
 cp -r "$published/gpt2" first/model
 start=(train model.from=model data.format=tokens data.files="$folder/tokens.bin" model.context=8 batch.global=4

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scores, several labels, and classes of words: the same bits at every layout and after a resume, what
-# is counted of them, predictions as rows, and what transformers makes of the exported model.
+# Scores, several labels, and classes of words: the same bits at every layout and after a resume,
+# metrics, predictions as rows, and the exported model in transformers.
 # usage: tasks_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 . "$(dirname -- "$0")/common.sh"
 
@@ -94,11 +94,11 @@ for set in regression:tsv:1:mean_squared_error multi-label:csv:2:subset_accuracy
     hash=$(hash_of "runs/$name")
     [ "${first:=$hash}" = "$hash" ] || die "$task: other bits at $layout"
     run "$ranks" eval "runs/$name" --json --predictions rows.csv
-    sed -i '/^{/!d; s/"seconds":[^,]*,"layout":[^,]*,//' out # and no warning of many ranks
+    sed -i '/^{/!d; s/"seconds":[^,]*,"layout":[^,]*,//' out # also removes the warning about many ranks
     [ -e "$task.csv.rows" ] || { cp rows.csv "$task.csv.rows" && cp out "$task.json"; }
     cmp rows.csv "$task.csv.rows" && cmp out "$task.json" || die "$task: other predictions at $layout"
   done
-  # A run that ended early goes on to the same bits, at another layout.
+  # A run that ended early continues to the same bits at another layout.
   run 2 train "${keys[@]}" run.name="$task-on" parallel.pp=2 run.steps=20
   run 1 train "runs/$task-on" parallel.pp=1 run.steps=60
   [ "$(hash_of "runs/$task-on")" = "$first" ] || die "$task: other bits after a resume"

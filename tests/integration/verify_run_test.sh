@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `verify --run` on a run that freezes, moves and reads its cache: verify_run_test.sh PROGRAM MPIRUN OPTIONS...
+# `verify --run` on a run that freezes layers, moves and reads its cache: verify_run_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 
 python3 -c '

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Optimizers that update whole tensors train to the same bits at every layout, after a resume at
-# another one, and when units freeze on the way: whole_tensors_test.sh PROGRAM MPIRUN OPTIONS...
+# another one, and when units freeze: whole_tensors_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 
 sizes=(model.layers=3 model.width=32 model.heads=4 model.context=16 batch.global=24

@@ -20,7 +20,7 @@ compare 0 runs/one runs/two --same
 says 'parallel.schedule +1f1b +zb-h1'
 says 'two against one: the same losses over 12 steps; the same final state \([0-9a-f]{12}\.\.\.\); the same bits in 3 checkpoints'
 says 'Time to [^ ]*validation|time_to_validation_loss|to validation loss|Seconds to'
-! grep -q 'batch.global' said || die "what is the same is said to differ: $(cat said)"
+! grep -q 'batch.global' said || die "equal keys are reported as different: $(cat said)"
 for what in '"Configs"' '"Bits"' 'seconds of training' 'tokens' 'the same losses over 12 steps'; do
   grep -qF "$what" compare.html || die "the page lacks $what"
 done
@@ -46,7 +46,7 @@ sed -i '/^snapshot_every/d' runs/young/config.toml
 compare 0 runs
 says 'young \(at step 7\)'
 says 'young \(at step 7\) against one: the same losses over 7 steps'
-! grep -q 'snapshot_every' said || die "a key that is absent is said to differ"
+! grep -q 'snapshot_every' said || die "a missing key is reported as different"
 "$program" study table runs --by parallel.schedule --baseline none >said 2>&1 || die "study table: $(cat said)"
 says '^1f1b +3'
 "$program" study plot runs/one runs/two --x step --y loss --out chart.svg >said 2>&1 || die "study plot: $(cat said)"

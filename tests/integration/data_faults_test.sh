@@ -21,7 +21,7 @@ for family in gpt llama neox bert; do
   run 1 train "${small[@]}" "${keys[@]}" data.files=sound.tok --dry-run
   refused 'damaged' train "${small[@]}" "${keys[@]}" data.files=flipped.tok
   refused 'damaged' train "${small[@]}" "${keys[@]}" data.files=flipped.tok --dry-run
-  [ ! -e "runs/flip-$family" ] || die "a run was made of damaged tokens: $family"
+  [ ! -e "runs/flip-$family" ] || die "a run was created from damaged tokens: $family"
 done
 
 run 1 train "${small[@]}" data.format=tokens data.tokenizer=bytes model.vocab=264 run.name=evaluated data.files=sound.tok
@@ -59,7 +59,7 @@ fails() { # ranks, name, failpoints, arguments
     "run.name=$2" "${@:4}" >out 2>&1 || code=$?
   [ "$code" = 2 ] || die "exit code $code of $2: $(cat out)"
   [ "$(grep -c 'error:' out)" = 1 ] || die "not one error of $2: $(cat out)"
-  grep -q 'a sample cannot be read' out || die "not why: $(cat out)"
+  grep -q 'a sample cannot be read' out || die "the reason is missing: $(cat out)"
 }
 for layout in 1 pp=2 dp=2 'pp=1 spare=1'; do
   ranks=2
@@ -73,7 +73,7 @@ for layout in 1 pp=2 dp=2 'pp=1 spare=1'; do
     done_steps=$(sed -n 's/.*resumes after step \([0-9]*\).*/\1/p' out)
     [ -n "$done_steps" ] && [ -d "runs/$name/checkpoints/step-0000000$done_steps" ] || die "nothing is kept: $(cat out)"
     run "$ranks" train "${keys[@]}" "run.name=$name" "${arguments[@]}"
-    [ "$(hash_of "runs/$name")" = "$(hash_of runs/good)" ] || die "$name has other bits"
+    [ "$(hash_of "runs/$name")" = "$(hash_of runs/good)" ] || die "the bits of $name differ"
     python3 - "$name" <<'PY' || die "the curves differ: $name"
 import json, sys
 def curve(name):
@@ -92,5 +92,5 @@ CONCERTINA_FAILPOINTS=unread@5:rank=0 "$program" run --ranks 1 -- train "${keys[
 [ "$(wc -l <runs/repaired/launches.jsonl)" = 1 ] || die "launched more than once: $(cat out)"
 sed 's/lone/gone/' text.txt >other && mv other text.txt
 run 1 train "${keys[@]}" run.name=repaired
-grep -q 'assumed to be repaired' out || die "not told: $(cat out)"
+grep -q 'assumed to be repaired' out || die "not reported: $(cat out)"
 refused 'is of another run' train "${keys[@]}" run.name=good run.steps=9

@@ -102,7 +102,7 @@ if [ "$(nproc)" -ge 2 ]; then
 fi
 
 # Measurements of a run that froze layers predict one that does not.
-exits 0 'plan from the costs of a run that froze' "$binary" plan @base.toml parallel.pp=2 --world 2 \
+exits 0 'plan from the costs of a run that froze layers' "$binary" plan @base.toml parallel.pp=2 --world 2 \
   --costs runs/pipe-pp2 --json
 exits 0 'plan freeze' "$binary" plan freeze @base.toml parallel.pp=2 --world 2 --costs runs/pipe-pp2 \
   --policy pipetransformer --epochs 4 --json
@@ -375,8 +375,8 @@ grep -q 'every bit of weights, optimizer state, loss and gradient norm is the sa
   fail 'verify does not report equal bits'
 exits 2 'verify of a large model' "$binary" verify model.width=65536 model.layers=400 model.heads=64
 one_message 'memory' 'verify of a large model'
-exits 2 'verify of no layout' "$binary" verify @base.toml --layouts pp7xdp1
-one_message "no layout '" 'verify of no layout'
+exits 2 'verify without a valid layout' "$binary" verify @base.toml --layouts pp7xdp1
+one_message "no layout '" 'verify without a valid layout'
 
 # refused TEXT RANKS [--set ...]
 refused() {

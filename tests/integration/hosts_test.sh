@@ -49,7 +49,7 @@ supervisor=$!
 until_true "no step 30" 60 reached 30
 "$hosts" power-off h2
 after_fault 1 unreachable "h1 h3" 4
-[ "$(repeated)" -le 20 ] || die "$(repeated) steps were lost with a host, whose partner had copies"
+[ "$(repeated)" -le 20 ] || die "$(repeated) steps were lost with a host, although its partner had copies"
 # h3 is cut off too, and h2 is still gone: two ranks are left.
 "$hosts" cut h3
 after_fault 2 unreachable "h1" 2

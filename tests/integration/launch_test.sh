@@ -49,7 +49,7 @@ end_of_first_cases
 # A directory that rank 1 does not see is reported before the first step, also by a dry run: if keys
 # differ, or if each node has its own disk there.
 unseen() { # WHAT KEY WHERE FIRST SECOND: the options and the launcher of rank 1 differ
-  exits 2 "rank 1 has another $3" $mpirun -n 1 "$binary" train @base.toml run.name=unseen $4 : \
+  exits 2 "rank 1 has a different $3" $mpirun -n 1 "$binary" train @base.toml run.name=unseen $4 : \
     -n 1 $5
   one_message ') is not visible to rank 1 on ' "$3"
   grep -q "error: $1 of rank 0 (on " message || fail "$3: the message names another directory"

@@ -1,6 +1,5 @@
-// A run takes the memory predicted by `plan`: the process's resident memory grows by that within 2
-// %, from before the engine exists until two steps are done. One process per test, as peaks only
-// grow.
+// A run takes the memory predicted by `plan`, within 2 %: the growth of the process's resident
+// memory from before the engine exists until two steps are done. One process per test.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -43,16 +43,16 @@ for layout in '1 parallel.pp=1 runs/masked' '2 parallel.pp=2 kept' '3 parallel.p
   read -r ranks key from <<<"$layout"
   [ "$from" = kept ] && cp -r kept runs/masked/kept && from=runs/masked/kept
   run "$ranks" train "${classify[@]}" "model.from=$from" "run.name=from-$ranks-$key" "$key"
-  grep -q "initialized, not in the source: .*/classes.bias" out || die "no word of the new head: $(cat out)"
-  grep -q "not used from the source: .*/transform.bias" out || die "no word of the old head: $(cat out)"
+  grep -q "initialized, not in the source: .*/classes.bias" out || die "the new head is not reported: $(cat out)"
+  grep -q "not used from the source: .*/transform.bias" out || die "the old head is not reported: $(cat out)"
   hash=$(hash_of "runs/from-$ranks-$key")
-  [ "${first:=$hash}" = "$hash" ] || die "other bits: $layout"
+  [ "${first:=$hash}" = "$hash" ] || die "the bits differ: $layout"
 done
 grep -q '^dropout = 0.1' runs/from-1-parallel.pp=1/config.toml || die "dropout did not follow"
-grep -q '^attention_dropout = 0.2' runs/from-1-parallel.pp=1/config.toml || die "attention's dropout did not follow"
+grep -q '^attention_dropout = 0.2' runs/from-1-parallel.pp=1/config.toml || die "attention's dropout was not inherited"
 run 1 train "${classify[@]}" run.name=random model.family=bert model.layers=2 model.width=16 model.heads=2 \
   model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1
-[ "$(hash_of "runs/random")" != "$first" ] || die "it did not start from anything"
+[ "$(hash_of "runs/random")" != "$first" ] || die "it did not start from another run"
 
 # The imported weights are exactly those stored by the other run.
 run 2 checkpoint import runs/masked --out runs/same
@@ -93,7 +93,7 @@ for from in runs/from-1-parallel.pp=1 of-three; do
     optimizer.weight_decay=0 data.tokenizer=bytes
   grep -q "initialized, not in the source: .*/classes.bias, .*/classes.weight$" out || die "$from: other weights are new: $(cat out)"
   run 1 checkpoint export runs/five --out of-five
-  python3 - <<'EOF' || die "$from: another body"
+  python3 - <<'EOF' || die "$from: the body differs"
 from tensors import tensors
 three, five = tensors("of-three/model.safetensors"), tensors("of-five/model.safetensors")
 assert three.keys() == five.keys()
@@ -120,5 +120,5 @@ sed -i 's/hidden = 40/hidden = 48/' runs/masked/config.toml
 refused "the tensor 002.mlp/down.weight has the shape [40, 16], but this model needs [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x
 mv kept moved
 refused "there is no checkpoint" train "${classify[@]}" model.from=runs/masked run.name=x
-[ ! -e runs/x/config.toml ] || die "a refused run left something"
+[ ! -e runs/x/config.toml ] || die "a rejected run left files"
 echo "1 passed, 0 failed"

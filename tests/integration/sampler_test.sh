@@ -75,8 +75,8 @@ END
 # hostile CODE MODE TEXT
 hostile() {
   rm -rf studies/hostile
-  exits "$1" "a sampler that is hostile: $2" timeout -k 1 15 "$binary" study run hostile.toml --sampler "python3 hostile.py '$2'"
-  one_message "$3" "a sampler that is hostile: $2"
+  exits "$1" "a hostile sampler: $2" timeout -k 1 15 "$binary" study run hostile.toml --sampler "python3 hostile.py '$2'"
+  one_message "$3" "a hostile sampler: $2"
   [ "$(wc -c < err)" -lt 2000 ] || fail "$2: the message is too long"
 }
 sed 's/drawn/hostile/; /^command = "python3/d' drawn.toml > hostile.toml
@@ -91,7 +91,7 @@ hostile 1 note 'got {"set":{"optimizer.lr":0.001},"note":1}'
 hostile 1 'not done' 'it said {"done":false'
 hostile 2 word "at: the sampler's answer for trial 1: optimizer.lr"
 hostile 2 null 'data.text = null is not a valid assignment'
-exits 0 'going on after a hostile sampler' "$binary" study run hostile.toml --sampler 'python3 hostile.py well'
+exits 0 'continuing after a hostile sampler' "$binary" study run hostile.toml --sampler 'python3 hostile.py well'
 [ "$(ended hostile)" = '1,done 2,done 3,done' ] || fail "hostile: $(ended hostile)"
 # A metric that no result has: the sampler would search blindly.
 sed 's/drawn/blind/; s/^metric = .*/metric = "validation_los"/; /^command = "python3/d' drawn.toml > blind.toml

@@ -53,7 +53,7 @@ signalled() {
   [ $code = 75 ] || { cat said; die "exit code $code after $2"; }
 }
 signalled RUNNING USR1 warned
-grep -qx 'requeue 7' calls || die "a warned job is not requeued: $(cat calls)"
+grep -qx 'requeue 7' calls || die "a job warned by a signal is not requeued: $(cat calls)"
 grep -qx 'n1:2' launches || die "not on the first node: $(cat launches)"
 signalled RUNNING TERM preempted
 grep -qx 'requeue 7' calls || die "a pre-empted job is not requeued: $(cat calls)"
@@ -69,7 +69,7 @@ grep -qx 'requeue 6_3' calls || die "a task of an array is not requeued: $(cat c
 [ -n "${CONCERTINA_SLURM:-}" ] || exit 0
 
 # ---- A real Slurm: three nodes, one of them a spare --------------------------------
-home=$("$CONCERTINA_SLURM" up 3 4) || die 'no Slurm'
+home=$("$CONCERTINA_SLURM" up 3 4) || die 'Slurm did not start'
 . "$home/env"
 trap '"$CONCERTINA_SLURM" down; rm -rf "$folder"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -87,8 +87,8 @@ nodes_of() { tail -n 1 "runs/$1/launches.jsonl" | grep -oE '"host":"n[0-9]"' | c
 launches() { [ "$(wc -l <"runs/$1/launches.jsonl")" -ge "$2" ]; }
 finished() { # run, least launches, least requeues
   until_true "$1 does not end" 180 state_is COMPLETED
-  [ "$(hash_of "runs/$1")" = "$(hash_of runs/clean)" ] || die "$1 has other bits"
-  launches "$1" "$2" || die "$1 was not disturbed: $(cat "runs/$1/launches.jsonl")"
+  [ "$(hash_of "runs/$1")" = "$(hash_of runs/clean)" ] || die "the bits of $1 differ"
+  launches "$1" "$2" || die "$1 was not interrupted: $(cat "runs/$1/launches.jsonl")"
   local restarts
   restarts=$(scontrol show job "$job_id" | grep -oE 'Restarts=[0-9]+')
   [ "${restarts#*=}" -ge "$3" ] || die "$1: $restarts"
@@ -98,7 +98,7 @@ finished() { # run, least launches, least requeues
 # Tests the cluster through srun, and the template.
 srun --nodes=3 --ntasks-per-node=2 --mpi=pmix "$program" doctor --cluster --json run.dir="$folder/runs" >doctor ||
   die "the cluster has errors: $(cat doctor)"
-grep -q '^{"hosts":3,"ranks":6,' doctor || die "not the cluster: $(cat doctor)"
+grep -q '^{"hosts":3,"ranks":6,' doctor || die "this is not the cluster: $(cat doctor)"
 mkdir -p tree/experiments tree/build/experiments
 cp "$here/../../experiments/env.sh" tree/experiments/ && ln -s "$program" tree/build/experiments/
 job_id=$(cd tree && sbatch --parsable --nodes=2 --ntasks-per-node=2 --output="$folder/out-template" \
@@ -160,7 +160,7 @@ finished pushed-job 2 1
 submit cancelled-job
 until_true 'no step 100' 60 reached cancelled-job 100
 scancel "$job_id"
-until_true 'a cancelled job goes on' 60 state_is CANCELLED
+until_true 'a cancelled job continues' 60 state_is CANCELLED
 sleep 8
-state_is CANCELLED || die "a cancelled job starts again: $(scontrol show job "$job_id")"
+state_is CANCELLED || die "a cancelled job is restarted: $(scontrol show job "$job_id")"
 "$program" checkpoint verify "$(ls -d runs/cancelled-job/checkpoints/step-* | tail -n 1)" || die 'a cancelled job left a bad checkpoint'

@@ -47,7 +47,7 @@ for ended in 1 3 5; do
   kill -KILL $process 2> /dev/null
   wait $process 2> /dev/null
 done
-exits 0 'going on by the folder' "$binary" study run killed/grid
+exits 0 'continuing by the folder' "$binary" study run killed/grid
 for name in trial state parallel.schedule parallel.pp run.seed loss validation_loss grad_norm state_sha256 layout config_sha256; do
   same studies/grid killed/grid $name
 done

@@ -70,10 +70,10 @@ reach $run 90; sleep 0.3; reach $run 100; kill -STOP "$(rank tail)"
 reach $run 130; sleep 0.3; reach $run 140; kill -9 "$(launcher_pid)"
 reach $run 170; sleep 0.3; reach $run 180; kill -HUP "$(rank head)"
 ended 0
-[ "$(hash_of $run)" = "$clean" ] || die "other bits after faults"
-[ "$(wc -l <$run/restarts.jsonl)" = 5 ] || { cat said $run/restarts.jsonl; die "not five restarts"; }
-grep -q '"fault":"stopped","why":"rank . is stopped by a signal' $run/restarts.jsonl || die "the stop was not seen"
-grep -q '"fault":"died","why":"rank . has died' $run/restarts.jsonl || die "no death was seen"
+[ "$(hash_of $run)" = "$clean" ] || die "the bits differ after faults"
+[ "$(wc -l <$run/restarts.jsonl)" = 5 ] || { cat said $run/restarts.jsonl; die "expected five restarts"; }
+grep -q '"fault":"stopped","why":"rank . is stopped by a signal' $run/restarts.jsonl || die "the stop was not noticed"
+grep -q '"fault":"died","why":"rank . has died' $run/restarts.jsonl || die "no death was noticed"
 grep -q 'finished in .* with 5 restarts' said || die "no summary: $(cat said)"
 
 # Killed at random times while the checkpoint of each step is written in the background: the launch
@@ -87,10 +87,10 @@ for at in 40 90 140 190; do
   told=$(told_of $run); kill -9 "$(pids "$program" | shuf -n 1)"
   reach $run $((at + 30))
   from=$(tail -n 1 $run/restarts.jsonl | sed 's/.*"from":\([0-9]*\).*/\1/')
-  [ "$from" -ge "$told" ] || { cat said; die "step $told was committed, the launch went on from $from"; }
+  [ "$from" -ge "$told" ] || { cat said; die "step $told was committed, the launch continued from $from"; }
 done
 ended 0
-[ "$(hash_of $run)" = "$clean" ] || die "other bits after kills during saves"
+[ "$(hash_of $run)" = "$clean" ] || die "the bits differ after kills during saves"
 train+=(checkpoint.every=10 checkpoint.snapshot_every=0)
 run=runs/faulty
 
@@ -105,7 +105,7 @@ train+=(run.steps=260)
 # A command for fewer steps than the run has finds it finished.
 supervised faulty
 ended 0
-grep -q '5 launches\|starts again' said && die "a longer run was launched again: $(cat said)"
+grep -q '5 launches\|starts again' said && die "a longer run was relaunched: $(cat said)"
 
 # The supervisor itself is killed, then told to stop: the same command continues.
 supervised again
@@ -117,7 +117,7 @@ reach runs/again 90; kill -USR1 "$supervisor"
 ended 75
 supervised again
 ended 0
-[ "$(hash_of runs/again)" = "$clean" ] || die "other bits after the supervisor's end"
+[ "$(hash_of runs/again)" = "$clean" ] || die "the bits differ after the supervisor's end"
 [ -z "$(pids "$program")" ] || die "processes are left"
 left | grep -vxFf before >after || true
 [ ! -s after ] || die "shared memory is left: $(cat after)"
@@ -131,14 +131,14 @@ ended 75
 mv runs/gone/checkpoints elsewhere
 supervised gone
 ended 2
-grep -q 'there is no checkpoint in' said || die "a run whose checkpoints are gone: $(cat said)"
+grep -q 'there is no checkpoint in' said || die "a run with missing checkpoints: $(cat said)"
 
 # Before its first checkpoint, a launch leaves only logs: the next one starts over.
 train+=(checkpoint.every=200 checkpoint.snapshot_every=-1)
 supervised early
 reach runs/early 30; kill -9 "$(pids "$program" | head -n 1)"
 ended 0
-[ "$(hash_of runs/early)" = "$clean" ] || die "other bits after a fault before the first checkpoint"
+[ "$(hash_of runs/early)" = "$clean" ] || die "the bits differ after a fault before the first checkpoint"
 
 # A snapshot is newer than the log, because another launch had gone back before its step.
 supervised stale
@@ -148,8 +148,8 @@ sed -i -e '$d' runs/stale/metrics.jsonl
 sed -i -e '$d' runs/stale/metrics.jsonl
 supervised stale
 ended 0
-[ "$(hash_of runs/stale)" = "$clean" ] || die "other bits after a snapshot that was too new"
-[ "$(grep -o '"step":[0-9]*' runs/stale/metrics.jsonl | cut -d: -f2 | xargs)" = "$(seq 260 | xargs)" ] || die "steps are not all there, once"
+[ "$(hash_of runs/stale)" = "$clean" ] || die "the bits differ after a snapshot that was too new"
+[ "$(grep -o '"step":[0-9]*' runs/stale/metrics.jsonl | cut -d: -f2 | xargs)" = "$(seq 260 | xargs)" ] || die "steps are missing or repeated"
 
 # A rank is stopped before MPI has started, where no other rank notices.
 cat >starts <<'END'
@@ -165,7 +165,7 @@ usual=$launcher
 launcher="$mpirun -n {ranks} ${options[*]} ./starts {program} {args}"
 supervised halted
 ended 0
-[ "$(hash_of runs/halted)" = "$clean" ] || die "other bits after a stop in the start of MPI"
+[ "$(hash_of runs/halted)" = "$clean" ] || die "the bits differ after a stop during the start of MPI"
 grep -q '"fault":"stopped"' runs/halted/restarts.jsonl || die "no stop: $(cat runs/halted/restarts.jsonl)"
 
 # The launcher is stopped before there is a rank.
@@ -178,7 +178,7 @@ chmod +x waits
 launcher="./waits $usual"
 supervised waited
 ended 0
-[ "$(hash_of runs/waited)" = "$clean" ] || die "other bits after a launcher that was stopped"
+[ "$(hash_of runs/waited)" = "$clean" ] || die "the bits differ after a launcher was stopped"
 # The same while ranks wait for the launcher in order to start MPI.
 cat >waits <<'END'
 #!/bin/bash
@@ -188,7 +188,7 @@ END
 launcher="$mpirun -n {ranks} ${options[*]} ./waits {program} {args}"
 supervised helpless
 ended 0
-[ "$(hash_of runs/helpless)" = "$clean" ] || die "other bits after a launcher that was stopped under its ranks"
+[ "$(hash_of runs/helpless)" = "$clean" ] || die "the bits differ after a launcher was stopped while its ranks waited"
 
 # Launchers that exit late: the newest checkpoint is damaged, then bad input.
 launcher=$usual
@@ -205,8 +205,8 @@ rm -f "/dev/shm/concertina-$(cat runs/late/run.id)".*
 launcher="bash -c '${usual//\'/}; code=\$?; sleep 3; exit \$code'"
 supervised late
 ended 0
-[ "$(hash_of runs/late)" = "$clean" ] || die "other bits after a damaged checkpoint"
-[ -e "$newest.damaged" ] || die "it was not put aside: $(ls runs/late/checkpoints; cat said)"
+[ "$(hash_of runs/late)" = "$clean" ] || die "the bits differ after a damaged checkpoint"
+[ -e "$newest.damaged" ] || die "it was not moved aside: $(ls runs/late/checkpoints; cat said)"
 # A launch that is rejected for another reason does not move a damaged checkpoint.
 cp -r runs/late runs/copied
 newest=$(ls -d runs/copied/checkpoints/step-???????? | tail -n 1)
@@ -214,12 +214,12 @@ truncate -s 5000 "$newest/model.h5"
 train+=(run.steps=280)
 supervised copied
 ended 2
-{ [ "$(grep -c 'error:' said)" = 1 ] && [ -e "$newest" ]; } || die "a refused copy was changed: $(ls runs/copied/checkpoints; cat said)"
+{ [ "$(grep -c 'error:' said)" = 1 ] && [ -e "$newest" ]; } || die "a rejected copy was changed: $(ls runs/copied/checkpoints; cat said)"
 train+=(model.width=63)
 supervised tardy
 ended 2
-[ "$(grep -c 'error:' said)" = 1 ] || die "bad input was tried again: $(cat said)"
-[ ! -e runs/tardy ] || die "what was refused has left $(ls -a runs/tardy)"
+[ "$(grep -c 'error:' said)" = 1 ] || die "bad input was retried: $(cat said)"
+[ ! -e runs/tardy ] || die "a rejected run left $(ls -a runs/tardy)"
 
 # Permanent faults end the run with a reason: see also RestartPolicy in tests/experiments/launch_judges_test.cc.
 train=(train data.text=text.txt run.steps=5 run.dir="$folder/runs")

@@ -31,7 +31,7 @@ refused() { # texts, separated by |, then keys
 }
 hash_of() { python3 -c 'import json, sys; print(json.load(open(f"runs/{sys.argv[1]}/result.json"))["state_sha256"])' "$1"; }
 same() { # names
-  [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || die "$1 and $2 have other bits"
+  [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || die "the bits of $1 and $2 differ"
 }
 
 # 32 images of 16 x 16: PNGs of noise, gray and color, and baseline JPEGs of four flat blocks,

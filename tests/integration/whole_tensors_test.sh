@@ -14,7 +14,7 @@ train() { # ranks, run.name, keys
   run "$1" train "run.name=$2" 'data.text=["numbers.txt"]' "${sizes[@]}" "${@:3}"
 }
 same() { # what, run, run
-  [ "$(hash_of "runs/$2")" = "$(hash_of "runs/$3")" ] || die "$1: other bits"
+  [ "$(hash_of "runs/$2")" = "$(hash_of "runs/$3")" ] || die "$1: the bits differ"
   echo "same bits: $1"
 }
 

@@ -23,7 +23,7 @@ fails() {
   [ "$(grep -c 'error:' out)" = 1 ] || die "not one error of $2: $(cat out)"
 }
 says() { grep -qF -- "$1" out || die "no '$1' in: $(cat out)"; }
-same() { [ "$(hash_of "runs/$1")" = "$(hash_of "runs/$2")" ] || die "$1 has other bits than $2"; }
+same() { [ "$(hash_of "runs/$1")" = "$(hash_of "runs/$2")" ] || die "the bits of $1 and $2 differ"; }
 
 # events NAME: prints "step action" per fault. steps NAME: prints metrics.jsonl's steps, and how many lack a loss.
 events() {
@@ -79,7 +79,7 @@ for layout in pp=2 dp=2; do
   same "moment-back-$layout" good
 done
 same skip-pp=2 skip-dp=2
-[ "$(hash_of runs/skip-dp=2)" != "$(hash_of runs/good)" ] || die 'a step was skipped, and nothing is different'
+[ "$(hash_of runs/skip-dp=2)" != "$(hash_of runs/good)" ] || die 'a skipped step changed nothing'
 
 # Before there is a checkpoint, the run returns to its start.
 train 2 start "${nan/@8/@3}" parallel.dp=2 verify.on_fault=rollback

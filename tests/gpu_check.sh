@@ -56,7 +56,7 @@ verdict() {
   case $status in
     0) row "$check" ok "$@" ;;
     125) row "$check" skipped 'no time left' ;;
-    124 | 137) row "$check" FAILED "ran out of its time; $*" ;;
+    124 | 137) row "$check" FAILED "timed out; $*" ;;
     *) row "$check" FAILED "exit code $status; $*" ;;
   esac
 }
@@ -130,16 +130,16 @@ if timeout 60 python3 -c 'import torch; assert torch.cuda.is_available()' 2> /de
     status=$?
     figures=$(sed -n 's/^| GPT-2 [^|]*| //p' "$out/peers-$model.log")
     case $figures in *missed*) status=1 ;; esac
-    verdict "GPT-2 $model beside PyTorch, bf16" $status "$figures"
+    verdict "GPT-2 $model compared with PyTorch, bf16" $status "$figures"
   done
 else
-  row 'beside PyTorch' skipped 'python3 has no torch that sees the GPU'
+  row 'comparison with PyTorch' skipped 'python3 has no torch that sees the GPU'
 fi
 
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null)
 for tool in memcheck racecheck; do
   if [ -z "$sanitizer" ]; then
-    row "compute-sanitizer $tool" skipped 'there is none'
+    row "compute-sanitizer $tool" skipped 'not installed'
     continue
   fi
   # The sanitizer starts programs itself, so put the bundle's loader first.

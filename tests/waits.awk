@@ -40,7 +40,7 @@ FILENAME ~ /waits\.txt$/ {
     }
     key = FILENAME " " call
     if (key in allowed) used[key] = 1
-    else print FILENAME ":" FNR ": " call " may wait for ever: give it a limit, or tests/waits.txt a reason"
+    else print FILENAME ":" FNR ": " call " may wait forever: give it a limit, or add a reason to tests/waits.txt"
   }
 }
 END {

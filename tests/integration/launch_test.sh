@@ -131,7 +131,7 @@ started() {
   done
 }
 
-# A rank that stands still is reported, whichever it is and however many ranks wait for it.
+# A rank that is stopped is reported, whichever it is and however many ranks wait for it.
 stands_still() {
   ranks=$1 stopped=$2; shift 2
   started "$ranks" still --set run.watchdog=2 "$@"

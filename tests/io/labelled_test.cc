@@ -212,7 +212,7 @@ TEST(Squad, AWindowWithoutTheAnswerSaysSoAndOneWindowAnswers) {
 TEST(SquadScore, NormalizesAndScoresAsTheOfficialScript) {
   EXPECT_EQ(normalize_answer("  The  Köln-Bonn, An (area)  "), "kölnbonn area");
   EXPECT_EQ(normalize_answer("theatre a.b ÜBER\u00a0x"), "theatre ab über x");
-  EXPECT_EQ(normalize_answer("a\u2019s"), "\u2019s") << "an article before what is no letter";
+  EXPECT_EQ(normalize_answer("a\u2019s"), "\u2019s") << "an article before a non-letter";
   EXPECT_EQ(normalize_answer("The A an"), "");
   const std::vector<std::string> answers{"the Denver Broncos", "Carolina"};
   const auto expect = [&](const std::string& prediction, double exact, double f1) {

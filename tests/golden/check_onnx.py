@@ -1,16 +1,16 @@
 """Runs exported ONNX models in onnxruntime and compares their logits.
 
-  check_onnx.py runs CONCERTINA    trains a small run of each family and task, exports it, and
-                                   compares with the logits that `concertina eval --logits` writes
-  check_onnx.py one MODEL LOGITS   an exported model with what `eval --logits LOGITS` wrote of its run
+  check_onnx.py runs CONCERTINA    trains a small run of each family and task, exports it, and compares
+                                   with the logits written by `concertina eval --logits`
+  check_onnx.py one MODEL LOGITS   compares an exported model with what `eval --logits LOGITS` wrote
 
-Each model is run at three shapes (samples, tokens), among them fewer tokens than it was trained
-with, padded on the right, and where attention is causal also on the left. Figures are the largest
-absolute difference over the largest absolute logit. Both of ONNX's checkers pass: that of the
-package onnx, and /usr/bin/python3's where that has one (Debian's python3-onnx).
+Each model is run at three shapes (samples, tokens), including fewer tokens than it was trained with,
+padded on the right and, if attention is causal, also on the left. Differences are the largest absolute
+difference divided by the largest absolute logit. Both ONNX checkers must pass: that of the package
+onnx, and that of /usr/bin/python3, if it has one (Debian's python3-onnx).
 
-Needs numpy, onnx and onnxruntime; --venv DIRECTORY makes an environment with them from PyPI. Where
-they are missing it says so and exits with 77, which Meson takes for a skipped test.
+Needs numpy, onnx and onnxruntime; --venv DIRECTORY creates an environment with them from PyPI. Without
+them, it says so and exits with 77, which Meson counts as skipped.
 """
 
 import argparse

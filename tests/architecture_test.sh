@@ -107,20 +107,20 @@ violations() {
     'cuda[a-zA-Z_]*\.h|cuda/|cublas|cudnn|cutlass|nvml|nvtx|cooperative_groups' \
     'core/cuda/|tests/core/cuda_emulation/|parallel/comm/nccl_' $all
   forbid "$1" 'HDF5 headers only in io/' 'hdf5|H5[A-Z]' 'io/' $all
-  forbid "$1" 'headers of tars and images only in their files of io/images/' \
+  forbid "$1" 'headers of libarchive and image libraries only in their files of io/images/' \
     'archive(_entry)?\.h|png\.h|jpeglib\.h' 'io/images/(tar|image)_' $all
   forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
-  forbid "$1" 'the command line (CLI11) is for experiments/commands/' 'CLI/' 'experiments/commands/' $all
-  forbid "$1" 'the program does not include tests' 'tests/' $none core models parallel io experiments
+  forbid "$1" 'CLI11 (the command line) only in experiments/commands/' 'CLI/' 'experiments/commands/' $all
+  forbid "$1" 'the program must not include tests' 'tests/' $none core models parallel io experiments
   forbid "$1" 'plans are pure: no threads, no clock' \
     'thread>|mutex>|chrono>|atomic>|future>|core/clock' $none \
     parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners \
     parallel/exchanges parallel/policies parallel/predict parallel/repartition
   forbid "$1" 'predictions read no files' 'nlohmann/|toml|fstream>|filesystem>' $none parallel/predict
-  refuse "$1" 'what has no effect is said by the table of keys, of options or of a study' \
+  refuse "$1" 'options without effect are reported by the tables of keys and options, and by studies' \
     '^[^/]*".*has no effect' 'experiments/(config/config|commands/command|study/sampler)\.cc' \
     core models parallel io experiments
-  refuse "$1" 'the entry of a registry says which keys it reads' \
+  refuse "$1" 'only the entry of a registry names the keys that it reads' \
     '"(data\.(windows|mean|deviation|crop|flip|stride)|freeze\.(max|unfreeze|unfreeze_rise)|elastic\.(depth|replicas|schedule|least_gain))"' \
     'experiments/config/|io/(datasets|images|labelled)/|parallel/(policies|repartition)/' \
     core models parallel io experiments
@@ -134,11 +134,11 @@ violations() {
     'experiments/study/study_folder\.h' $program
   spelled "$1" 'the files of a checkpoint are named in io/checkpoint/checkpoint_format.h' \
     'manifest\.(json|sha256)' 'io/checkpoint/checkpoint_format\.h' $program
-  refuse "$1" 'files are read by io/file.h and io/log_lines.h, which never wait and state a limit; a stream is for /proc' \
+  refuse "$1" 'read files with io/file.h and io/log_lines.h, which never wait and have a limit; streams only for /proc' \
     'ifstream [a-z]+\(|fopen\(|std::fstream' \
     'core/process_state\.cc|experiments/(doctor/cluster_probe|launcher/child_process|machine/(machine|program))\.cc|io/file_lock\.cc' \
     $program
-  refuse "$1" 'text that others may have written is parsed by io/strict_json.h, up to a depth' '[jJ]son::parse\(' \
+  refuse "$1" 'parse text from untrusted files with io/strict_json.h, which limits its depth' '[jJ]son::parse\(' \
     'io/strict_json\.|experiments/(hugging_face/published_|machine/gather|run/checkpoint_writer)' $program
   rooms "$1"
   file_circles "$1"
@@ -148,7 +148,7 @@ violations() {
     case ${path##*/} in
       meson.build|meson_options.txt|core|parallel|models|io|experiments|tests|README.md|LICENSE) ;;
       build*|runs) ;;  # not part of the source: listed in .gitignore
-      *) echo "${path##*/}: the top level has no place for it" ;;
+      *) echo "${path##*/}: not allowed at the top level" ;;
     esac
   done
 }

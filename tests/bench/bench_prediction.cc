@@ -30,7 +30,7 @@ RunConfig with_schedule(RunConfig config, const std::string& text) {
   const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
   const auto [parsed, error] = std::from_chars(begin, end, config.parallel.chunks);
   if (error != std::errc{} || parsed != end || config.parallel.chunks < 1)
-    throw_input(fmt::format("'{}' is no schedule", text), "--schedules",
+    throw_input(fmt::format("'{}' is not a schedule", text), "--schedules",
                 "NAME, or NAME:CHUNKS such as interleaved-1f1b:2");
   return config;
 }

@@ -38,7 +38,7 @@ figures() {
       if ((sum - bubble) ^ 2 > 1e-18 || !same || !(bubble > 0 && bubble < 1)) wrong = 1
       saved = 0; ++ranks
     }
-    END { exit wrong || ranks == 0 }' || fail "the figures of $1"
+    END { exit wrong || ranks == 0 }' || fail "the values of $1"
 }
 
 awk 'BEGIN { for (i = 0; i < 9000; ++i) printf "%d %d\n", i * i % 997, i % 13 }' > text

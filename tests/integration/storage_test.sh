@@ -220,7 +220,7 @@ exits 0 'with the text as it was' "$binary" train runs/moving --set run.steps=10
   --set checkpoint.keep=1 > busy.out 2>&1 &
 process=$!
 for _ in $(seq 500); do ls runs/busy/checkpoints/step-*[0-9] > /dev/null 2>&1 && break; sleep 0.02; done
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do exits 0 'eval beside training' "$binary" eval runs/busy; done
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do exits 0 'eval during training' "$binary" eval runs/busy; done
 kill $process
 wait $process
 [ $? = 75 ] || fail 'the busy run was not ended by the signal'

@@ -124,7 +124,7 @@ left | grep -vxFf before >after || true
 
 end_of_first_cases
 
-# Missing checkpoints are no reason to start over.
+# A run with missing checkpoints must not start over.
 supervised gone
 reach runs/gone 60; kill -USR1 "$supervisor"
 ended 75

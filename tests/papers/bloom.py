@@ -86,7 +86,7 @@ def main():
         row["error"] = row["step_s"] / row["seconds"] - 1 if row["seconds"] else None
     reserved = layout(rows[0], rate, common)["memory"]["reserved_bytes"] / GIB
     reserves = [row["memory_gib"] - row["gib"] + reserved for row in rows if row["memory_gib"]]
-    print(f"{expected['source']}\n\nFrom the first row: products at {rate * 1e-12:.1f} TFLOP/s. Beside the tensors: {min(reserves):.1f} to "
+    print(f"{expected['source']}\n\nFrom the first row: products at {rate * 1e-12:.1f} TFLOP/s. Besides the tensors: {min(reserves):.1f} to "
           f"{max(reserves):.1f} GiB, {statistics.fmean(reserves):.1f} on average")
     print(f"  {'':<30} {'seconds':>17} {'error':>8}   {'GiB':>11}  out of memory")
     for row in rows:

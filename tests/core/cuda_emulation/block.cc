@@ -55,7 +55,7 @@ struct Fiber {
 class Block {
  public:
   void run(unsigned threads, const std::function<void()>& kernel) {
-    if (threads % kWarp != 0) fail("threads are no whole warps");
+    if (threads % kWarp != 0) fail("threads are not whole warps");
     kernel_ = &kernel;
     while (fibers_.size() < threads) fibers_.push_back(std::make_unique<Fiber>());
     barrier_ = {threads, 0, 0};
